@@ -1,0 +1,207 @@
+//! Agents as data: what a definition says ([`AgentSpec`]) and what a built team holds ([`AgentTree`]).
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::prompt::Prompt;
+use crate::tool::Tool;
+
+/// The exact name of an agent: `[a-z][a-z0-9_-]{0,62}`.
+///
+/// Invariant: only [`AgentName::new`] makes one, so a name in an event or a schema is always well formed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct AgentName(String);
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("`{0}` is not an agent name: use a lower-case letter, then at most 62 of a-z, 0-9, `_` and `-`")]
+pub struct InvalidAgentName(String);
+
+impl AgentName {
+    /// The root of a team.
+    pub const ORCHESTRATOR: &'static str = "lango-orchestrator";
+    /// The one agent of single-agent mode.
+    pub const SINGLE: &'static str = "lango-agent";
+    /// Authors and roots that no definition may take as its name.
+    pub const RESERVED: [&'static str; 3] = [Self::ORCHESTRATOR, Self::SINGLE, "user"];
+
+    pub fn new(name: impl Into<String>) -> Result<Self, InvalidAgentName> {
+        let name = name.into();
+        if Self::is_well_formed(&name) { Ok(Self(name)) } else { Err(InvalidAgentName(name)) }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn is_well_formed(name: &str) -> bool {
+        let bytes = name.as_bytes();
+        (1..=63).contains(&bytes.len())
+            && bytes[0].is_ascii_lowercase()
+            && bytes.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'_' | b'-'))
+    }
+}
+
+impl fmt::Display for AgentName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Borrow<str> for AgentName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl PartialEq<str> for AgentName {
+    fn eq(&self, other: &str) -> bool {
+        self.0 == other
+    }
+}
+
+impl TryFrom<String> for AgentName {
+    type Error = InvalidAgentName;
+    fn try_from(name: String) -> Result<Self, Self::Error> {
+        Self::new(name)
+    }
+}
+
+impl From<AgentName> for String {
+    fn from(name: AgentName) -> Self {
+        name.0
+    }
+}
+
+/// How the team is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// An orchestrator without tools and its specialists.
+    Multi,
+    /// One flat agent that holds every tool.
+    Single,
+}
+
+impl Mode {
+    /// The name of the agent that every turn begins with.
+    pub fn root_name(self) -> AgentName {
+        AgentName(match self {
+            Self::Multi => AgentName::ORCHESTRATOR.to_owned(),
+            Self::Single => AgentName::SINGLE.to_owned(),
+        })
+    }
+}
+
+/// The definition of one specialist, as its markdown file says it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentSpec {
+    pub name: AgentName,
+    /// Its place in lists and in the routing table; definitions without one follow by name.
+    pub order: Option<u32>,
+    pub description: String,
+    pub instruction: String,
+    pub prefixes: Vec<Prefix>,
+    pub keywords: Vec<String>,
+    pub accepts: String,
+    pub returns: String,
+    pub cannot: Vec<String>,
+    pub examples: Vec<String>,
+    /// Created even when no tool is dealt to it.
+    pub always_include: bool,
+    pub origin: Origin,
+}
+
+/// Where a definition comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Embedded in the binary.
+    BuiltIn,
+    /// A file of the user's.
+    User(PathBuf),
+}
+
+impl AgentSpec {
+    /// An agent whose definition claims no prefix never holds a tool.
+    pub fn takes_tools(&self) -> bool {
+        !self.prefixes.is_empty()
+    }
+}
+
+/// The beginning of the tool names that an agent claims; `*` claims what nobody else does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prefix {
+    pub text: String,
+    /// What a tool of this prefix can do, in words for the routing table.
+    pub capability: Option<String>,
+}
+
+impl Prefix {
+    pub const ANY: &'static str = "*";
+}
+
+/// An agent of a built team: who it is, what it reads and what it holds.
+#[derive(Debug)]
+pub struct Agent {
+    pub name: AgentName,
+    /// For whoever delegates: carries capabilities, never tool names.
+    pub description: String,
+    pub capabilities: Vec<String>,
+    pub keywords: Vec<String>,
+    /// The whole system prompt; byte-stable for as long as the team stands.
+    pub prompt: Prompt,
+    pub tools: Vec<Tool>,
+}
+
+/// A specialist that the definitions name but the team does not have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SkippedAgent {
+    pub name: String,
+    pub reason: String,
+}
+
+/// A team: the root and its specialists. Tools are moved in, so each has exactly one holder.
+#[derive(Debug)]
+pub struct AgentTree {
+    pub mode: Mode,
+    pub root: Agent,
+    pub specialists: Vec<Agent>,
+    pub skipped: Vec<SkippedAgent>,
+    /// Tools that no agent claims; nobody can call them.
+    pub unmatched: Vec<Tool>,
+}
+
+impl AgentTree {
+    /// The root and every specialist.
+    pub fn agents(&self) -> impl Iterator<Item = &Agent> {
+        std::iter::once(&self.root).chain(&self.specialists)
+    }
+
+    pub fn agent(&self, name: &str) -> Option<&Agent> {
+        self.agents().find(|agent| agent.name == *name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_outside_the_pattern_are_refused() {
+        for good in ["a", "operator", "memory-manager", "x_1", &format!("a{}", "b".repeat(62))] {
+            assert!(AgentName::new(good).is_ok(), "{good}");
+        }
+        for bad in ["", "Operator", "1a", "-a", "a b", "ä", "a\n", &"a".repeat(64)] {
+            assert!(AgentName::new(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn both_roots_have_well_formed_names() {
+        for mode in [Mode::Multi, Mode::Single] {
+            assert!(AgentName::new(mode.root_name().as_str()).is_ok());
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The words of Lango: plain values and the seams between its parts. Nothing here does IO.
+
+pub mod agent;
+pub mod located;
+pub mod prompt;
+pub mod suggest;
+pub mod tokens;
+pub mod tool;
+
+pub use agent::{Agent, AgentName, AgentSpec, AgentTree, InvalidAgentName, Mode, Origin, Prefix, SkippedAgent};
+pub use prompt::{Prompt, Section};
+pub use tool::{Safety, Tool, ToolContext, ToolFailure, ToolOutput};

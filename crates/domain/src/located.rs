@@ -1,0 +1,232 @@
+//! Values that remember the line they were written on, so that a mistake in a file can be shown where it stands.
+
+mod yaml;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::suggest;
+
+pub use yaml::parse as parse_yaml;
+
+/// A value and the line (from 1) on which it begins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    pub line: usize,
+    pub kind: Kind,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    Scalar(Value),
+    List(Vec<Node>),
+    Map(Vec<Entry>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    pub key: String,
+    pub line: usize,
+    pub value: Node,
+}
+
+/// A mistake in written text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {message}")]
+pub struct Mistake {
+    pub line: usize,
+    pub message: String,
+}
+
+impl Mistake {
+    pub fn new(line: usize, message: impl Into<String>) -> Self {
+        Self { line, message: message.into() }
+    }
+}
+
+impl Node {
+    pub fn to_value(&self) -> Value {
+        match &self.kind {
+            Kind::Scalar(value) => value.clone(),
+            Kind::List(items) => items.iter().map(Self::to_value).collect(),
+            Kind::Map(entries) => Value::Object(
+                entries.iter().map(|e| (e.key.clone(), e.value.to_value())).collect::<Map<_, _>>(),
+            ),
+        }
+    }
+
+    /// Reads the value as a `T`; an unknown key or a wrong type is a mistake on its line.
+    pub fn read<T: DeserializeOwned + JsonSchema>(&self) -> Result<T, Mistake> {
+        let schema = schemars::schema_for!(T).to_value();
+        if let Some(unknown) = unknown_keys(&schema, self).into_iter().next() {
+            return Err(Mistake::new(unknown.line, unknown.message()));
+        }
+        serde_path_to_error::deserialize(self.to_value()).map_err(|error| {
+            let path: Vec<String> = error.path().iter().map(ToString::to_string).collect();
+            let path: Vec<&str> = path.iter().map(String::as_str).collect();
+            let place = if path.is_empty() { String::new() } else { format!("`{}`: ", path.join(".")) };
+            Mistake::new(self.line_of(&path), format!("{place}{}", error.inner()))
+        })
+    }
+
+    /// The line of the deepest part of `path` that exists.
+    pub fn line_of(&self, path: &[&str]) -> usize {
+        let Some((first, rest)) = path.split_first() else { return self.line };
+        match &self.kind {
+            Kind::Map(entries) => entries.iter().find(|e| e.key == *first).map_or(self.line, |entry| {
+                if rest.is_empty() { entry.line } else { entry.value.line_of(rest).max(entry.line) }
+            }),
+            Kind::List(items) => {
+                first.parse::<usize>().ok().and_then(|i| items.get(i)).map_or(self.line, |item| item.line_of(rest))
+            }
+            Kind::Scalar(_) => self.line,
+        }
+    }
+}
+
+/// A key that the schema does not know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownKey {
+    /// Dotted, from the root.
+    pub path: String,
+    pub line: usize,
+    pub suggestion: Option<String>,
+}
+
+impl UnknownKey {
+    pub fn message(&self) -> String {
+        let hint = self.suggestion.as_ref().map_or(String::new(), |s| format!("; did you mean `{s}`?"));
+        format!("unknown key `{}`{hint}", self.path)
+    }
+}
+
+/// Every key of `node` that the JSON Schema `schema` does not name.
+pub fn unknown_keys(schema: &Value, node: &Node) -> Vec<UnknownKey> {
+    let mut found = Vec::new();
+    collect_unknown(Place { root: schema, here: schema, path: "" }, node, &mut found);
+    found
+}
+
+/// A position in a schema.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    root: &'a Value,
+    here: &'a Value,
+    path: &'a str,
+}
+
+fn collect_unknown(place: Place<'_>, node: &Node, found: &mut Vec<UnknownKey>) {
+    let Kind::Map(entries) = &node.kind else { return };
+    for entry in entries {
+        let path =
+            if place.path.is_empty() { entry.key.clone() } else { format!("{}.{}", place.path, entry.key) };
+        match child(place.root, place.here, &entry.key) {
+            Child::Known(here) => {
+                collect_unknown(Place { root: place.root, here, path: &path }, &entry.value, found);
+            }
+            Child::Anything => {}
+            Child::Unknown(known) => {
+                let suggestion = suggest::nearest(&entry.key, known.iter().map(String::as_str))
+                    .first()
+                    .map(|near| if place.path.is_empty() { (*near).to_owned() } else { format!("{}.{near}", place.path) });
+                found.push(UnknownKey { path, line: entry.line, suggestion });
+            }
+        }
+    }
+}
+
+/// What a schema says about one key.
+pub enum Child<'a> {
+    Known(&'a Value),
+    Anything,
+    Unknown(Vec<String>),
+}
+
+/// Looks `key` up in `schema`, through references and alternatives.
+pub fn child<'a>(root: &'a Value, schema: &'a Value, key: &str) -> Child<'a> {
+    let shapes = object_shapes(root, schema);
+    if shapes.is_empty() {
+        return Child::Anything;
+    }
+    for shape in &shapes {
+        if let Some(known) = shape.get("properties").and_then(|p| p.get(key)) {
+            return Child::Known(known);
+        }
+    }
+    for shape in &shapes {
+        match shape.get("additionalProperties") {
+            Some(Value::Bool(false)) => {}
+            Some(additional @ Value::Object(_)) => return Child::Known(additional),
+            _ if shape.get("properties").is_none() => return Child::Anything,
+            _ => {}
+        }
+    }
+    Child::Unknown(shapes.iter().flat_map(|shape| property_names(shape)).collect())
+}
+
+/// The keys that one object schema names.
+pub fn property_names(schema: &Value) -> Vec<String> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties.map(|p| p.keys().cloned().collect()).unwrap_or_default()
+}
+
+/// The object schemas that `schema` may stand for.
+pub fn object_shapes<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
+    let mut shapes = Vec::new();
+    if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
+        if let Some(definition) = target.strip_prefix('#').and_then(|pointer| root.pointer(pointer)) {
+            shapes.extend(object_shapes(root, definition));
+        }
+    }
+    for word in ["anyOf", "oneOf", "allOf"] {
+        for option in schema.get(word).and_then(Value::as_array).into_iter().flatten() {
+            shapes.extend(object_shapes(root, option));
+        }
+    }
+    if schema.get("properties").is_some() || schema.get("additionalProperties").is_some() {
+        shapes.push(schema);
+    }
+    shapes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    #[derive(Debug, Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only the shape matters")]
+    struct Job {
+        name: String,
+        retries: Option<Retries>,
+    }
+
+    #[derive(Debug, Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only the shape matters")]
+    struct Retries {
+        count: u32,
+    }
+
+    fn read(text: &str) -> Result<Job, Mistake> {
+        parse_yaml(text).unwrap().read()
+    }
+
+    #[test]
+    fn an_unknown_key_is_shown_on_its_line_with_a_suggestion() {
+        let mistake = read("name: x\nretries:\n  cuont: 3\n").unwrap_err();
+        assert_eq!(mistake, Mistake::new(3, "unknown key `retries.cuont`; did you mean `retries.count`?"));
+    }
+
+    #[test]
+    fn a_wrong_type_is_shown_on_its_line() {
+        let mistake = read("name: x\nretries:\n  count: many\n").unwrap_err();
+        assert_eq!(mistake.line, 3);
+        assert!(mistake.message.starts_with("`retries.count`: "), "{}", mistake.message);
+    }
+
+    #[test]
+    fn a_missing_key_is_named() {
+        assert!(read("retries: null\n").unwrap_err().message.contains("name"));
+    }
+}

@@ -1,0 +1,165 @@
+//! YAML, and JSON with it, into located values. Plain data only: no anchors, no tags, one document.
+
+use granit_parser::{Event, Parser, ScalarStyle, Span};
+use serde_json::Value;
+
+use super::{Entry, Kind, Mistake, Node};
+
+/// Deeper nesting than any settings file needs is refused, so that hostile text cannot exhaust the stack.
+const MAX_DEPTH: usize = 32;
+
+/// Reads one document; empty text is an empty map.
+pub fn parse(text: &str) -> Result<Node, Mistake> {
+    let mut reader = Reader { events: Parser::new_from_str(text) };
+    loop {
+        match reader.next()? {
+            (Event::StreamStart | Event::DocumentStart(..), _) => {}
+            (Event::StreamEnd | Event::DocumentEnd, _) => return Ok(Node { line: 1, kind: Kind::Map(Vec::new()) }),
+            (event, span) => {
+                let node = reader.node(event, span, 0)?;
+                reader.expect_end()?;
+                return Ok(node);
+            }
+        }
+    }
+}
+
+struct Reader<I> {
+    events: I,
+}
+
+impl<'i, I> Reader<I>
+where
+    I: Iterator<Item = Result<(Event<'i>, Span), granit_parser::ScanError>>,
+{
+    fn next(&mut self) -> Result<(Event<'i>, Span), Mistake> {
+        match self.events.next() {
+            Some(Ok(event)) => Ok(event),
+            Some(Err(error)) => Err(Mistake::new(error.marker().line(), error.info())),
+            None => Err(Mistake::new(1, "the text ends too early")),
+        }
+    }
+
+    fn expect_end(&mut self) -> Result<(), Mistake> {
+        loop {
+            match self.next()? {
+                (Event::StreamEnd, _) => return Ok(()),
+                (Event::DocumentEnd, _) => {}
+                (_, span) => return Err(Mistake::new(line(&span), "only one document may stand here")),
+            }
+        }
+    }
+
+    fn node(&mut self, event: Event<'i>, span: Span, depth: usize) -> Result<Node, Mistake> {
+        let line = line(&span);
+        if depth > MAX_DEPTH {
+            return Err(Mistake::new(line, "nested too deeply"));
+        }
+        let kind = match event {
+            Event::Scalar(text, style, 0, None) => Kind::Scalar(scalar(&text, style)),
+            Event::SequenceStart(_, 0, None) => Kind::List(self.list(depth)?),
+            Event::MappingStart(_, 0, None) => Kind::Map(self.map(depth)?),
+            _ => return Err(Mistake::new(line, "anchors, aliases and tags are not understood here")),
+        };
+        Ok(Node { line, kind })
+    }
+
+    fn list(&mut self, depth: usize) -> Result<Vec<Node>, Mistake> {
+        let mut items = Vec::new();
+        loop {
+            match self.next()? {
+                (Event::SequenceEnd, _) => return Ok(items),
+                (event, span) => items.push(self.node(event, span, depth + 1)?),
+            }
+        }
+    }
+
+    fn map(&mut self, depth: usize) -> Result<Vec<Entry>, Mistake> {
+        let mut entries: Vec<Entry> = Vec::new();
+        loop {
+            let (key, line) = match self.next()? {
+                (Event::MappingEnd, _) => return Ok(entries),
+                (Event::Scalar(text, ..), span) => (text.into_owned(), line(&span)),
+                (_, span) => return Err(Mistake::new(line(&span), "a key must be plain text")),
+            };
+            if entries.iter().any(|entry| entry.key == key) {
+                return Err(Mistake::new(line, format!("the key `{key}` stands here twice")));
+            }
+            let (event, span) = self.next()?;
+            let value = self.node(event, span, depth + 1)?;
+            entries.push(Entry { key, line, value });
+        }
+    }
+}
+
+fn line(span: &Span) -> usize {
+    span.start.line()
+}
+
+/// The core schema of YAML 1.2: only what is written plainly can be anything but a string.
+fn scalar(text: &str, style: ScalarStyle) -> Value {
+    if style != ScalarStyle::Plain {
+        return Value::from(text);
+    }
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+        "true" | "True" | "TRUE" => Value::Bool(true),
+        "false" | "False" | "FALSE" => Value::Bool(false),
+        _ => number(text).unwrap_or_else(|| Value::from(text)),
+    }
+}
+
+fn number(text: &str) -> Option<Value> {
+    if let Ok(whole) = text.parse::<i64>() {
+        return Some(Value::from(whole));
+    }
+    let digits = text.trim_start_matches(['-', '+']);
+    let looks_numeric = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    text.parse::<f64>().ok().filter(|value| looks_numeric && value.is_finite()).map(Value::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn reads_plain_yaml_with_lines() {
+        let node = parse("a: 1\nb:\n  - x\n  - 'true'\nc: {d: yes, e: 1.5, f: ~}\n").unwrap();
+        assert_eq!(
+            node.to_value(),
+            json!({ "a": 1, "b": ["x", "true"], "c": { "d": "yes", "e": 1.5, "f": null } })
+        );
+        assert_eq!(node.line_of(&["b", "1"]), 4);
+        assert_eq!(node.line_of(&["c", "e"]), 5);
+        assert_eq!(node.line_of(&["nowhere"]), 1);
+    }
+
+    #[test]
+    fn reads_json_with_tabs() {
+        let node = parse("{\n\t\"a\": {\n\t\t\"b\": [1, \"x\\u00e9\", false, null]\n\t}\n}\n").unwrap();
+        assert_eq!(node.to_value(), json!({ "a": { "b": [1, "xé", false, null] } }));
+        assert_eq!(node.line_of(&["a", "b"]), 3);
+    }
+
+    #[test]
+    fn empty_text_is_an_empty_map() {
+        assert_eq!(parse("").unwrap().to_value(), json!({}));
+        assert_eq!(parse("# only a comment\n").unwrap().to_value(), json!({}));
+    }
+
+    #[test]
+    fn what_is_not_plain_data_is_refused_with_its_line() {
+        for (text, line) in [
+            ("a: &x 1\nb: *x\n", 1),
+            ("a: 1\na: 2\n", 2),
+            ("a: 1\n---\nb: 2\n", 2),
+            ("a: 1\nb: [1, 2\n", 2),
+            ("a: !!binary x\n", 1),
+        ] {
+            let mistake = parse(text).unwrap_err();
+            assert!(mistake.line >= line, "{text:?}: {mistake}");
+        }
+        assert!(parse(&format!("{}{}", "[".repeat(100), "]".repeat(100))).is_err());
+    }
+}

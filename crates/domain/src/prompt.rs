@@ -1,0 +1,74 @@
+//! A system prompt: ordered, named sections, each with a cap (B41), joined into one text.
+
+use crate::tokens;
+
+/// One named part of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    pub id: String,
+    pub text: String,
+}
+
+impl Section {
+    pub const IDENTITY: &'static str = "identity";
+    pub const SAFETY: &'static str = "safety";
+    pub const CONVERSATION: &'static str = "conversation";
+    pub const TOOL_USAGE: &'static str = "tool_usage";
+    pub const INSTRUCTION: &'static str = "instruction";
+    /// The most that one section may hold, in tokens.
+    pub const CAP: usize = 8_000;
+
+    /// Invariant: what is kept stays within [`Section::CAP`]; what was cut says so where it ends.
+    pub fn new(id: impl Into<String>, text: &str) -> Self {
+        const MARK: &str = "\n[cut here: this section is longer than its cap]";
+        let text = text.trim();
+        let text = if tokens::estimate(text) > Self::CAP {
+            format!("{}{MARK}", tokens::cut(text, Self::CAP - tokens::estimate(MARK)))
+        } else {
+            text.to_owned()
+        };
+        Self { id: id.into(), text }
+    }
+}
+
+/// The sections in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prompt {
+    sections: Vec<Section>,
+}
+
+impl Prompt {
+    /// Empty sections are left out.
+    pub fn new(sections: impl IntoIterator<Item = Section>) -> Self {
+        Self { sections: sections.into_iter().filter(|section| !section.text.is_empty()).collect() }
+    }
+
+    pub fn sections(&self) -> &[Section] {
+        &self.sections
+    }
+
+    /// The whole text: sections in order, one blank line between them.
+    pub fn render(&self) -> String {
+        let texts: Vec<&str> = self.sections.iter().map(|section| section.text.as_str()).collect();
+        texts.join("\n\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b41_a_section_over_its_cap_is_cut_and_says_so() {
+        let long = Section::new("safety", &"be careful ".repeat(20_000));
+        assert!(tokens::estimate(&long.text) <= Section::CAP);
+        assert!(long.text.ends_with("its cap]"));
+    }
+
+    #[test]
+    fn empty_sections_leave_no_trace() {
+        let prompt = Prompt::new([Section::new("a", " one "), Section::new("b", "\n"), Section::new("c", "two")]);
+        assert_eq!(prompt.render(), "one\n\ntwo");
+        assert_eq!(prompt.sections().len(), 2);
+    }
+}

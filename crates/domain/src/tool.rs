@@ -1,0 +1,170 @@
+//! A tool is a value: a name, words for the model, a schema, a safety level and an async function.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use crate::agent::AgentName;
+
+/// How much harm a call can do. What declares nothing counts as dangerous.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Safety {
+    /// Looks, and changes nothing.
+    Safe,
+    /// Changes something that can be taken back.
+    Moderate,
+    /// May destroy, spend, publish or reach other people.
+    #[default]
+    Dangerous,
+}
+
+/// Who calls. Identity comes with every call, so that no tool captures the rights of whoever built it.
+#[derive(Clone, Debug)]
+pub struct ToolContext {
+    pub agent: AgentName,
+}
+
+/// What a call gave back, for the model to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolOutput {
+    pub text: String,
+}
+
+impl<T: Into<String>> From<T> for ToolOutput {
+    fn from(text: T) -> Self {
+        Self { text: text.into() }
+    }
+}
+
+/// A call that did not work, said so that the model can do better next time.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ToolFailure(pub String);
+
+type ToolFunction =
+    Arc<dyn Fn(ToolContext, Value) -> BoxFuture<'static, Result<ToolOutput, ToolFailure>> + Send + Sync>;
+
+pub struct Tool {
+    pub name: String,
+    pub description: String,
+    /// JSON Schema of the arguments, without references.
+    pub parameters: Value,
+    pub safety: Safety,
+    function: ToolFunction,
+}
+
+impl Tool {
+    /// A tool whose parameters are the fields of `Args`; the doc comments of those fields describe them.
+    pub fn new<Args, Run, Fut, Out>(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        safety: Safety,
+        run: Run,
+    ) -> Self
+    where
+        Args: DeserializeOwned + JsonSchema,
+        Run: Fn(ToolContext, Args) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Out, ToolFailure>> + Send + 'static,
+        Out: Into<ToolOutput>,
+    {
+        let run = Arc::new(run);
+        let function: ToolFunction = Arc::new(move |context, args| {
+            let run = Arc::clone(&run);
+            Box::pin(async move {
+                let args = serde_path_to_error::deserialize::<_, Args>(args)
+                    .map_err(|error| ToolFailure(format!("argument `{}`: {}", error.path(), error.inner())))?;
+                run(context, args).await.map(Into::into)
+            })
+        });
+        let parameters = parameters_of::<Args>();
+        Self { name: name.into(), description: description.into(), parameters, safety, function }
+    }
+
+    /// A tool that exists by name only, to see what a team with it would look like. Calling it fails.
+    pub fn stand_in(name: impl Into<String>) -> Self {
+        let name = name.into();
+        let answer = format!("{name} is a stand-in and does nothing");
+        Self {
+            description: format!("A stand-in for {name}."),
+            parameters: serde_json::json!({ "type": "object" }),
+            safety: Safety::default(),
+            function: Arc::new(move |_, _| {
+                let answer = answer.clone();
+                Box::pin(async move { Err(ToolFailure(answer)) })
+            }),
+            name,
+        }
+    }
+
+    pub fn call(&self, context: ToolContext, args: Value) -> BoxFuture<'static, Result<ToolOutput, ToolFailure>> {
+        (self.function)(context, args)
+    }
+}
+
+impl fmt::Debug for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tool").field("name", &self.name).field("safety", &self.safety).finish_non_exhaustive()
+    }
+}
+
+fn parameters_of<Args: JsonSchema>() -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    settings.meta_schema = None;
+    let mut schema = SchemaGenerator::new(settings).into_root_schema_for::<Args>();
+    schema.remove("title");
+    schema.to_value()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::executor::block_on;
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Read {
+        /// Path relative to the workspace.
+        path: String,
+    }
+
+    fn read() -> Tool {
+        Tool::new("fs_read", "Reads a file.", Safety::Safe, |_, args: Read| async move {
+            Ok(format!("contents of {}", args.path))
+        })
+    }
+
+    fn context() -> ToolContext {
+        ToolContext { agent: AgentName::new("operator").unwrap() }
+    }
+
+    #[test]
+    fn argument_types_become_the_schema() {
+        let parameters = read().parameters;
+        assert_eq!(parameters["properties"]["path"]["description"], "Path relative to the workspace.");
+        assert_eq!(parameters["required"], serde_json::json!(["path"]));
+        assert!(parameters.get("$schema").is_none() && parameters.get("title").is_none());
+    }
+
+    #[test]
+    fn a_call_reaches_the_function() {
+        let output = block_on(read().call(context(), serde_json::json!({ "path": "a.txt" })));
+        assert_eq!(output.unwrap().text, "contents of a.txt");
+    }
+
+    #[test]
+    fn a_wrong_argument_is_a_failure_that_names_it() {
+        let failure = block_on(read().call(context(), serde_json::json!({ "path": 7 }))).unwrap_err();
+        assert!(failure.0.starts_with("argument `path`"), "{failure}");
+    }
+
+    #[test]
+    fn what_declares_nothing_is_dangerous() {
+        assert_eq!(Safety::default(), Safety::Dangerous);
+        assert_eq!(Tool::stand_in("x").safety, Safety::Dangerous);
+    }
+}

@@ -1,0 +1,43 @@
+//! What tools can do, in words: the orchestrator reads these, never tool names (S22).
+
+use lango_domain::{AgentSpec, Prefix};
+
+/// What is said of a tool whose prefix has no phrase.
+pub const GENERAL_ACTIONS: &str = "general actions";
+
+/// Prefix → phrase, gathered from the definitions.
+#[derive(Clone, Debug)]
+pub struct CapabilityMap {
+    phrases: Vec<(String, String)>,
+}
+
+impl CapabilityMap {
+    pub fn of(specs: &[AgentSpec]) -> Self {
+        let described = specs.iter().flat_map(|spec| &spec.prefixes).filter(|prefix| prefix.text != Prefix::ANY);
+        let phrases = described.filter_map(|prefix| Some((prefix.text.clone(), prefix.capability.clone()?)));
+        Self { phrases: phrases.collect() }
+    }
+
+    /// The distinct capabilities of `tools`, in tool order.
+    pub fn capabilities<'a>(&self, tools: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+        let mut distinct: Vec<String> = Vec::new();
+        for tool in tools {
+            let phrase = tool_capability(self, tool);
+            if !distinct.iter().any(|known| known == phrase) {
+                distinct.push(phrase.to_owned());
+            }
+        }
+        distinct
+    }
+}
+
+/// What one tool can do; the longest prefix decides, and a tool without one does [`GENERAL_ACTIONS`] (S20).
+pub fn tool_capability<'a>(map: &'a CapabilityMap, tool: &str) -> &'a str {
+    let matching = map.phrases.iter().filter(|(prefix, _)| tool.starts_with(prefix));
+    matching.max_by_key(|(prefix, _)| prefix.len()).map_or(GENERAL_ACTIONS, |(_, phrase)| phrase)
+}
+
+/// What a set of tools can do: the distinct phrases in tool order, joined by ", " (S21).
+pub fn capability_description<'a>(map: &CapabilityMap, tools: impl IntoIterator<Item = &'a str>) -> String {
+    map.capabilities(tools).join(", ")
+}

@@ -1,0 +1,104 @@
+//! Who claims which tool names.
+//!
+//! What the user says (agents of their own, `agent.routes`) is asked first, then the built-in roles, then whoever
+//! claims `*`. Within each the longest prefix wins, so the order of agents, routes and tools never matters (S12).
+
+use std::collections::BTreeMap;
+
+use lango_domain::{AgentName, AgentSpec, Origin, Prefix, suggest};
+
+/// `agent.routes`: further prefixes for agents that exist.
+pub type Routes = BTreeMap<String, Vec<String>>;
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ClaimError {
+    #[error("the prefix `{prefix}` is claimed twice: by {first} and by {second}")]
+    Twice { prefix: String, first: String, second: String },
+    #[error("agent.routes.{agent}: there is no agent `{agent}`{}", hint.as_ref().map_or(String::new(), |h| format!("; {h}")))]
+    UnknownAgent { agent: String, hint: Option<String> },
+    #[error("agent.routes.{agent}: {agent} takes no tools")]
+    TakesNoTools { agent: String },
+    #[error("agent.routes.{agent}: a prefix must not be empty")]
+    EmptyPrefix { agent: String },
+}
+
+/// Every claim, ready to be asked.
+#[derive(Debug)]
+pub struct Claims {
+    users: Vec<Claim>,
+    built_in: Vec<Claim>,
+    rest: Option<AgentName>,
+}
+
+#[derive(Debug)]
+struct Claim {
+    prefix: String,
+    agent: AgentName,
+    /// Who says so, for people.
+    claimant: String,
+}
+
+impl Claims {
+    pub fn new(specs: &[AgentSpec], routes: &Routes) -> Result<Self, ClaimError> {
+        let mut users: Vec<Claim> = Vec::new();
+        let mut built_in = Vec::new();
+        for spec in specs {
+            for prefix in &spec.prefixes {
+                match &spec.origin {
+                    Origin::BuiltIn => built_in.push(claim(&prefix.text, &spec.name, spec.name.to_string())),
+                    Origin::User(file) => {
+                        let claimant = format!("{} ({})", spec.name, file.display());
+                        add(&mut users, claim(&prefix.text, &spec.name, claimant))?;
+                    }
+                }
+            }
+        }
+        for (agent, prefixes) in routes {
+            let name = routed_agent(specs, agent)?;
+            for prefix in prefixes {
+                if prefix.trim().is_empty() {
+                    return Err(ClaimError::EmptyPrefix { agent: agent.clone() });
+                }
+                add(&mut users, claim(prefix.trim(), name, format!("agent.routes.{agent}")))?;
+            }
+        }
+        let rest = users.iter().find(|claim| claim.prefix == Prefix::ANY).map(|claim| claim.agent.clone());
+        Ok(Self { users, built_in, rest })
+    }
+
+    /// The one agent that `tool` belongs to.
+    pub fn owner(&self, tool: &str) -> Option<&AgentName> {
+        longest(&self.users, tool).or_else(|| longest(&self.built_in, tool)).or(self.rest.as_ref())
+    }
+}
+
+fn claim(prefix: &str, agent: &AgentName, claimant: String) -> Claim {
+    Claim { prefix: prefix.to_owned(), agent: agent.clone(), claimant }
+}
+
+/// The same prefix twice for one agent is harmless; for two it is a contradiction.
+fn add(claims: &mut Vec<Claim>, new: Claim) -> Result<(), ClaimError> {
+    match claims.iter().find(|claim| claim.prefix == new.prefix) {
+        Some(first) if first.agent != new.agent => {
+            Err(ClaimError::Twice { prefix: new.prefix, first: first.claimant.clone(), second: new.claimant })
+        }
+        Some(_) => Ok(()),
+        None => {
+            claims.push(new);
+            Ok(())
+        }
+    }
+}
+
+fn routed_agent<'a>(specs: &'a [AgentSpec], agent: &str) -> Result<&'a AgentName, ClaimError> {
+    let Some(spec) = specs.iter().find(|spec| spec.name == *agent) else {
+        let hint = suggest::did_you_mean(agent, specs.iter().map(|spec| spec.name.as_str()));
+        return Err(ClaimError::UnknownAgent { agent: agent.to_owned(), hint });
+    };
+    if spec.takes_tools() { Ok(&spec.name) } else { Err(ClaimError::TakesNoTools { agent: agent.to_owned() }) }
+}
+
+fn longest<'a>(claims: &'a [Claim], tool: &str) -> Option<&'a AgentName> {
+    let matching = claims.iter().filter(|claim| claim.prefix != Prefix::ANY && tool.starts_with(&claim.prefix));
+    matching.max_by_key(|claim| claim.prefix.len()).map(|claim| &claim.agent)
+}

@@ -1,0 +1,113 @@
+//! The orchestrator's instruction, generated from the agents that were actually created (S32).
+
+use std::fmt::Write as _;
+
+use lango_domain::{Agent, AgentName, AgentSpec};
+
+use crate::embedded;
+
+/// Words that models take for the names of agents; none of them may stand in the orchestrator's prompt (S33).
+pub const CONFUSABLE_WORDS: [&str; 7] =
+    ["exec", "executor", "browser", "crypto", "filesystem", "researcher", "memory-manager"];
+
+/// At most so many unassigned tools are named (S35).
+const MAX_UNASSIGNED: usize = 20;
+const MAX_TOOL_NAME: usize = 64;
+
+/// A created agent beside the definition that it was made from.
+pub(crate) struct Entry<'a> {
+    pub agent: &'a Agent,
+    pub spec: &'a AgentSpec,
+}
+
+/// What the instruction is generated from.
+pub(crate) struct Briefing<'a> {
+    pub entries: Vec<Entry<'a>>,
+    pub unassigned: Vec<&'a str>,
+    /// The names of agents that exist as definitions but not in this team.
+    pub absent: Vec<&'a AgentName>,
+    pub rounds: u32,
+}
+
+pub(crate) fn orchestrator_instruction(briefing: &Briefing<'_>) -> String {
+    let table: Vec<String> = briefing.entries.iter().map(routing_entry).collect();
+    let text = embedded::prompt("ORCHESTRATOR.md")
+        .replace("{{rounds}}", &briefing.rounds.to_string())
+        .replace("{{unassigned}}", &unassigned_section(briefing))
+        .replace("{{routing_table}}", &table.join("\n\n"));
+    collapse_blank_lines(&text)
+}
+
+fn routing_entry(entry: &Entry<'_>) -> String {
+    let Entry { agent, spec } = entry;
+    let mut text = format!("### {}\n{}", agent.name, agent.description);
+    let examples: Vec<String> = spec.examples.iter().map(|example| format!("\"{example}\"")).collect();
+    for (label, value) in [
+        ("Keywords", spec.keywords.join(", ")),
+        ("Accepts", spec.accepts.clone()),
+        ("Returns", spec.returns.clone()),
+        ("Cannot", spec.cannot.join(", ")),
+        ("Examples", examples.join(", ")),
+    ] {
+        if !value.is_empty() {
+            let _ = write!(text, "\n{label}: {value}");
+        }
+    }
+    text
+}
+
+/// The only place where tool names stand, so that the orchestrator says what is unavailable instead of pretending.
+fn unassigned_section(briefing: &Briefing<'_>) -> String {
+    if briefing.unassigned.is_empty() {
+        return String::new();
+    }
+    let nameable = |name: &&str| {
+        confusable_words(name).is_empty() && !briefing.absent.iter().any(|agent| contains_word(name, agent.as_str()))
+    };
+    let named: Vec<String> =
+        briefing.unassigned.iter().copied().filter(nameable).take(MAX_UNASSIGNED).map(printable).collect();
+    let rest = match briefing.unassigned.len() - named.len() {
+        0 => String::new(),
+        rest if named.is_empty() => format!("{rest} tools"),
+        rest => format!(" and {rest} more"),
+    };
+    format!(
+        "## Unassigned\nNobody in the team can use these; when one is needed, say that it is unavailable: {}{rest}.",
+        named.join(", ")
+    )
+}
+
+/// Tool names may come from outside; only what a name needs is shown.
+fn printable(name: &str) -> String {
+    let shown = name.chars().take(MAX_TOOL_NAME);
+    shown.map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '?' }).collect()
+}
+
+/// The confusable words that stand in `text`, names that end in `_agent` among them.
+pub fn confusable_words(text: &str) -> Vec<String> {
+    let named = CONFUSABLE_WORDS.iter().filter(|word| contains_word(text, word)).map(|word| (*word).to_owned());
+    let invented = words(text).filter(|word| word.to_lowercase().ends_with("_agent")).map(str::to_owned);
+    named.chain(invented).collect()
+}
+
+/// Whether `word` stands in `text` as a whole word, in any case.
+pub fn contains_word(text: &str, word: &str) -> bool {
+    let (text, word) = (text.to_lowercase(), word.to_lowercase());
+    let is_edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_');
+    text.match_indices(&word)
+        .any(|(at, found)| is_edge(text[..at].chars().next_back()) && is_edge(text[at + found.len()..].chars().next()))
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
+}
+
+fn collapse_blank_lines(text: &str) -> String {
+    let mut lines: Vec<&str> = Vec::new();
+    for line in text.trim().lines() {
+        if !(line.is_empty() && lines.last().is_some_and(|last| last.is_empty())) {
+            lines.push(line);
+        }
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,60 @@
+//! Tools dealt out by the beginning of their names.
+
+use lango_domain::{AgentName, AgentSpec, Tool};
+
+use crate::claims::Claims;
+
+/// Who holds which tools. Tools are moved, so each stands in exactly one place (S05).
+#[derive(Debug, Default)]
+pub struct RoleToolSet {
+    pub operator: Vec<Tool>,
+    pub navigator: Vec<Tool>,
+    pub vault: Vec<Tool>,
+    pub librarian: Vec<Tool>,
+    /// Always empty: the planner thinks.
+    pub planner: Vec<Tool>,
+    pub chronicler: Vec<Tool>,
+    pub automator: Vec<Tool>,
+    /// Belongs to nobody.
+    pub unmatched: Vec<Tool>,
+    /// The agents beyond the seven roles, each with its tools; empty when there are no such agents.
+    pub custom: Vec<(AgentName, Vec<Tool>)>,
+}
+
+/// Deals every tool to the agent that claims it, in the order given; what nobody claims is unmatched (S10).
+pub fn partition_tools(specs: &[AgentSpec], claims: &Claims, tools: Vec<Tool>) -> RoleToolSet {
+    let mut set = RoleToolSet::default();
+    for spec in specs {
+        if set.field(spec.name.as_str()).is_none() {
+            set.custom.push((spec.name.clone(), Vec::new()));
+        }
+    }
+    for tool in tools {
+        let home = claims.owner(&tool.name).and_then(|owner| set.field(owner.as_str()));
+        match home {
+            Some(home) => home.push(tool),
+            None => set.unmatched.push(tool),
+        }
+    }
+    set
+}
+
+/// Takes the tools of one agent out of the set.
+pub fn tools_for_spec(set: &mut RoleToolSet, spec: &AgentSpec) -> Vec<Tool> {
+    set.field(spec.name.as_str()).map(std::mem::take).unwrap_or_default()
+}
+
+impl RoleToolSet {
+    fn field(&mut self, agent: &str) -> Option<&mut Vec<Tool>> {
+        match agent {
+            "operator" => Some(&mut self.operator),
+            "navigator" => Some(&mut self.navigator),
+            "vault" => Some(&mut self.vault),
+            "librarian" => Some(&mut self.librarian),
+            "planner" => Some(&mut self.planner),
+            "chronicler" => Some(&mut self.chronicler),
+            "automator" => Some(&mut self.automator),
+            _ => self.custom.iter_mut().find(|(name, _)| name == agent).map(|(_, tools)| tools),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The part of `agent.*` that decides who is in the team.
+
+use std::path::PathBuf;
+
+use lango_domain::Mode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::claims::Routes;
+use crate::tree::DEFAULT_DELEGATION_ROUNDS;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Settings {
+    /// true: an orchestrator that delegates to specialists; false: one agent that holds every tool.
+    pub multi_agent: bool,
+    /// Which agents make the team: `default` is the built-in ones and yours, `custom` only those of `agentsDir`.
+    pub team: TeamChoice,
+    /// A folder with agents of your own, one markdown file each.
+    pub agents_dir: Option<PathBuf>,
+    /// A folder whose AGENTS.md, SAFETY.md, CONVERSATION_RULES.md and TOOL_USAGE.md replace the built-in prompt
+    /// sections; `agents/<name>/IDENTITY.md` in it replaces one agent's instruction.
+    pub prompts_dir: Option<PathBuf>,
+    /// Further tool-name prefixes for an agent, as in `{ operator = ["github_"] }`.
+    pub routes: Routes,
+    /// How often one request may be delegated before the turn ends; 0 means the default.
+    pub max_delegation_rounds: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TeamChoice {
+    #[default]
+    Default,
+    Custom,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            multi_agent: true,
+            team: TeamChoice::Default,
+            agents_dir: None,
+            prompts_dir: None,
+            routes: Routes::new(),
+            max_delegation_rounds: DEFAULT_DELEGATION_ROUNDS,
+        }
+    }
+}
+
+impl Settings {
+    pub fn mode(&self) -> Mode {
+        if self.multi_agent { Mode::Multi } else { Mode::Single }
+    }
+}

@@ -1,0 +1,135 @@
+//! From definitions and tools to a team.
+
+use std::sync::Arc;
+
+use lango_domain::{Agent, AgentName, AgentSpec, AgentTree, Mode, Prompt, Section, SkippedAgent, Tool};
+
+use crate::capability::CapabilityMap;
+use crate::claims::{ClaimError, Claims, Routes};
+use crate::instruction::{Briefing, Entry, orchestrator_instruction};
+use crate::partition::{partition_tools, tools_for_spec};
+use crate::prompts::PromptSources;
+
+/// The limit on delegation rounds when none is configured (S34).
+pub const DEFAULT_DELEGATION_ROUNDS: u32 = 5;
+
+/// Above this the routing table would fill a request by itself (B41).
+const MAX_AGENTS: usize = 64;
+
+/// Given an agent's name and the instruction of its definition, the whole prompt that the agent reads (S39).
+pub type SubAgentPromptFunc = Arc<dyn Fn(&str, &str) -> String + Send + Sync>;
+
+/// What a team is built from.
+pub struct Config {
+    pub mode: Mode,
+    pub tools: Vec<Tool>,
+    pub specs: Vec<AgentSpec>,
+    pub routes: Routes,
+    pub prompts: PromptSources,
+    /// 0 stands for [`DEFAULT_DELEGATION_ROUNDS`].
+    pub max_delegation_rounds: u32,
+    /// When absent, each specialist reads the instruction of its definition and nothing else.
+    pub sub_agent_prompt: Option<SubAgentPromptFunc>,
+}
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum BuildError {
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
+    #[error("{0} agents are defined; a team has at most {MAX_AGENTS}")]
+    TooManyAgents(usize),
+}
+
+/// Builds the team: in multi-agent mode a root without tools and every specialist that has some or is always
+/// included (S01, S04); in single-agent mode one agent that holds them all (S02).
+pub fn build_agent_tree(config: Config) -> Result<AgentTree, BuildError> {
+    if config.specs.len() > MAX_AGENTS {
+        return Err(BuildError::TooManyAgents(config.specs.len()));
+    }
+    match config.mode {
+        Mode::Multi => team(config),
+        Mode::Single => Ok(single(config)),
+    }
+}
+
+fn single(config: Config) -> AgentTree {
+    let capabilities = CapabilityMap::of(&config.specs).capabilities(names(&config.tools));
+    let root = Agent {
+        name: Mode::Single.root_name(),
+        description: describe("Does everything by itself.", &capabilities),
+        capabilities,
+        keywords: Vec::new(),
+        prompt: config.prompts.single(),
+        tools: config.tools,
+    };
+    AgentTree { mode: Mode::Single, root, specialists: Vec::new(), skipped: Vec::new(), unmatched: Vec::new() }
+}
+
+fn team(config: Config) -> Result<AgentTree, BuildError> {
+    let claims = Claims::new(&config.specs, &config.routes)?;
+    let map = CapabilityMap::of(&config.specs);
+    let mut set = partition_tools(&config.specs, &claims, config.tools);
+    let (mut specialists, mut made_from, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
+    for spec in &config.specs {
+        let tools = tools_for_spec(&mut set, spec);
+        if tools.is_empty() && !spec.always_include {
+            skipped.push(spec);
+            continue;
+        }
+        specialists.push(specialist(spec, tools, &map, config.sub_agent_prompt.as_ref()));
+        made_from.push(spec);
+    }
+    let briefing = Briefing {
+        entries: specialists.iter().zip(made_from).map(|(agent, spec)| Entry { agent, spec }).collect(),
+        unassigned: names(&set.unmatched).collect(),
+        absent: skipped.iter().map(|spec| &spec.name).collect(),
+        rounds: rounds(config.max_delegation_rounds),
+    };
+    let prompt = config.prompts.orchestrator(&orchestrator_instruction(&briefing));
+    let skipped = skipped.into_iter().map(|spec| skipped_agent(&spec.name)).collect();
+    Ok(AgentTree { mode: Mode::Multi, root: orchestrator(prompt), specialists, skipped, unmatched: set.unmatched })
+}
+
+fn orchestrator(prompt: Prompt) -> Agent {
+    Agent {
+        name: Mode::Multi.root_name(),
+        description: "Talks with the user and delegates; holds no tools.".to_owned(),
+        capabilities: Vec::new(),
+        keywords: Vec::new(),
+        prompt,
+        tools: Vec::new(),
+    }
+}
+
+fn specialist(spec: &AgentSpec, tools: Vec<Tool>, map: &CapabilityMap, prompt: Option<&SubAgentPromptFunc>) -> Agent {
+    let capabilities = map.capabilities(names(&tools));
+    let instruction = prompt.map(|function| function(spec.name.as_str(), &spec.instruction));
+    let instruction = instruction.as_deref().unwrap_or(&spec.instruction);
+    Agent {
+        name: spec.name.clone(),
+        description: describe(&spec.description, &capabilities),
+        capabilities,
+        keywords: spec.keywords.clone(),
+        prompt: Prompt::new([Section { id: Section::INSTRUCTION.to_owned(), text: instruction.trim().to_owned() }]),
+        tools,
+    }
+}
+
+fn describe(description: &str, capabilities: &[String]) -> String {
+    if capabilities.is_empty() {
+        return description.to_owned();
+    }
+    format!("{} Capabilities: {}.", description.trim_end(), capabilities.join(", "))
+}
+
+fn skipped_agent(name: &AgentName) -> SkippedAgent {
+    SkippedAgent { name: name.to_string(), reason: "no tools are assigned to it".to_owned() }
+}
+
+fn names(tools: &[Tool]) -> impl Iterator<Item = &str> {
+    tools.iter().map(|tool| tool.name.as_str())
+}
+
+fn rounds(configured: u32) -> u32 {
+    if configured == 0 { DEFAULT_DELEGATION_ROUNDS } else { configured }
+}
