@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lango_domain::located::{Mistake, Node, parse_yaml};
-use lango_domain::{AgentName, AgentSpec, Origin, Prefix, tokens};
+use lango_domain::{AgentName, AgentSpec, Origin, Prefix, Section, tokens};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -65,14 +65,12 @@ fn parse(file: &Path, text: &str, origin: Origin) -> Result<AgentSpec, Mistake> 
     if facts.description.trim().is_empty() {
         return Err(Mistake::new(line_of("description"), "`description` must not be empty"));
     }
-    if body.trim().is_empty() {
-        return Err(Mistake::new(text.lines().count(), "the instruction below the front matter is missing"));
-    }
+    let instruction = instruction(body).map_err(|why| Mistake::new(front.lines().count() + 3, why))?;
     let spec = AgentSpec {
         name,
         order: facts.order,
         description: one_line(&facts.description),
-        instruction: format!("{}\n\n{}", body.trim(), embedded::prompt("HANDING_BACK.md").trim()),
+        instruction,
         prefixes,
         keywords: one_line_each(&facts.keywords),
         accepts: one_line(&facts.accepts),
@@ -84,6 +82,20 @@ fn parse(file: &Path, text: &str, origin: Origin) -> Result<AgentSpec, Mistake> 
     };
     check_weight(&spec, &node)?;
     Ok(spec)
+}
+
+/// The body, with the words for handing a task back that every specialist shares.
+fn instruction(body: &str) -> Result<String, String> {
+    if body.trim().is_empty() {
+        return Err("the instruction below the front matter is missing".to_owned());
+    }
+    let whole = format!("{}\n\n{}", body.trim(), embedded::prompt("HANDING_BACK.md").trim());
+    match tokens::estimate(&whole) {
+        weight if weight > Section::CAP => {
+            Err(format!("the instruction weighs about {weight} tokens; at most {} fit", Section::CAP))
+        }
+        _ => Ok(whole),
+    }
 }
 
 fn name_of(file: &Path) -> Result<AgentName, Mistake> {
@@ -211,6 +223,7 @@ mod tests {
             ("user.md", GOOD, "user.md:1: the name `user` is reserved"),
             ("planner.md", GOOD, "planner.md:4: the planner never holds tools"),
             ("a.md", &long, "a.md:3: the front matter weighs about"),
+            ("a.md", &format!("---\ndescription: x\n---\n{}", "word ".repeat(9_000)), "a.md:4: the instruction weighs"),
         ] {
             let mistake = read(name, text).unwrap_err();
             assert!(mistake.contains(expected), "{mistake}\n  should contain\n{expected}");

@@ -1,1 +1,35 @@
+//! What tests share. Development only: nothing that ships depends on it.
 
+pub mod golden;
+
+use lango_domain::Tool;
+
+/// One tool for each prefix of the partition table (S10): enough to bring the whole team together.
+pub const ONE_TOOL_PER_PREFIX: [&str; 21] = [
+    "exec_shell",
+    "fs_read",
+    "skill_deploy",
+    "browser_navigate",
+    "crypto_sign",
+    "secrets_get",
+    "payment_send",
+    "search_web",
+    "rag_retrieve",
+    "graph_traverse",
+    "save_knowledge",
+    "save_learning",
+    "create_skill",
+    "list_skills",
+    "librarian_pending_inquiries",
+    "memory_store",
+    "observe_event",
+    "reflect_summary",
+    "cron_add",
+    "bg_submit",
+    "workflow_run",
+];
+
+/// Stand-ins with these names.
+pub fn stand_ins(names: &[&str]) -> Vec<Tool> {
+    names.iter().map(|name| Tool::stand_in(*name)).collect()
+}

@@ -1,0 +1,22 @@
+use std::path::Path;
+
+use lango_team::{Roster, build_agent_tree};
+
+use crate::setup::{agent, config, specialist_names, tool_names};
+
+/// S06: the four-agent layout of the older seeds is data, not code.
+#[test]
+fn s06_the_classic_team_is_expressible_as_data() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/classic-team/agents");
+    let roster = Roster::from_folder(&folder).unwrap();
+    assert!(roster.mistakes.is_empty(), "{:?}", roster.mistakes);
+    let mut config = config(&["exec_shell", "crypto_sign", "graph_traverse", "graph_query", "memory_store", "odd_tool"]);
+    config.specs = roster.specs;
+    let tree = build_agent_tree(config).unwrap();
+    assert_eq!(tree.root.name.as_str(), "lango-orchestrator");
+    assert_eq!(specialist_names(&tree), ["executor", "researcher", "planner", "memory-manager"]);
+    assert_eq!(tool_names(&agent(&tree, "executor").tools), ["exec_shell", "crypto_sign", "odd_tool"]);
+    assert_eq!(tool_names(&agent(&tree, "researcher").tools), ["graph_traverse", "graph_query"]);
+    assert_eq!(tool_names(&agent(&tree, "memory-manager").tools), ["memory_store"]);
+    assert!(tree.unmatched.is_empty(), "the executor claims what nobody else does");
+}

@@ -1,0 +1,47 @@
+use std::path::PathBuf;
+
+use lango_domain::{Agent, AgentSpec, AgentTree, Mode, Origin, Tool};
+use lango_team::{Config, PromptSources, Roster, Routes, build_agent_tree, parse_agent_file};
+use lango_testkit::stand_ins;
+
+pub fn config(tools: &[&str]) -> Config {
+    Config {
+        mode: Mode::Multi,
+        tools: stand_ins(tools),
+        specs: Roster::built_in().specs,
+        routes: Routes::new(),
+        prompts: PromptSources::default(),
+        max_delegation_rounds: 0,
+        sub_agent_prompt: None,
+    }
+}
+
+pub fn tree(tools: &[&str]) -> AgentTree {
+    build_agent_tree(config(tools)).unwrap()
+}
+
+pub fn specialist_names(tree: &AgentTree) -> Vec<&str> {
+    tree.specialists.iter().map(|agent| agent.name.as_str()).collect()
+}
+
+pub fn tool_names(tools: &[Tool]) -> Vec<&str> {
+    tools.iter().map(|tool| tool.name.as_str()).collect()
+}
+
+pub fn agent<'a>(tree: &'a AgentTree, name: &str) -> &'a Agent {
+    tree.agent(name).unwrap_or_else(|| panic!("no {name} in {:?}", specialist_names(tree)))
+}
+
+/// A definition of the user's with these prefixes.
+pub fn user_spec(name: &str, prefixes: &[&str]) -> AgentSpec {
+    let file = PathBuf::from(format!("{name}.md"));
+    let text = format!("---\ndescription: Does {name} work.\nprefixes: {prefixes:?}\n---\nBe good.\n");
+    parse_agent_file(&file, &text, Origin::User(file.clone())).unwrap()
+}
+
+pub fn routes(pairs: &[(&str, &[&str])]) -> Routes {
+    pairs
+        .iter()
+        .map(|(agent, prefixes)| ((*agent).to_owned(), prefixes.iter().map(|p| (*p).to_owned()).collect()))
+        .collect()
+}

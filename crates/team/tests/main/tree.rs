@@ -1,0 +1,102 @@
+use std::sync::{Arc, Mutex};
+
+use lango_domain::Mode;
+use lango_team::{BuildError, build_agent_tree};
+use lango_testkit::ONE_TOOL_PER_PREFIX;
+
+use crate::setup::{agent, config, specialist_names, tool_names, tree, user_spec};
+
+#[test]
+fn s01_multi_agent_mode_has_a_root_without_tools_and_seven_specialists() {
+    let tree = tree(&ONE_TOOL_PER_PREFIX);
+    assert_eq!(tree.root.name.as_str(), "lango-orchestrator");
+    assert!(tree.root.tools.is_empty());
+    assert_eq!(
+        specialist_names(&tree),
+        ["operator", "navigator", "vault", "librarian", "automator", "planner", "chronicler"]
+    );
+    assert!(tree.skipped.is_empty() && tree.unmatched.is_empty());
+}
+
+#[test]
+fn s02_single_agent_mode_is_one_agent_with_every_tool() {
+    let mut config = config(&["exec_shell", "custom_action", "search_web"]);
+    config.mode = Mode::Single;
+    let tree = build_agent_tree(config).unwrap();
+    assert_eq!(tree.root.name.as_str(), "lango-agent");
+    assert_eq!(tool_names(&tree.root.tools), ["exec_shell", "custom_action", "search_web"]);
+    assert!(tree.specialists.is_empty() && tree.unmatched.is_empty());
+}
+
+#[test]
+fn s04_only_agents_with_tools_and_the_planner_are_created() {
+    assert_eq!(specialist_names(&tree(&[])), ["planner"]);
+    assert_eq!(specialist_names(&tree(&["custom_x", "do_something"])), ["planner"]);
+    assert_eq!(specialist_names(&tree(&["exec_shell", "search_web"])), ["operator", "librarian", "planner"]);
+    assert!(agent(&tree(&ONE_TOOL_PER_PREFIX), "planner").tools.is_empty());
+    let skipped: Vec<String> = tree(&["exec_shell"]).skipped.into_iter().map(|agent| agent.name).collect();
+    assert_eq!(skipped, ["navigator", "vault", "librarian", "automator", "chronicler"]);
+}
+
+#[test]
+fn s04_always_include_creates_an_agent_without_tools() {
+    let mut config = config(&[]);
+    let mut extra = user_spec("muse", &["muse_"]);
+    extra.always_include = true;
+    config.specs.push(extra);
+    assert_eq!(specialist_names(&build_agent_tree(config).unwrap()), ["planner", "muse"]);
+}
+
+#[test]
+fn s05_each_tool_has_exactly_one_holder() {
+    let mut given = ONE_TOOL_PER_PREFIX.to_vec();
+    given.extend(["custom_x", "custom_y"]);
+    let tree = tree(&given);
+    let mut held: Vec<&str> = tree.agents().flat_map(|agent| tool_names(&agent.tools)).collect();
+    assert_eq!(held.len(), ONE_TOOL_PER_PREFIX.len(), "unmatched tools are held by nobody");
+    held.extend(tool_names(&tree.unmatched));
+    held.sort_unstable();
+    given.sort_unstable();
+    assert_eq!(held, given);
+}
+
+#[test]
+fn s39_the_prompt_function_is_called_once_for_every_specialist() {
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&calls);
+    let mut config = config(&["exec_shell", "search_web"]);
+    config.sub_agent_prompt = Some(Arc::new(move |name, default| {
+        log.lock().unwrap().push((name.to_owned(), default.to_owned()));
+        format!("prompt of {name}")
+    }));
+    let specs = config.specs.clone();
+    let tree = build_agent_tree(config).unwrap();
+    let calls = calls.lock().unwrap();
+    assert_eq!(calls.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["operator", "librarian", "planner"]);
+    for (name, default) in calls.iter() {
+        let spec = specs.iter().find(|spec| spec.name == **name).unwrap();
+        assert_eq!(default, &spec.instruction);
+        assert_eq!(agent(&tree, name).prompt.render(), format!("prompt of {name}"));
+    }
+}
+
+#[test]
+fn s39_without_a_prompt_function_the_instruction_stands() {
+    let config = config(&["exec_shell"]);
+    let operator = config.specs[0].instruction.clone();
+    let tree = build_agent_tree(config).unwrap();
+    assert_eq!(agent(&tree, "operator").prompt.render(), operator);
+}
+
+#[test]
+fn b40_the_same_configuration_gives_the_same_bytes() {
+    let prompts = || tree(&ONE_TOOL_PER_PREFIX).agents().map(|a| a.prompt.render()).collect::<Vec<_>>();
+    assert_eq!(prompts(), prompts());
+}
+
+#[test]
+fn b41_a_team_has_at_most_64_agents() {
+    let mut config = config(&[]);
+    config.specs.extend((0..60).map(|i| user_spec(&format!("helper-{i}"), &[])));
+    assert_eq!(build_agent_tree(config).unwrap_err(), BuildError::TooManyAgents(67));
+}
