@@ -1,5 +1,6 @@
 //! From definitions and tools to a team.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lango_domain::{Agent, AgentName, AgentSpec, AgentTree, Mode, Prompt, Section, SkippedAgent, Tool};
@@ -38,6 +39,8 @@ pub enum BuildError {
     Claim(#[from] ClaimError),
     #[error("{0} agents are defined; a team has at most {MAX_AGENTS}")]
     TooManyAgents(usize),
+    #[error("two tools have the name `{0}`")]
+    DuplicateTool(String),
 }
 
 /// Builds the team: in multi-agent mode a root without tools and every specialist that has some or is always
@@ -45,6 +48,10 @@ pub enum BuildError {
 pub fn build_agent_tree(config: Config) -> Result<AgentTree, BuildError> {
     if config.specs.len() > MAX_AGENTS {
         return Err(BuildError::TooManyAgents(config.specs.len()));
+    }
+    let mut seen = BTreeSet::new();
+    if let Some(again) = config.tools.iter().find(|tool| !seen.insert(tool.name.as_str())) {
+        return Err(BuildError::DuplicateTool(again.name.clone()));
     }
     match config.mode {
         Mode::Multi => team(config),

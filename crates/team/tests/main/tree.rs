@@ -61,6 +61,12 @@ fn s05_each_tool_has_exactly_one_holder() {
 }
 
 #[test]
+fn s05_two_tools_of_one_name_are_refused() {
+    let error = build_agent_tree(config(&["exec_shell", "fs_read", "exec_shell"])).unwrap_err();
+    assert_eq!(error, BuildError::DuplicateTool("exec_shell".into()));
+}
+
+#[test]
 fn s39_the_prompt_function_is_called_once_for_every_specialist() {
     let calls = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&calls);

@@ -1,0 +1,138 @@
+//! Configuration: files, environment and `--set`, merged into [`Settings`] with every value's origin remembered.
+//!
+//! Later wins: the user's folder, the working folder (or only `--config`), the environment, `--set`.
+
+mod file;
+mod merge;
+mod reference;
+mod variables;
+
+use std::path::{Path, PathBuf};
+
+use lango_domain::located::Node;
+use serde_json::Value;
+
+use crate::environment::Environment;
+use crate::settings::{Agent, Settings};
+use merge::Merged;
+
+pub use merge::Origin;
+pub use reference::{Entry, commented_file, entries, reference_page};
+
+/// A configuration that cannot be used, said to whoever wrote it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ConfigError {
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+impl ConfigError {
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None }
+    }
+
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// What the command line says about configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// Read this file and no other.
+    pub config: Option<PathBuf>,
+    /// `key=value`, applied last.
+    pub set: Vec<String>,
+}
+
+/// Settings, and where they come from.
+#[derive(Debug)]
+pub struct Loaded {
+    pub settings: Settings,
+    /// The files that were read, weakest first.
+    pub files: Vec<PathBuf>,
+    merged: Merged,
+}
+
+/// One source of settings.
+struct Layer {
+    source: Source,
+    node: Node,
+}
+
+/// Who says so.
+#[derive(Clone, Debug)]
+enum Source {
+    File(PathBuf),
+    Variable(String),
+    Set(String),
+}
+
+impl Loaded {
+    pub fn read(environment: &Environment, overrides: &Overrides) -> Result<Self, ConfigError> {
+        let schema = Settings::schema();
+        let files = files(environment, overrides.config.as_deref())?;
+        let mut layers = files.iter().map(|path| file::read(path)).collect::<Result<Vec<_>, _>>()?;
+        layers.extend(variables::from_environment(&schema, environment));
+        for assignment in &overrides.set {
+            layers.push(variables::from_assignment(&schema, assignment)?);
+        }
+        let merged = Merged::of(&schema, layers, environment)?;
+        let settings = Settings { agent: Agent { team: merged.read("agent")? } };
+        Ok(Self { settings, files, merged })
+    }
+
+    /// Where the value of a dotted key was set; nothing for a default.
+    pub fn origin(&self, key: &str) -> Option<&Origin> {
+        self.merged.origin(key)
+    }
+
+    /// Where a dotted key, or what stands below it, was set.
+    pub fn origins_under(&self, key: &str) -> impl Iterator<Item = &Origin> {
+        self.merged.origins_under(key)
+    }
+
+    /// A path from the settings, relative to the file it was written in, else to the working folder.
+    pub fn resolve(&self, environment: &Environment, key: &str, path: &Path) -> PathBuf {
+        let base = match self.origin(key) {
+            Some(Origin::File { path, .. }) => path.parent(),
+            _ => None,
+        };
+        base.map_or_else(|| environment.working_folder.join(path), |base| base.join(path))
+    }
+}
+
+/// The names a configuration file may have.
+pub const FILE_NAMES: [&str; 4] = ["lango.toml", "lango.json", "lango.yaml", "lango.yml"];
+
+fn files(environment: &Environment, named: Option<&Path>) -> Result<Vec<PathBuf>, ConfigError> {
+    if let Some(named) = named {
+        return Ok(vec![environment.working_folder.join(named)]);
+    }
+    let mut files: Vec<PathBuf> = Vec::new();
+    for folder in environment.config_folder().into_iter().chain([environment.working_folder.clone()]) {
+        match file_in(&folder)? {
+            Some(file) if !files.contains(&file) => files.push(file),
+            _ => {}
+        }
+    }
+    Ok(files)
+}
+
+fn file_in(folder: &Path) -> Result<Option<PathBuf>, ConfigError> {
+    let mut present: Vec<PathBuf> = FILE_NAMES.iter().map(|name| folder.join(name)).filter(|file| file.exists()).collect();
+    if present.len() > 1 {
+        let names: Vec<String> = present.iter().map(|file| file.display().to_string()).collect();
+        return Err(ConfigError::new(format!("more than one configuration file in one folder: {}", names.join(", ")))
+            .with_hint("keep one of them, or name the one to read with --config"));
+    }
+    Ok(present.pop())
+}
+
+/// The settings as JSON, for people and scripts.
+pub fn to_json(settings: &Settings) -> Value {
+    serde_json::to_value(settings).unwrap_or_default()
+}

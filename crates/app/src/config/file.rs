@@ -1,0 +1,79 @@
+//! Reading one configuration file: TOML, JSON or YAML, by its extension.
+
+use std::fs;
+use std::path::Path;
+
+use lango_domain::located::{Entry, Kind, Mistake, Node, parse_yaml};
+use serde_json::Value;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{ConfigError, Layer, Source};
+
+/// A larger file is not a configuration.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+pub(super) fn read(path: &Path) -> Result<Layer, ConfigError> {
+    let shown = path.display();
+    let unreadable = |error| ConfigError::new(format!("cannot read the configuration {shown}: {error}"));
+    let size = fs::metadata(path).map_err(unreadable)?.len();
+    if size > MAX_BYTES {
+        return Err(ConfigError::new(format!("{shown} has {size} bytes; a configuration has at most {MAX_BYTES}")));
+    }
+    let bytes = fs::read(path).map_err(unreadable)?;
+    let text = String::from_utf8(bytes).map_err(|_| ConfigError::new(format!("{shown} is not valid UTF-8")))?;
+    let node = parse(path, &text)?;
+    if !matches!(node.kind, Kind::Map(_)) {
+        return Err(ConfigError::new(format!("{shown}: a configuration is a table of settings")));
+    }
+    Ok(Layer { source: Source::File(path.to_owned()), node })
+}
+
+fn parse(path: &Path, text: &str) -> Result<Node, ConfigError> {
+    let parsed = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("toml") => parse_toml(text),
+        Some("json" | "yaml" | "yml") => parse_yaml(text),
+        _ => {
+            let hint = "a configuration file ends in .toml, .json, .yaml or .yml";
+            return Err(ConfigError::new(format!("{}: what form is this?", path.display())).with_hint(hint));
+        }
+    };
+    parsed.map_err(|mistake| ConfigError::new(format!("{}:{}: {}", path.display(), mistake.line, mistake.message)))
+}
+
+fn parse_toml(text: &str) -> Result<Node, Mistake> {
+    let line_at = |offset: usize| text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1;
+    let table = DeTable::parse(text).map_err(|error| {
+        let line = error.span().map_or(1, |span| line_at(span.start));
+        Mistake::new(line, error.message().to_owned())
+    })?;
+    Ok(Node { line: 1, kind: Kind::Map(toml_entries(table.get_ref(), &line_at)) })
+}
+
+fn toml_entries(table: &DeTable<'_>, line_at: &dyn Fn(usize) -> usize) -> Vec<Entry> {
+    let entry = |(key, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| Entry {
+        key: AsRef::<str>::as_ref(key.get_ref()).to_owned(),
+        line: line_at(key.span().start),
+        value: toml_node(value, line_at),
+    };
+    table.iter().map(entry).collect()
+}
+
+fn toml_node(value: &Spanned<DeValue<'_>>, line_at: &dyn Fn(usize) -> usize) -> Node {
+    let kind = match value.get_ref() {
+        DeValue::String(text) => Kind::Scalar(Value::from(text.as_ref())),
+        DeValue::Integer(number) => {
+            let parsed = i64::from_str_radix(number.as_str(), number.radix());
+            Kind::Scalar(parsed.map_or_else(|_| Value::from(number.as_str()), Value::from))
+        }
+        DeValue::Float(number) => {
+            let parsed = number.as_str().parse::<f64>();
+            Kind::Scalar(parsed.map_or_else(|_| Value::from(number.as_str()), Value::from))
+        }
+        DeValue::Boolean(truth) => Kind::Scalar(Value::Bool(*truth)),
+        DeValue::Datetime(moment) => Kind::Scalar(Value::from(moment.to_string())),
+        DeValue::Array(items) => Kind::List(items.iter().map(|item| toml_node(item, line_at)).collect()),
+        DeValue::Table(table) => Kind::Map(toml_entries(table, line_at)),
+    };
+    Node { line: line_at(value.span().start), kind }
+}

@@ -1,0 +1,149 @@
+//! Every setting with its meaning and default, read off the types: for `lango init` and the reference page.
+
+use std::fmt::Write as _;
+
+use lango_domain::located;
+use serde_json::Value;
+
+use crate::settings::Settings;
+
+/// One setting.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Dotted.
+    pub key: String,
+    pub kind: String,
+    pub default: Value,
+    pub description: String,
+}
+
+/// Every setting, in the order of the types.
+pub fn entries() -> Vec<Entry> {
+    let schema = Settings::schema();
+    let defaults = super::to_json(&Settings::default());
+    let mut entries = Vec::new();
+    collect(&Place { root: &schema, here: &schema, default: &defaults, key: "" }, &mut entries);
+    entries
+}
+
+struct Place<'a> {
+    root: &'a Value,
+    here: &'a Value,
+    default: &'a Value,
+    key: &'a str,
+}
+
+fn collect(place: &Place<'_>, entries: &mut Vec<Entry>) {
+    for shape in located::object_shapes(place.root, place.here) {
+        for name in located::property_names(shape) {
+            let here = &shape["properties"][&name];
+            let key = if place.key.is_empty() { name.clone() } else { format!("{}.{name}", place.key) };
+            let default = place.default.get(&name).unwrap_or(&Value::Null);
+            let inner = Place { root: place.root, here, default, key: &key };
+            let is_group = located::object_shapes(place.root, here).iter().any(|s| s.get("properties").is_some());
+            if is_group {
+                collect(&inner, entries);
+            } else {
+                entries.push(entry(&inner));
+            }
+        }
+    }
+}
+
+fn entry(place: &Place<'_>) -> Entry {
+    let described = place.here.get("description").and_then(Value::as_str).unwrap_or_default();
+    Entry {
+        key: place.key.to_owned(),
+        kind: kind(place.root, place.here),
+        default: place.default.clone(),
+        description: described.split_whitespace().collect::<Vec<_>>().join(" "),
+    }
+}
+
+/// What a setting takes, in words.
+fn kind(root: &Value, schema: &Value) -> String {
+    if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
+        return target.strip_prefix('#').and_then(|at| root.pointer(at)).map_or(String::new(), |at| kind(root, at));
+    }
+    let choices: Vec<String> = [schema]
+        .into_iter()
+        .chain(schema.get("oneOf").and_then(Value::as_array).into_iter().flatten())
+        .flat_map(|option| option.get("enum").and_then(Value::as_array).into_iter().flatten().chain(option.get("const")))
+        .filter_map(|choice| choice.as_str().map(|text| format!("`{text}`")))
+        .collect();
+    if !choices.is_empty() {
+        return choices.join(" or ");
+    }
+    let named = match schema.get("type") {
+        Some(Value::Array(kinds)) => kinds.iter().find(|kind| *kind != "null").and_then(Value::as_str),
+        other => other.and_then(Value::as_str),
+    };
+    match named.unwrap_or("any") {
+        "boolean" => "true or false",
+        "integer" => "whole number",
+        "string" => "text",
+        "object" => "table",
+        "array" => "list",
+        other => other,
+    }
+    .to_owned()
+}
+
+/// A configuration file in which every setting stands as a comment with its default.
+pub fn commented_file() -> String {
+    let mut text = String::from(
+        "# Lango's configuration. Every setting stands here with its default; remove the `#` before it to change it.\n\
+         # Environment variables (LANGO_AGENT__MULTI_AGENT=false) and --set agent.multiAgent=false win over this file.\n\
+         # ${NAME} in a value stands for the environment variable NAME.\n",
+    );
+    let mut table = String::new();
+    for entry in entries() {
+        let (group, name) = entry.key.rsplit_once('.').unwrap_or(("", &entry.key));
+        if group != table {
+            table = group.to_owned();
+            let _ = write!(text, "\n[{group}]\n");
+        }
+        for line in wrapped(&entry.description) {
+            let _ = writeln!(text, "# {line}");
+        }
+        let _ = writeln!(text, "#{name} = {}\n", toml_text(&entry));
+    }
+    text.trim_end().to_owned() + "\n"
+}
+
+fn toml_text(entry: &Entry) -> String {
+    match &entry.default {
+        Value::Null => "\"\"".to_owned(),
+        Value::Object(map) if map.is_empty() => "{}".to_owned(),
+        value => toml::Value::try_from(value).map(|value| value.to_string()).unwrap_or_default(),
+    }
+}
+
+fn wrapped(text: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        if let Some(line) = lines.last_mut() {
+            if line.is_empty() || line.len() + word.len() < 98 {
+                line.push_str(if line.is_empty() { "" } else { " " });
+                line.push_str(word);
+                continue;
+            }
+        }
+        lines.push(word.to_owned());
+    }
+    lines
+}
+
+/// The reference page of the documentation.
+pub fn reference_page() -> String {
+    let mut page = String::from(
+        "# Configuration\n\n\
+         Written by `cargo xtask bless` from the types; do not edit. `lango init` writes the same as a commented file.\n\n\
+         | setting | takes | default | meaning |\n|---|---|---|---|\n",
+    );
+    for entry in entries() {
+        let default = if entry.default.is_null() { String::new() } else { format!("`{}`", entry.default) };
+        let _ = writeln!(page, "| `{}` | {} | {default} | {} |", entry.key, entry.kind, entry.description);
+    }
+    page
+}

@@ -1,0 +1,102 @@
+//! Settings from environment variables (`LANGO_AGENT__MULTI_AGENT=false`) and from `--set key=value`.
+
+use lango_domain::located::{self, Child, Entry, Kind, Node};
+use serde_json::Value;
+
+use super::{ConfigError, Layer, Source};
+use crate::environment::Environment;
+
+const PREFIX: &str = "LANGO_";
+/// Between the parts of a key; a variable without it is not a setting.
+const SEPARATOR: &str = "__";
+
+pub(super) fn from_environment(schema: &Value, environment: &Environment) -> Vec<Layer> {
+    let settings = environment.variables.iter().filter(|(name, _)| name.starts_with(PREFIX) && name.contains(SEPARATOR));
+    settings
+        .map(|(name, value)| {
+            let key = key_of_variable(schema, name);
+            let node = nested(&key, value_node(&value_for(schema, &key, value)));
+            Layer { source: Source::Variable(name.clone()), node }
+        })
+        .collect()
+}
+
+pub(super) fn from_assignment(schema: &Value, assignment: &str) -> Result<Layer, ConfigError> {
+    let malformed = || {
+        ConfigError::new(format!("--set {assignment}: not of the form key=value"))
+            .with_hint("for example --set agent.multiAgent=false")
+    };
+    let (key, value) = assignment.split_once('=').ok_or_else(malformed)?;
+    let key: Vec<String> = key.trim().split('.').map(str::to_owned).collect();
+    if key.iter().any(String::is_empty) {
+        return Err(malformed());
+    }
+    let node = nested(&key, value_node(&value_for(schema, &key, value)));
+    Ok(Layer { source: Source::Set(key.join(".")), node })
+}
+
+/// `LANGO_AGENT__MULTI_AGENT` → `agent.multiAgent`, by what the schema knows; what it does not know is spelled in
+/// camelCase, so that a suggestion can be made.
+fn key_of_variable(schema: &Value, name: &str) -> Vec<String> {
+    let mut here = Some(schema);
+    let mut key = Vec::new();
+    for part in name[PREFIX.len()..].split(SEPARATOR) {
+        let shapes = here.map(|here| located::object_shapes(schema, here)).unwrap_or_default();
+        let mut known = shapes.iter().flat_map(|shape| located::property_names(shape));
+        let spelled = known.find(|property| property.to_lowercase() == part.to_lowercase().replace('_', ""));
+        let part = spelled.unwrap_or_else(|| if shapes.is_empty() { part.to_lowercase() } else { camel_case(part) });
+        here = here.and_then(|here| match located::child(schema, here, &part) {
+            Child::Known(next) => Some(next),
+            Child::Anything | Child::Unknown(_) => None,
+        });
+        key.push(part);
+    }
+    key
+}
+
+fn camel_case(part: &str) -> String {
+    let mut words = part.split('_').filter(|word| !word.is_empty()).map(str::to_lowercase);
+    let mut text = words.next().unwrap_or_default();
+    for word in words {
+        let mut letters = word.chars();
+        text.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+        text.push_str(letters.as_str());
+    }
+    text
+}
+
+/// Text where a text is wanted, else JSON where it is JSON.
+fn value_for(schema: &Value, key: &[String], text: &str) -> Value {
+    if is_text(schema, key) { Value::from(text) } else { serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)) }
+}
+
+fn is_text(schema: &Value, key: &[String]) -> bool {
+    let mut here = schema;
+    for part in key {
+        match located::child(schema, here, part) {
+            Child::Known(next) => here = next,
+            Child::Anything | Child::Unknown(_) => return false,
+        }
+    }
+    let kind = here.get("type");
+    let is_string = |value: &Value| value == "string";
+    kind.is_some_and(|kind| is_string(kind) || kind.as_array().is_some_and(|kinds| kinds.iter().any(is_string)))
+}
+
+fn nested(key: &[String], value: Node) -> Node {
+    key.iter().rev().fold(value, |value, part| Node {
+        line: 1,
+        kind: Kind::Map(vec![Entry { key: part.clone(), line: 1, value }]),
+    })
+}
+
+fn value_node(value: &Value) -> Node {
+    let kind = match value {
+        Value::Array(items) => Kind::List(items.iter().map(value_node).collect()),
+        Value::Object(map) => Kind::Map(
+            map.iter().map(|(key, value)| Entry { key: key.clone(), line: 1, value: value_node(value) }).collect(),
+        ),
+        scalar => Kind::Scalar(scalar.clone()),
+    };
+    Node { line: 1, kind }
+}

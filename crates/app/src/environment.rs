@@ -1,0 +1,35 @@
+//! What the process was started with, read once and handed down.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+
+/// Variables and the working folder.
+#[derive(Clone, Debug)]
+pub struct Environment {
+    pub variables: BTreeMap<String, String>,
+    pub working_folder: PathBuf,
+}
+
+impl Environment {
+    /// That of this process; variables that are not text are left out.
+    pub fn of_this_process() -> io::Result<Self> {
+        let variables =
+            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        Ok(Self { variables: variables.collect(), working_folder: std::env::current_dir()? })
+    }
+
+    /// A variable that is set to something.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Where the user's configuration lives: `LANGO_HOME` moves it, as everything that Lango keeps.
+    pub fn config_folder(&self) -> Option<PathBuf> {
+        if let Some(home) = self.get("LANGO_HOME") {
+            return Some(self.working_folder.join(home));
+        }
+        let base = self.get("XDG_CONFIG_HOME").map(PathBuf::from);
+        base.or_else(|| self.get("HOME").map(|home| PathBuf::from(home).join(".config"))).map(|dir| dir.join("lango"))
+    }
+}

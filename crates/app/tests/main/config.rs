@@ -1,0 +1,162 @@
+use std::path::{Path, PathBuf};
+
+use lango_app::{Loaded, Overrides};
+use lango_team::TeamChoice;
+
+use crate::setup::Machine;
+
+#[test]
+fn nothing_configured_is_a_team() {
+    let loaded = Machine::new().load(&[]).unwrap();
+    assert!(loaded.settings.agent.team.multi_agent && loaded.files.is_empty());
+    assert_eq!(loaded.settings.agent.team.max_delegation_rounds, 5);
+}
+
+#[test]
+fn three_forms_say_the_same() {
+    for (name, text) in [
+        ("work/lango.toml", "[agent]\nmultiAgent = false\nroutes = { operator = [\"github_\"] }\nmaxDelegationRounds = 0x9\n"),
+        ("work/lango.json", "{\n\t\"agent\": { \"multiAgent\": false, \"routes\": { \"operator\": [\"github_\"] }, \"maxDelegationRounds\": 9 }\n}"),
+        ("work/lango.yaml", "agent:\n  multiAgent: false\n  routes:\n    operator: [github_]\n  maxDelegationRounds: 9\n"),
+        ("work/lango.yml", "agent: {multiAgent: false, routes: {operator: [github_]}, maxDelegationRounds: 9}\n"),
+    ] {
+        let team = Machine::new().with_file(name, text).load(&[]).unwrap().settings.agent.team;
+        assert!(!team.multi_agent, "{name}");
+        assert_eq!(team.routes["operator"], ["github_"], "{name}");
+        assert_eq!(team.max_delegation_rounds, 9, "{name}");
+    }
+}
+
+#[test]
+fn later_wins_user_then_project_then_environment_then_set() {
+    let mut machine = Machine::new().with_file("home/.config/lango/lango.toml", "[agent]\nmaxDelegationRounds = 1\nteam = \"custom\"\n");
+    let rounds = |machine: &Machine, set: &[&str]| machine.load(set).unwrap().settings.agent.team.max_delegation_rounds;
+    assert_eq!(rounds(&machine, &[]), 1);
+    machine = machine.with_file("work/lango.yaml", "agent: {maxDelegationRounds: 2}");
+    assert_eq!(rounds(&machine, &[]), 2);
+    assert_eq!(machine.load(&[]).unwrap().settings.agent.team.team, TeamChoice::Custom, "merged key by key");
+    machine = machine.with_variable("LANGO_AGENT__MAX_DELEGATION_ROUNDS", "3");
+    assert_eq!(rounds(&machine, &[]), 3);
+    assert_eq!(rounds(&machine, &["agent.maxDelegationRounds=4"]), 4);
+    assert_eq!(rounds(&machine, &["agent.maxDelegationRounds=4", "agent.maxDelegationRounds=7"]), 7);
+}
+
+#[test]
+fn a_named_file_is_read_alone() {
+    let machine = Machine::new()
+        .with_file("work/lango.toml", "[agent]\nmultiAgent = false\n")
+        .with_file("work/other.toml", "[agent]\nmaxDelegationRounds = 8\n");
+    let overrides = Overrides { config: Some(PathBuf::from("other.toml")), set: vec![] };
+    let loaded = Loaded::read(&machine.environment, &overrides).unwrap();
+    assert!(loaded.settings.agent.team.multi_agent);
+    assert_eq!(loaded.settings.agent.team.max_delegation_rounds, 8);
+    let missing = Overrides { config: Some(PathBuf::from("missing.toml")), set: vec![] };
+    assert!(Loaded::read(&machine.environment, &missing).unwrap_err().message.contains("missing.toml"));
+}
+
+#[test]
+fn lango_home_moves_the_users_configuration() {
+    let machine = Machine::new()
+        .with_file("home/.config/lango/lango.toml", "[agent]\nmaxDelegationRounds = 1\n")
+        .with_file("elsewhere/lango.toml", "[agent]\nmaxDelegationRounds = 6\n");
+    let elsewhere = machine.folder.path().join("elsewhere").display().to_string();
+    let loaded = machine.with_variable("LANGO_HOME", &elsewhere).load(&[]).unwrap();
+    assert_eq!(loaded.settings.agent.team.max_delegation_rounds, 6);
+}
+
+#[test]
+fn an_unknown_key_is_refused_where_it_stands() {
+    for (name, text, line) in [
+        ("work/lango.toml", "# hi\n[agent]\nmaxDelegationRounds = 2\nmultiAgnet = true\n", 4),
+        ("work/lango.yaml", "agent:\n\n  multiAgnet: true\n", 3),
+        ("work/lango.json", "{\n  \"agent\": {\n    \"multiAgnet\": true } }", 3),
+    ] {
+        let error = Machine::new().with_file(name, text).load(&[]).unwrap_err();
+        let file = Path::new(name).file_name().unwrap().to_str().unwrap();
+        assert!(error.message.contains(&format!("{file}:{line}: unknown key `agent.multiAgnet`")), "{error}");
+        assert_eq!(error.hint.as_deref(), Some("did you mean `agent.multiAgent`?"));
+    }
+    let error = Machine::new().load(&["agent.multiAgnet=true"]).unwrap_err();
+    assert_eq!(error.message, "--set agent.multiAgnet: unknown key `agent.multiAgnet`; did you mean `agent.multiAgent`?");
+    let error = Machine::new().with_variable("LANGO_AGENT__MULTI_AGNET", "1").load(&[]).unwrap_err();
+    assert!(error.message.starts_with("LANGO_AGENT__MULTI_AGNET: unknown key `agent.multiAgnet`"), "{error}");
+    let error = Machine::new().load(&["zebra.x=1"]).unwrap_err();
+    assert!(error.message.contains("unknown key `zebra`") && error.hint.unwrap().contains("config schema"));
+}
+
+#[test]
+fn every_unknown_key_is_named_at_once() {
+    let error = Machine::new().with_file("work/lango.toml", "[agent]\nfoo = 1\nbar = 2\n").load(&["agent.baz=3"]).unwrap_err();
+    assert_eq!(error.message.lines().count(), 3, "{error}");
+}
+
+#[test]
+fn a_wrong_type_is_refused_where_it_stands() {
+    let error = Machine::new().with_file("work/lango.toml", "[agent]\nmultiAgent = \"maybe\"\n").load(&[]).unwrap_err();
+    assert!(error.message.contains("lango.toml:2: `agent.multiAgent`: invalid type"), "{error}");
+    let error = Machine::new().load(&["agent.team=classic"]).unwrap_err();
+    assert!(error.message.contains("--set agent.team: `agent.team`: unknown variant `classic`"), "{error}");
+    let error = Machine::new().load(&["agent=7"]).unwrap_err();
+    assert!(error.message.contains("`agent`"), "{error}");
+}
+
+#[test]
+fn values_come_from_the_environment() {
+    let machine = Machine::new()
+        .with_file("work/lango.toml", "[agent]\nagentsDir = \"${BASE}/agents\"\npromptsDir = \"$${BASE}\"\n")
+        .with_variable("BASE", "/srv");
+    let team = machine.load(&[]).unwrap().settings.agent.team;
+    assert_eq!(team.agents_dir.as_deref(), Some(Path::new("/srv/agents")));
+    assert_eq!(team.prompts_dir.as_deref(), Some(Path::new("${BASE}")));
+    let error = Machine::new().with_file("work/lango.toml", "[agent]\nagentsDir = \"${NOPE}\"\n").load(&[]).unwrap_err();
+    assert!(error.message.contains("lango.toml:2: `agent.agentsDir` takes its value from ${NOPE}, which is not set"), "{error}");
+}
+
+#[test]
+fn text_stays_text_even_when_it_looks_like_a_number() {
+    let machine = Machine::new().with_variable("LANGO_AGENT__AGENTS_DIR", "2026");
+    assert_eq!(machine.load(&[]).unwrap().settings.agent.team.agents_dir, Some("2026".into()));
+    let loaded = machine.load(&["agent.promptsDir=true", "agent.routes={\"vault\":[\"x_\"]}"]).unwrap();
+    assert_eq!(loaded.settings.agent.team.prompts_dir, Some("true".into()));
+    assert_eq!(loaded.settings.agent.team.routes["vault"], ["x_"]);
+    assert_eq!(Machine::new().load(&["agent.routes.vault=[\"y_\"]"]).unwrap().settings.agent.team.routes["vault"], ["y_"]);
+}
+
+#[test]
+fn paths_are_relative_to_the_file_they_are_written_in() {
+    let machine = Machine::new().with_file("home/.config/lango/lango.toml", "[agent]\nagentsDir = \"mine\"\n");
+    let loaded = machine.load(&[]).unwrap();
+    let resolved = loaded.resolve(&machine.environment, "agent.agentsDir", Path::new("mine"));
+    assert_eq!(resolved, machine.folder.path().join("home/.config/lango/mine"));
+    let loaded = machine.load(&["agent.agentsDir=mine"]).unwrap();
+    let resolved = loaded.resolve(&machine.environment, "agent.agentsDir", Path::new("mine"));
+    assert_eq!(resolved, machine.environment.working_folder.join("mine"));
+}
+
+#[test]
+fn bad_files_get_a_clear_error() {
+    for (name, bytes, expected) in [
+        ("work/lango.toml", &b"[agent\n"[..], "lango.toml:1: "),
+        ("work/lango.toml", b"[agent]\na = \xff\n", "is not valid UTF-8"),
+        ("work/lango.json", b"[1, 2]", "a configuration is a table of settings"),
+        ("work/lango.yaml", b"agent: &x\n  a: *x\n", "lango.yaml:"),
+    ] {
+        let machine = Machine::new();
+        std::fs::write(machine.folder.path().join(name), bytes).unwrap();
+        let error = machine.load(&[]).unwrap_err();
+        assert!(error.message.contains(expected), "{error}");
+    }
+    let machine = Machine::new().with_file("work/lango.toml", "").with_file("work/lango.yaml", "");
+    assert!(machine.load(&[]).unwrap_err().message.contains("more than one configuration file"));
+    let machine = Machine::new().with_file("work/lango.toml", &"#".repeat(2_000_000));
+    assert!(machine.load(&[]).unwrap_err().message.contains("2000000 bytes"));
+    for bad in ["agent.multiAgent", "=x", "agent..x=1", ".=1"] {
+        assert!(Machine::new().load(&[bad]).unwrap_err().message.contains("key=value"), "{bad}");
+    }
+}
+
+#[test]
+fn empty_sections_and_other_variables_are_harmless() {
+    let machine = Machine::new().with_file("work/lango.yaml", "agent:\n").with_variable("LANGO_LOG", "debug");
+    assert!(machine.load(&[]).unwrap().settings.agent.team.multi_agent);
+}

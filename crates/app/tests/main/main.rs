@@ -1,0 +1,50 @@
+//! Configuration and assembly.
+
+#[cfg(test)]
+mod config;
+#[cfg(test)]
+mod reference;
+#[cfg(test)]
+mod team;
+
+#[cfg(test)]
+mod setup {
+    use std::path::Path;
+
+    use lango_app::{ConfigError, Environment, Loaded, Overrides};
+    use tempfile::TempDir;
+
+    /// A machine with a working folder and a home of its own.
+    pub struct Machine {
+        pub folder: TempDir,
+        pub environment: Environment,
+    }
+
+    impl Machine {
+        pub fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let work = folder.path().join("work");
+            std::fs::create_dir_all(&work).unwrap();
+            let home = folder.path().join("home").display().to_string();
+            let variables = [("HOME".to_owned(), home)].into();
+            Self { environment: Environment { variables, working_folder: work }, folder }
+        }
+
+        pub fn with_file(self, name: &str, text: &str) -> Self {
+            let file = self.folder.path().join(name);
+            std::fs::create_dir_all(file.parent().unwrap_or(Path::new("/"))).unwrap();
+            std::fs::write(file, text).unwrap();
+            self
+        }
+
+        pub fn with_variable(mut self, name: &str, value: &str) -> Self {
+            self.environment.variables.insert(name.to_owned(), value.to_owned());
+            self
+        }
+
+        pub fn load(&self, set: &[&str]) -> Result<Loaded, ConfigError> {
+            let set = set.iter().map(|text| (*text).to_owned()).collect();
+            Loaded::read(&self.environment, &Overrides { config: None, set })
+        }
+    }
+}

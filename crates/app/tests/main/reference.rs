@@ -1,0 +1,31 @@
+use std::path::Path;
+
+use lango_app::config::{commented_file, entries, reference_page};
+use lango_testkit::golden;
+
+use crate::setup::Machine;
+
+#[test]
+fn the_reference_page_is_up_to_date() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    golden::check(&page, &reference_page());
+}
+
+#[test]
+fn every_setting_is_explained() {
+    for entry in entries() {
+        assert!(!entry.description.is_empty() && !entry.kind.is_empty(), "{}", entry.key);
+    }
+}
+
+#[test]
+fn the_commented_file_changes_nothing_and_works_uncommented() {
+    let file = commented_file();
+    let defaults = Machine::new().load(&[]).unwrap().settings;
+    assert_eq!(Machine::new().with_file("work/lango.toml", &file).load(&[]).unwrap().settings, defaults);
+    let is_setting = |line: &str| line.starts_with('#') && !line.starts_with("# ") && !line.ends_with("= \"\"");
+    let uncommented: Vec<&str> = file.lines().map(|line| if is_setting(line) { &line[1..] } else { line }).collect();
+    let loaded = Machine::new().with_file("work/lango.toml", &uncommented.join("\n")).load(&[]).unwrap();
+    assert_eq!(loaded.settings, defaults);
+    assert!(loaded.origin("agent.multiAgent").is_some());
+}

@@ -1,0 +1,73 @@
+use lango_app::{Team, assemble_team, built_in_tools};
+use lango_team::{Claims, Roster, Routes};
+use lango_testkit::stand_ins;
+
+use crate::setup::Machine;
+
+fn team(machine: &Machine, tools: &[&str], set: &[&str]) -> Team {
+    assemble_team(&machine.load(set).unwrap(), &machine.environment, stand_ins(tools)).unwrap()
+}
+
+fn names(team: &Team) -> Vec<&str> {
+    team.tree.agents().map(|agent| agent.name.as_str()).collect()
+}
+
+#[test]
+fn b13_every_built_in_tool_has_an_owner() {
+    let settings = Machine::new().load(&[]).unwrap().settings;
+    let claims = Claims::new(&Roster::built_in().specs, &Routes::new()).unwrap();
+    for tool in built_in_tools(&settings) {
+        assert!(claims.owner(&tool.name).is_some(), "{} belongs to nobody", tool.name);
+    }
+}
+
+#[test]
+fn s01_s02_the_mode_comes_from_the_settings() {
+    let machine = Machine::new();
+    assert_eq!(names(&team(&machine, &["exec_shell"], &[])), ["lango-orchestrator", "operator", "planner"]);
+    assert_eq!(names(&team(&machine, &["exec_shell"], &["agent.multiAgent=false"])), ["lango-agent"]);
+}
+
+#[test]
+fn s06_a_custom_team_has_only_its_own_agents() {
+    let machine = Machine::new()
+        .with_file("work/lango.toml", "[agent]\nteam = \"custom\"\nagentsDir = \"a\"\n")
+        .with_file("work/a/solo.md", "---\ndescription: All.\nprefixes: ['*']\n---\nDo it.\n");
+    assert_eq!(names(&team(&machine, &["exec_shell"], &[])), ["lango-orchestrator", "solo"]);
+    let error = assemble_team(&Machine::new().load(&["agent.team=custom"]).unwrap(), &machine.environment, vec![]);
+    assert!(error.err().unwrap().message.contains("agentsDir"));
+}
+
+#[test]
+fn b14_a_broken_agent_is_reported_and_the_others_join() {
+    let machine = Machine::new()
+        .with_file("work/a/good.md", "---\ndescription: Good.\nprefixes: [good_]\n---\nDo it.\n")
+        .with_file("work/a/bad.md", "---\ndescription: Bad.\n");
+    let team = team(&machine, &["good_one"], &["agent.agentsDir=a"]);
+    assert_eq!(names(&team), ["lango-orchestrator", "planner", "good"]);
+    assert!(team.warnings()[0].contains("bad.md:2:"), "{:?}", team.warnings());
+}
+
+#[test]
+fn s39_a_folder_of_prompts_reaches_its_agent() {
+    let machine = Machine::new()
+        .with_file("work/p/agents/operator/IDENTITY.md", "You are a robot.")
+        .with_file("work/p/agents/operater/IDENTITY.md", "Typo.")
+        .with_file("work/p/SAFETY.md", "Mind the Browser.");
+    let team = team(&machine, &["exec_shell"], &["agent.promptsDir=p"]);
+    let prompt = team.tree.agent("operator").unwrap().prompt.render();
+    assert!(prompt.contains("You are a robot.") && prompt.contains("Mind the Browser."));
+    assert_eq!(prompt, team.prompt("operator").unwrap().render(), "what is shown is what the model reads");
+    let warnings = team.warnings().join("\n");
+    assert!(warnings.contains("`operater`") && warnings.contains("browser"), "{warnings}");
+}
+
+#[test]
+fn unknown_agents_get_suggestions() {
+    let machine = Machine::new();
+    let team = team(&machine, &["exec_shell"], &[]);
+    let error = team.prompt("operater").unwrap_err();
+    assert_eq!(error.hint.as_deref(), Some("did you mean `operator`?"));
+    assert!(team.prompt("vault").unwrap_err().message.contains("no tools"));
+    assert!(team.prompt("zzz").unwrap_err().hint.unwrap().contains("lango-orchestrator, operator, planner"));
+}

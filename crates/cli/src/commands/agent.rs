@@ -1,0 +1,204 @@
+//! `lango agent …`: looking at the team.
+
+use std::fmt::Write as _;
+
+use lango_app::Team;
+use lango_domain::{Agent, AgentTree, Mode, SkippedAgent, Tool, tokens};
+use lango_team::{CapabilityMap, Claims, RoleToolSet, capability_description, partition_tools};
+use serde_json::{Map, Value, json};
+
+use super::{Setting, stand_ins};
+use crate::args::{AgentCommand, Global, ToolNames};
+use crate::output::{DIM, Failure, NAME, Output, styled};
+
+pub fn run(global: &Global, command: AgentCommand) -> Result<Output, Failure> {
+    let setting = Setting::read(global)?;
+    match command {
+        AgentCommand::List { tools } => Ok(list(&setting.team(&tools)?)),
+        AgentCommand::Tree { tools } => Ok(tree(&setting.team(&tools)?)),
+        AgentCommand::Prompt { agent, tools } => prompt(&setting.team(&tools)?, agent.as_deref()),
+        AgentCommand::Describe { names } => Ok(describe(&setting.team(&no_tools())?, &names)),
+        AgentCommand::Partition { names } => partition(&setting, &names),
+    }
+}
+
+fn no_tools() -> ToolNames {
+    ToolNames { tools: Some(String::new()) }
+}
+
+fn list(team: &Team) -> Output {
+    let listed: Vec<&Agent> = match team.tree.mode {
+        Mode::Multi => team.tree.specialists.iter().collect(),
+        Mode::Single => vec![&team.tree.root],
+    };
+    let skipped = skipped(team);
+    let json = json!({
+        "mode": match team.tree.mode { Mode::Multi => "multi", Mode::Single => "single" },
+        "agents": listed.iter().map(|agent| agent_json(agent)).collect::<Vec<_>>(),
+        "skipped": skipped,
+        "unmatched": names(&team.tree.unmatched),
+    });
+    Output::new(list_plain(&team.tree, &listed, &skipped), json).with_warnings(team.warnings())
+}
+
+fn agent_json(agent: &Agent) -> Value {
+    json!({
+        "name": agent.name,
+        "description": agent.description,
+        "capabilities": agent.capabilities,
+        "keywords": agent.keywords,
+        "tools": names(&agent.tools),
+        "remote": false,
+    })
+}
+
+/// Agents that got no tools, and files that hold no agent.
+fn skipped(team: &Team) -> Vec<SkippedAgent> {
+    let mut skipped = team.tree.skipped.clone();
+    skipped.extend(team.mistakes.iter().map(|mistake| SkippedAgent {
+        name: mistake.file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default(),
+        reason: mistake.to_string(),
+    }));
+    skipped
+}
+
+fn list_plain(tree: &AgentTree, listed: &[&Agent], skipped: &[SkippedAgent]) -> String {
+    let mut text = match tree.mode {
+        Mode::Multi => format!("{} delegates to {} of {}:\n\n", styled(NAME, &tree.root.name), listed.len(), listed.len() + skipped.len()),
+        Mode::Single => format!("{} works alone:\n\n", styled(NAME, &tree.root.name)),
+    };
+    let width = listed.iter().map(|agent| agent.name.as_str().len()).max().unwrap_or(0);
+    for agent in listed {
+        let count = match agent.tools.len() {
+            0 => "no tools".to_owned(),
+            1 => "1 tool".to_owned(),
+            many => format!("{many} tools"),
+        };
+        let name = format!("{:width$}", agent.name.as_str());
+        let _ = writeln!(text, "  {}  {:>9}  {}", styled(NAME, name), count, agent.description);
+    }
+    if !skipped.is_empty() {
+        text.push_str("\nNot in the team:\n");
+        let width = skipped.iter().map(|agent| agent.name.len()).max().unwrap_or(0);
+        for agent in skipped {
+            let _ = writeln!(text, "  {}", styled(DIM, format!("{:width$}  {}", agent.name, agent.reason)));
+        }
+    }
+    text.push_str(&unmatched_plain(tree));
+    text
+}
+
+fn unmatched_plain(tree: &AgentTree) -> String {
+    if tree.unmatched.is_empty() {
+        return String::new();
+    }
+    format!("\nBelongs to nobody: {}\n{}\n", names(&tree.unmatched).join(", "), styled(DIM, "agent.routes can give these tools a home."))
+}
+
+fn tree(team: &Team) -> Output {
+    let tree = &team.tree;
+    let json = json!({
+        "root": { "name": tree.root.name, "tools": names(&tree.root.tools) },
+        "agents": tree.specialists.iter().map(|agent| json!({
+            "name": agent.name,
+            "description": agent.description,
+            "tools": names(&agent.tools),
+        })).collect::<Vec<_>>(),
+        "unmatched": names(&tree.unmatched),
+    });
+    Output::new(draw(tree), json).with_warnings(team.warnings())
+}
+
+fn draw(tree: &AgentTree) -> String {
+    let mut text = format!("{}  {}\n", styled(NAME, &tree.root.name), styled(DIM, &tree.root.description));
+    draw_leaves(&mut text, "", &names(&tree.root.tools));
+    for (at, agent) in tree.specialists.iter().enumerate() {
+        let (branch, below) = if at + 1 == tree.specialists.len() { ("└── ", "    ") } else { ("├── ", "│   ") };
+        let _ = writeln!(text, "{branch}{}  {}", styled(NAME, &agent.name), styled(DIM, &agent.description));
+        draw_leaves(&mut text, below, &names(&agent.tools));
+    }
+    text.push_str(&unmatched_plain(tree));
+    text
+}
+
+fn draw_leaves(text: &mut String, indent: &str, leaves: &[&str]) {
+    for (at, leaf) in leaves.iter().enumerate() {
+        let branch = if at + 1 == leaves.len() { "└── " } else { "├── " };
+        let _ = writeln!(text, "{indent}{branch}{leaf}");
+    }
+}
+
+fn partition(setting: &Setting, typed: &[String]) -> Result<Output, Failure> {
+    let team = setting.team(&no_tools())?;
+    let routes = &setting.loaded.settings.agent.team.routes;
+    let claims = Claims::new(&team.specs, routes).map_err(|error| Failure::usage(error.to_string()))?;
+    let set = partition_tools(&team.specs, &claims, stand_ins(typed.iter().map(String::as_str)));
+    let json = partition_json(&set);
+    let mut plain = String::new();
+    for (owner, tools) in homes(&set) {
+        if !tools.is_empty() {
+            let _ = writeln!(plain, "{}  {}", styled(NAME, format!("{owner:10}")), tools.join(", "));
+        }
+    }
+    Ok(Output::new(plain, json).with_warnings(team.warnings()))
+}
+
+fn homes(set: &RoleToolSet) -> Vec<(&str, Vec<&str>)> {
+    let mut homes = roles(set).to_vec();
+    homes.extend(set.custom.iter().map(|(name, tools)| (name.as_str(), names(tools))));
+    homes
+}
+
+fn roles(set: &RoleToolSet) -> [(&str, Vec<&str>); 8] {
+    [
+        ("operator", names(&set.operator)),
+        ("navigator", names(&set.navigator)),
+        ("vault", names(&set.vault)),
+        ("librarian", names(&set.librarian)),
+        ("planner", names(&set.planner)),
+        ("chronicler", names(&set.chronicler)),
+        ("automator", names(&set.automator)),
+        ("unmatched", names(&set.unmatched)),
+    ]
+}
+
+fn partition_json(set: &RoleToolSet) -> Value {
+    let mut json: Map<String, Value> = roles(set).into_iter().map(|(role, tools)| (role.to_owned(), json!(tools))).collect();
+    if !set.custom.is_empty() {
+        let custom: Map<String, Value> =
+            set.custom.iter().map(|(name, tools)| (name.to_string(), json!(names(tools)))).collect();
+        json.insert("custom".to_owned(), Value::Object(custom));
+    }
+    Value::Object(json)
+}
+
+fn describe(team: &Team, tools: &[String]) -> Output {
+    let map = CapabilityMap::of(&team.specs);
+    let tools = || tools.iter().map(String::as_str);
+    let description = capability_description(&map, tools());
+    let json = json!({ "description": description, "capabilities": map.capabilities(tools()) });
+    Output::new(description, json)
+}
+
+fn prompt(team: &Team, agent: Option<&str>) -> Result<Output, Failure> {
+    let agent = agent.unwrap_or(team.tree.root.name.as_str());
+    let prompt = team.prompt(agent)?;
+    let text = prompt.render();
+    let sections: Vec<Value> = prompt
+        .sections()
+        .iter()
+        .map(|section| json!({ "id": section.id, "tokens": tokens::estimate(&section.text) }))
+        .collect();
+    let json = json!({
+        "agent": agent,
+        "tokens": tokens::estimate(&text),
+        "estimate": true,
+        "sections": sections,
+        "text": text,
+    });
+    Ok(Output::new(text, json).with_warnings(team.warnings()))
+}
+
+fn names(tools: &[Tool]) -> Vec<&str> {
+    tools.iter().map(|tool| tool.name.as_str()).collect()
+}

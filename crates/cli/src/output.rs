@@ -1,0 +1,126 @@
+//! Results and failures, in the form that was asked for: stdout holds only the result.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+use lango_app::ConfigError;
+use serde_json::{Value, json};
+
+/// For people, or for programs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    Plain,
+    Json,
+}
+
+pub const NAME: Style = AnsiColor::Cyan.on_default().bold();
+pub const DIM: Style = Style::new().dimmed();
+pub const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+pub const ERROR: Style = AnsiColor::Red.on_default().bold();
+
+/// `text` in a style; the terminal decides whether it is seen.
+pub fn styled(style: Style, text: impl std::fmt::Display) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// What a command found.
+pub struct Output {
+    pub plain: String,
+    pub json: Value,
+    pub warnings: Vec<String>,
+}
+
+impl Output {
+    pub fn new(plain: impl Into<String>, json: Value) -> Self {
+        Self { plain: plain.into(), json, warnings: Vec::new() }
+    }
+
+    #[must_use]
+    pub fn with_warnings(mut self, warnings: Vec<String>) -> Self {
+        self.warnings = warnings;
+        self
+    }
+
+    pub fn print(self, form: Form) -> ExitCode {
+        for warning in &self.warnings {
+            let text = match form {
+                Form::Plain => format!("{} {warning}", styled(WARNING, "warning:")),
+                Form::Json => json!({ "warning": { "message": warning } }).to_string(),
+            };
+            complain(&text);
+        }
+        let text = match form {
+            Form::Plain => self.plain,
+            Form::Json => format!("{:#}", self.json),
+        };
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        match write!(anstream::stdout(), "{text}{end}").and_then(|()| anstream::stdout().flush()) {
+            Ok(()) => ExitCode::SUCCESS,
+            // Whoever reads has seen enough (`lango … | head -1`).
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            Err(error) => {
+                complain(&format!("cannot write the result: {error}"));
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+/// Why a command did not work, for whoever can mend it.
+#[derive(Debug)]
+pub struct Failure {
+    exit: u8,
+    code: &'static str,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// Something typed or configured is wrong.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self { exit: 2, code: "usage", message: message.into(), hint: None }
+    }
+
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub fn print(&self, form: Form) -> ExitCode {
+        match form {
+            Form::Json => complain(
+                &json!({ "error": { "code": self.code, "message": self.message, "hint": self.hint } }).to_string(),
+            ),
+            Form::Plain => {
+                complain(&format!("{} {}", styled(ERROR, "error:"), self.message));
+                // A message that already ends in the suggestion needs no second one.
+                if let Some(hint) = self.hint.as_ref().filter(|hint| !self.message.contains(hint.as_str())) {
+                    complain(&format!("{} {hint}", styled(DIM, "hint:")));
+                }
+            }
+        }
+        ExitCode::from(self.exit)
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self { exit: 2, code: "config", message: error.message, hint: error.hint }
+    }
+}
+
+/// Help and version are results; everything else that clap has to say is a mistake in the arguments.
+pub fn refuse_usage(error: &clap::Error, form: Form) -> ExitCode {
+    if !error.use_stderr() || form == Form::Plain {
+        let _ = error.print();
+        return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+    }
+    Failure::from(error).print(form)
+}
+
+/// Nothing can be done when stderr is gone.
+fn complain(text: &str) {
+    let _ = writeln!(anstream::stderr(), "{text}");
+}
