@@ -17,7 +17,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn embed(code: &mut String, constant: &str, folder: &Path) -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={}", folder.display());
-    let mut files: Vec<PathBuf> = fs::read_dir(folder)?.map(|entry| entry.map(|e| e.path())).collect::<Result<_, _>>()?;
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(folder)?.map(|entry| entry.map(|e| e.path())).collect::<Result<_, _>>()?;
     files.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
     files.sort();
     writeln!(code, "pub static {constant}: &[(&str, &str)] = &[")?;

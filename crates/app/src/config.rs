@@ -123,11 +123,15 @@ fn files(environment: &Environment, named: Option<&Path>) -> Result<Vec<PathBuf>
 }
 
 fn file_in(folder: &Path) -> Result<Option<PathBuf>, ConfigError> {
-    let mut present: Vec<PathBuf> = FILE_NAMES.iter().map(|name| folder.join(name)).filter(|file| file.exists()).collect();
+    let mut present: Vec<PathBuf> =
+        FILE_NAMES.iter().map(|name| folder.join(name)).filter(|file| file.exists()).collect();
     if present.len() > 1 {
         let names: Vec<String> = present.iter().map(|file| file.display().to_string()).collect();
-        return Err(ConfigError::new(format!("more than one configuration file in one folder: {}", names.join(", ")))
-            .with_hint("keep one of them, or name the one to read with --config"));
+        return Err(ConfigError::new(format!(
+            "more than one configuration file in one folder: {}",
+            names.join(", ")
+        ))
+        .with_hint("keep one of them, or name the one to read with --config"));
     }
     Ok(present.pop())
 }

@@ -14,8 +14,8 @@ pub struct Environment {
 impl Environment {
     /// That of this process; variables that are not text are left out.
     pub fn of_this_process() -> io::Result<Self> {
-        let variables =
-            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let variables = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         Ok(Self { variables: variables.collect(), working_folder: std::env::current_dir()? })
     }
 
@@ -30,6 +30,7 @@ impl Environment {
             return Some(self.working_folder.join(home));
         }
         let base = self.get("XDG_CONFIG_HOME").map(PathBuf::from);
-        base.or_else(|| self.get("HOME").map(|home| PathBuf::from(home).join(".config"))).map(|dir| dir.join("lango"))
+        base.or_else(|| self.get("HOME").map(|home| PathBuf::from(home).join(".config")))
+            .map(|dir| dir.join("lango"))
     }
 }

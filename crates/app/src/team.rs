@@ -25,7 +25,11 @@ pub fn built_in_tools(_settings: &Settings) -> Vec<Tool> {
 }
 
 /// Builds the team that the settings describe around `tools`.
-pub fn assemble_team(loaded: &Loaded, environment: &Environment, tools: Vec<Tool>) -> Result<Team, ConfigError> {
+pub fn assemble_team(
+    loaded: &Loaded,
+    environment: &Environment,
+    tools: Vec<Tool>,
+) -> Result<Team, ConfigError> {
     let settings = &loaded.settings.agent.team;
     let roster = roster(loaded, environment)?;
     let prompts = match &settings.prompts_dir {
@@ -61,8 +65,10 @@ fn roster(loaded: &Loaded, environment: &Environment) -> Result<Roster, ConfigEr
         (TeamChoice::Default, None) => Ok(Roster::built_in()),
         (TeamChoice::Default, Some(own)) => Ok(Roster::built_in().joined_by(own)),
         (TeamChoice::Custom, Some(own)) => Ok(own),
-        (TeamChoice::Custom, None) => Err(ConfigError::new("agent.team is `custom`, but agent.agentsDir is not set")
-            .with_hint("name the folder that holds your agents in agent.agentsDir")),
+        (TeamChoice::Custom, None) => {
+            Err(ConfigError::new("agent.team is `custom`, but agent.agentsDir is not set")
+                .with_hint("name the folder that holds your agents in agent.agentsDir"))
+        }
     }
 }
 
@@ -71,7 +77,9 @@ fn prompt_function(prompts: &PromptSources, specs: &[AgentSpec]) -> lango_team::
     let prompts = prompts.clone();
     let with_tools: BTreeSet<AgentName> =
         specs.iter().filter(|spec| spec.takes_tools()).map(|spec| spec.name.clone()).collect();
-    Arc::new(move |name, instruction| prompts.specialist(name, instruction, with_tools.contains(name)).render())
+    Arc::new(move |name, instruction| {
+        prompts.specialist(name, instruction, with_tools.contains(name)).render()
+    })
 }
 
 impl Team {
@@ -82,7 +90,9 @@ impl Team {
         }
         let created = self.tree.specialists.iter().any(|specialist| specialist.name == *agent);
         match self.specs.iter().find(|spec| spec.name == *agent) {
-            Some(spec) if created => Ok(self.prompts.specialist(agent, &spec.instruction, spec.takes_tools())),
+            Some(spec) if created => {
+                Ok(self.prompts.specialist(agent, &spec.instruction, spec.takes_tools()))
+            }
             _ => Err(self.unknown_agent(agent)),
         }
     }
@@ -94,7 +104,8 @@ impl Team {
         }
         let known: Vec<&str> = self.tree.agents().map(|known| known.name.as_str()).collect();
         let error = ConfigError::new(format!("there is no agent `{agent}` in the team"));
-        let hint = suggest::did_you_mean(agent, known.iter().copied());
+        let defined = self.specs.iter().map(|spec| spec.name.as_str());
+        let hint = suggest::did_you_mean(agent, defined.chain([self.tree.root.name.as_str()]));
         error.with_hint(hint.unwrap_or_else(|| format!("the team is {}", known.join(", "))))
     }
 
@@ -103,14 +114,17 @@ impl Team {
         let mut warnings: Vec<String> = self.mistakes.iter().map(ToString::to_string).collect();
         for name in self.prompts.customised_agents() {
             if !self.specs.iter().any(|spec| spec.name == *name) {
-                warnings.push(format!("agent.promptsDir has a folder for `{name}`, but there is no such agent"));
+                warnings
+                    .push(format!("agent.promptsDir has a folder for `{name}`, but there is no such agent"));
             }
         }
         if self.tree.mode == Mode::Multi {
             let words = lango_team::confusable_words(&self.shared_sections());
             if !words.is_empty() {
                 let words = words.join(", ");
-                warnings.push(format!("the orchestrator's prompt holds words that models take for agents: {words}"));
+                warnings.push(format!(
+                    "the orchestrator's prompt holds words that models take for agents: {words}"
+                ));
             }
         }
         warnings

@@ -15,12 +15,12 @@ const STYLES: Styles = Styles::styled()
 
 /// An assistant that is a team: an orchestrator that only delegates, and specialists that each hold one kind of tool.
 #[derive(Parser)]
-#[command(name = "lango", version, styles = STYLES, arg_required_else_help = true, max_term_width = 100)]
+#[command(name = "lango", version, styles = STYLES, max_term_width = 100)]
 pub struct Args {
     #[command(flatten)]
     pub global: Global,
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
 }
 
 #[derive(clap::Args)]

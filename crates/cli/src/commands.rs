@@ -15,6 +15,7 @@ use crate::output::{Failure, Output};
 
 pub fn run(args: Args) -> Result<Output, Failure> {
     let Args { global, command } = args;
+    let Some(command) = command else { return Ok(help()) };
     match command {
         Command::Agent(command) => agent::run(&global, command),
         Command::Route { text, tools } => route::run(&Setting::read(&global)?.team(&tools)?, &text),
@@ -49,7 +50,8 @@ impl Setting {
 }
 
 fn environment() -> Result<Environment, Failure> {
-    Environment::of_this_process().map_err(|error| Failure::usage(format!("cannot find the working folder: {error}")))
+    Environment::of_this_process()
+        .map_err(|error| Failure::usage(format!("cannot find the working folder: {error}")))
 }
 
 /// One stand-in for each prefix of the built-in roles.
@@ -68,6 +70,11 @@ fn stand_ins<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Tool> {
         }
     }
     distinct.into_iter().map(Tool::stand_in).collect()
+}
+
+fn help() -> Output {
+    let help = Args::command().render_long_help();
+    Output::new(help.ansi().to_string(), json!({ "help": help.to_string() }))
 }
 
 fn completions(shell: clap_complete::Shell) -> Output {

@@ -36,8 +36,8 @@ impl From<&clap::Error> for Failure {
         let text = error.to_string();
         let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
         let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: ")).map(str::to_owned);
-        let help = matches!(error.kind(), ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand);
-        let message = if help { "a command is missing".to_owned() } else { message };
+        let is_help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+        let message = if is_help { "a command is missing".to_owned() } else { message };
         Self::usage(message).with_hint(tip.unwrap_or_else(|| "`lango --help` shows what there is".to_owned()))
     }
 }

@@ -91,7 +91,8 @@ impl Failure {
     pub fn print(&self, form: Form) -> ExitCode {
         match form {
             Form::Json => complain(
-                &json!({ "error": { "code": self.code, "message": self.message, "hint": self.hint } }).to_string(),
+                &json!({ "error": { "code": self.code, "message": self.message, "hint": self.hint } })
+                    .to_string(),
             ),
             Form::Plain => {
                 complain(&format!("{} {}", styled(ERROR, "error:"), self.message));

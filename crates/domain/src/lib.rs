@@ -7,6 +7,8 @@ pub mod suggest;
 pub mod tokens;
 pub mod tool;
 
-pub use agent::{Agent, AgentName, AgentSpec, AgentTree, InvalidAgentName, Mode, Origin, Prefix, SkippedAgent};
+pub use agent::{
+    Agent, AgentName, AgentSpec, AgentTree, InvalidAgentName, Mode, Origin, Prefix, SkippedAgent,
+};
 pub use prompt::{Prompt, Section};
 pub use tool::{Safety, Tool, ToolContext, ToolFailure, ToolOutput};

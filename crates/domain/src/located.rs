@@ -77,9 +77,11 @@ impl Node {
             Kind::Map(entries) => entries.iter().find(|e| e.key == *first).map_or(self.line, |entry| {
                 if rest.is_empty() { entry.line } else { entry.value.line_of(rest).max(entry.line) }
             }),
-            Kind::List(items) => {
-                first.parse::<usize>().ok().and_then(|i| items.get(i)).map_or(self.line, |item| item.line_of(rest))
-            }
+            Kind::List(items) => first
+                .parse::<usize>()
+                .ok()
+                .and_then(|i| items.get(i))
+                .map_or(self.line, |item| item.line_of(rest)),
             Kind::Scalar(_) => self.line,
         }
     }
@@ -127,9 +129,14 @@ fn collect_unknown(place: Place<'_>, node: &Node, found: &mut Vec<UnknownKey>) {
             }
             Child::Anything => {}
             Child::Unknown(known) => {
-                let suggestion = suggest::nearest(&entry.key, known.iter().map(String::as_str))
-                    .first()
-                    .map(|near| if place.path.is_empty() { (*near).to_owned() } else { format!("{}.{near}", place.path) });
+                let suggestion =
+                    suggest::nearest(&entry.key, known.iter().map(String::as_str)).first().map(|near| {
+                        if place.path.is_empty() {
+                            (*near).to_owned()
+                        } else {
+                            format!("{}.{near}", place.path)
+                        }
+                    });
                 found.push(UnknownKey { path, line: entry.line, suggestion });
             }
         }
@@ -174,10 +181,10 @@ pub fn property_names(schema: &Value) -> Vec<String> {
 /// The object schemas that `schema` may stand for.
 pub fn object_shapes<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
     let mut shapes = Vec::new();
-    if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
-        if let Some(definition) = target.strip_prefix('#').and_then(|pointer| root.pointer(pointer)) {
-            shapes.extend(object_shapes(root, definition));
-        }
+    if let Some(target) = schema.get("$ref").and_then(Value::as_str)
+        && let Some(definition) = target.strip_prefix('#').and_then(|pointer| root.pointer(pointer))
+    {
+        shapes.extend(object_shapes(root, definition));
     }
     for word in ["anyOf", "oneOf", "allOf"] {
         for option in schema.get(word).and_then(Value::as_array).into_iter().flatten() {

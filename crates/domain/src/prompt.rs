@@ -58,8 +58,9 @@ impl Prompt {
 mod tests {
     use super::*;
 
+    /// B41
     #[test]
-    fn b41_a_section_over_its_cap_is_cut_and_says_so() {
+    fn a_section_over_its_cap_is_cut_and_says_so() {
         let long = Section::new("safety", &"be careful ".repeat(20_000));
         assert!(tokens::estimate(&long.text) <= Section::CAP);
         assert!(long.text.ends_with("its cap]"));
@@ -67,7 +68,8 @@ mod tests {
 
     #[test]
     fn empty_sections_leave_no_trace() {
-        let prompt = Prompt::new([Section::new("a", " one "), Section::new("b", "\n"), Section::new("c", "two")]);
+        let prompt =
+            Prompt::new([Section::new("a", " one "), Section::new("b", "\n"), Section::new("c", "two")]);
         assert_eq!(prompt.render(), "one\n\ntwo");
         assert_eq!(prompt.sections().len(), 2);
     }

@@ -46,7 +46,10 @@ mod tests {
 
     #[test]
     fn says_it_as_a_question() {
-        assert_eq!(did_you_mean("operater", ["operator", "vault"]).as_deref(), Some("did you mean `operator`?"));
+        assert_eq!(
+            did_you_mean("operater", ["operator", "vault"]).as_deref(),
+            Some("did you mean `operator`?")
+        );
         assert_eq!(did_you_mean("zzz", ["operator"]), None);
     }
 }

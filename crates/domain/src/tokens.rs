@@ -71,7 +71,13 @@ impl Count {
         self.tokens += match self.kind {
             _ if self.run == 0 => 0.0,
             // A single space belongs to the word behind it; longer white space is a token of its own.
-            Kind::Space => if self.run == 1 { 0.05 } else { 0.5 },
+            Kind::Space => {
+                if self.run == 1 {
+                    0.05
+                } else {
+                    0.5
+                }
+            }
             Kind::Letters => (run / 9.0).max(1.0),
             Kind::Digits => (run / 3.0).ceil(),
             Kind::Marks => (run / 2.0).max(0.85),

@@ -76,8 +76,9 @@ impl Tool {
         let function: ToolFunction = Arc::new(move |context, args| {
             let run = Arc::clone(&run);
             Box::pin(async move {
-                let args = serde_path_to_error::deserialize::<_, Args>(args)
-                    .map_err(|error| ToolFailure(format!("argument `{}`: {}", error.path(), error.inner())))?;
+                let args = serde_path_to_error::deserialize::<_, Args>(args).map_err(|error| {
+                    ToolFailure(format!("argument `{}`: {}", error.path(), error.inner()))
+                })?;
                 run(context, args).await.map(Into::into)
             })
         });
@@ -101,7 +102,11 @@ impl Tool {
         }
     }
 
-    pub fn call(&self, context: ToolContext, args: Value) -> BoxFuture<'static, Result<ToolOutput, ToolFailure>> {
+    pub fn call(
+        &self,
+        context: ToolContext,
+        args: Value,
+    ) -> BoxFuture<'static, Result<ToolOutput, ToolFailure>> {
         (self.function)(context, args)
     }
 }

@@ -60,7 +60,10 @@ fn parse(file: &Path, text: &str, origin: Origin) -> Result<AgentSpec, Mistake> 
     let line_of = |key: &str| node.line_of(&[key]) + 1;
     let prefixes = prefixes(&facts.prefixes).map_err(|why| Mistake::new(line_of("prefixes"), why))?;
     if name == *TOOLLESS_ROLE && !prefixes.is_empty() {
-        return Err(Mistake::new(line_of("prefixes"), "the planner never holds tools; give this agent another name"));
+        return Err(Mistake::new(
+            line_of("prefixes"),
+            "the planner never holds tools; give this agent another name",
+        ));
     }
     if facts.description.trim().is_empty() {
         return Err(Mistake::new(line_of("description"), "`description` must not be empty"));
@@ -134,15 +137,19 @@ fn prefixes(written: &Value) -> Result<Vec<Prefix>, String> {
         "" => Err("a prefix must not be empty; `*` claims what nobody else does".to_owned()),
         text => Ok(Prefix { text: text.to_owned(), capability: capability.map(one_line) }),
     };
-    let wrong = || "`prefixes` is a list of prefixes, or a map from prefix to what its tools can do".to_owned();
+    let wrong =
+        || "`prefixes` is a list of prefixes, or a map from prefix to what its tools can do".to_owned();
     match written {
         Value::Null => Ok(Vec::new()),
-        Value::Array(items) => {
-            items.iter().map(|item| item.as_str().ok_or_else(wrong).and_then(|text| prefix(text, None))).collect()
-        }
+        Value::Array(items) => items
+            .iter()
+            .map(|item| item.as_str().ok_or_else(wrong).and_then(|text| prefix(text, None)))
+            .collect(),
         Value::Object(map) => map
             .iter()
-            .map(|(text, phrase)| phrase.as_str().ok_or_else(wrong).and_then(|phrase| prefix(text, Some(phrase))))
+            .map(|(text, phrase)| {
+                phrase.as_str().ok_or_else(wrong).and_then(|phrase| prefix(text, Some(phrase)))
+            })
             .collect(),
         _ => Err(wrong()),
     }
@@ -173,7 +180,9 @@ fn check_weight(spec: &AgentSpec, node: &Node) -> Result<(), Mistake> {
     match weights.iter().max_by_key(|(_, weight)| *weight) {
         Some((heaviest, weight)) if total > FACTS_CAP => Err(Mistake::new(
             node.line_of(&[heaviest]) + 1,
-            format!("the front matter weighs about {total} tokens, at most {FACTS_CAP} fit the routing table; `{heaviest}` alone weighs {weight}"),
+            format!(
+                "the front matter weighs about {total} tokens, at most {FACTS_CAP} fit the routing table; `{heaviest}` alone weighs {weight}"
+            ),
         )),
         _ => Ok(()),
     }
@@ -188,15 +197,19 @@ mod tests {
         parse_agent_file(&file, text, Origin::User(file.clone())).map_err(|mistake| mistake.to_string())
     }
 
-    const GOOD: &str = "---\ndescription: Reviews\n  changes.\nprefixes: [review_, 'lint_']\n---\n## What You Do\nReview.\n";
+    const GOOD: &str =
+        "---\ndescription: Reviews\n  changes.\nprefixes: [review_, 'lint_']\n---\n## What You Do\nReview.\n";
 
+    /// S03
     #[test]
-    fn s03_a_file_is_the_whole_definition() {
+    fn a_file_is_the_whole_definition() {
         let spec = read("reviewer.md", GOOD).unwrap();
         assert_eq!(spec.name.as_str(), "reviewer");
         assert_eq!(spec.description, "Reviews changes.");
         assert_eq!(spec.prefixes.iter().map(|p| p.text.as_str()).collect::<Vec<_>>(), ["review_", "lint_"]);
-        assert!(spec.instruction.starts_with("## What You Do\nReview.") && spec.instruction.contains("[REJECT]"));
+        assert!(
+            spec.instruction.starts_with("## What You Do\nReview.") && spec.instruction.contains("[REJECT]")
+        );
     }
 
     #[test]
@@ -207,11 +220,16 @@ mod tests {
 
     #[test]
     fn each_mistake_is_shown_with_file_and_line() {
-        let long = format!("---\ndescription: x\nkeywords: [{}]\n---\nbody", vec!["some phrase"; 300].join(", "));
+        let long =
+            format!("---\ndescription: x\nkeywords: [{}]\n---\nbody", vec!["some phrase"; 300].join(", "));
         for (name, text, expected) in [
             ("a.md", "no front matter", "a.md:1: the file must begin"),
             ("a.md", "---\ndescription: x\nbody", "a.md:3: the front matter is not closed"),
-            ("a.md", "---\ndescription: x\nkeyword: [y]\n---\nbody", "a.md:3: unknown key `keyword`; did you mean `keywords`?"),
+            (
+                "a.md",
+                "---\ndescription: x\nkeyword: [y]\n---\nbody",
+                "a.md:3: unknown key `keyword`; did you mean `keywords`?",
+            ),
             ("a.md", "---\nkeywords: [y]\n---\nbody", "missing field `description`"),
             ("a.md", "---\ndescription: ' '\n---\nbody", "a.md:2: `description` must not be empty"),
             ("a.md", "---\ndescription: x\nalwaysInclude: maybe\n---\nbody", "a.md:3: `alwaysInclude`"),
@@ -223,7 +241,11 @@ mod tests {
             ("user.md", GOOD, "user.md:1: the name `user` is reserved"),
             ("planner.md", GOOD, "planner.md:4: the planner never holds tools"),
             ("a.md", &long, "a.md:3: the front matter weighs about"),
-            ("a.md", &format!("---\ndescription: x\n---\n{}", "word ".repeat(9_000)), "a.md:4: the instruction weighs"),
+            (
+                "a.md",
+                &format!("---\ndescription: x\n---\n{}", "word ".repeat(9_000)),
+                "a.md:4: the instruction weighs",
+            ),
         ] {
             let mistake = read(name, text).unwrap_err();
             assert!(mistake.contains(expected), "{mistake}\n  should contain\n{expected}");

@@ -13,7 +13,8 @@ pub struct CapabilityMap {
 
 impl CapabilityMap {
     pub fn of(specs: &[AgentSpec]) -> Self {
-        let described = specs.iter().flat_map(|spec| &spec.prefixes).filter(|prefix| prefix.text != Prefix::ANY);
+        let described =
+            specs.iter().flat_map(|spec| &spec.prefixes).filter(|prefix| prefix.text != Prefix::ANY);
         let phrases = described.filter_map(|prefix| Some((prefix.text.clone(), prefix.capability.clone()?)));
         Self { phrases: phrases.collect() }
     }

@@ -95,10 +95,15 @@ fn routed_agent<'a>(specs: &'a [AgentSpec], agent: &str) -> Result<&'a AgentName
         let hint = suggest::did_you_mean(agent, specs.iter().map(|spec| spec.name.as_str()));
         return Err(ClaimError::UnknownAgent { agent: agent.to_owned(), hint });
     };
-    if spec.takes_tools() { Ok(&spec.name) } else { Err(ClaimError::TakesNoTools { agent: agent.to_owned() }) }
+    if spec.takes_tools() {
+        Ok(&spec.name)
+    } else {
+        Err(ClaimError::TakesNoTools { agent: agent.to_owned() })
+    }
 }
 
 fn longest<'a>(claims: &'a [Claim], tool: &str) -> Option<&'a AgentName> {
-    let matching = claims.iter().filter(|claim| claim.prefix != Prefix::ANY && tool.starts_with(&claim.prefix));
+    let matching =
+        claims.iter().filter(|claim| claim.prefix != Prefix::ANY && tool.starts_with(&claim.prefix));
     matching.max_by_key(|claim| claim.prefix.len()).map(|claim| &claim.agent)
 }

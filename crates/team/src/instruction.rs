@@ -62,7 +62,8 @@ fn unassigned_section(briefing: &Briefing<'_>) -> String {
         return String::new();
     }
     let nameable = |name: &&str| {
-        confusable_words(name).is_empty() && !briefing.absent.iter().any(|agent| contains_word(name, agent.as_str()))
+        confusable_words(name).is_empty()
+            && !briefing.absent.iter().any(|agent| contains_word(name, agent.as_str()))
     };
     let named: Vec<String> =
         briefing.unassigned.iter().copied().filter(nameable).take(MAX_UNASSIGNED).map(printable).collect();
@@ -85,7 +86,8 @@ fn printable(name: &str) -> String {
 
 /// The confusable words that stand in `text`, names that end in `_agent` among them.
 pub fn confusable_words(text: &str) -> Vec<String> {
-    let named = CONFUSABLE_WORDS.iter().filter(|word| contains_word(text, word)).map(|word| (*word).to_owned());
+    let named =
+        CONFUSABLE_WORDS.iter().filter(|word| contains_word(text, word)).map(|word| (*word).to_owned());
     let invented = words(text).filter(|word| word.to_lowercase().ends_with("_agent")).map(str::to_owned);
     named.chain(invented).collect()
 }
@@ -94,8 +96,9 @@ pub fn confusable_words(text: &str) -> Vec<String> {
 pub fn contains_word(text: &str, word: &str) -> bool {
     let (text, word) = (text.to_lowercase(), word.to_lowercase());
     let is_edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_');
-    text.match_indices(&word)
-        .any(|(at, found)| is_edge(text[..at].chars().next_back()) && is_edge(text[at + found.len()..].chars().next()))
+    text.match_indices(&word).any(|(at, found)| {
+        is_edge(text[..at].chars().next_back()) && is_edge(text[at + found.len()..].chars().next())
+    })
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {

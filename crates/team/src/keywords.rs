@@ -55,17 +55,14 @@ fn stems(text: &str) -> Vec<String> {
 
 /// English endings that do not change what a word points to.
 fn stem(word: &str) -> String {
-    for (ending, instead, shortest) in [
-        ("ies", "y", 2),
-        ("ing", "", 4),
-        ("ed", "", 4),
-        ("es", "", 4),
-        ("s", "", 3),
-    ] {
-        if let Some(base) = word.strip_suffix(ending) {
-            if base.len() >= shortest && !base.ends_with('s') {
-                return format!("{base}{instead}").trim_end_matches('e').to_owned();
-            }
+    for (ending, instead, shortest) in
+        [("ies", "y", 2), ("ing", "", 4), ("ed", "", 4), ("es", "", 4), ("s", "", 3)]
+    {
+        if let Some(base) = word.strip_suffix(ending)
+            && base.len() >= shortest
+            && !base.ends_with('s')
+        {
+            return format!("{base}{instead}").trim_end_matches('e').to_owned();
         }
     }
     word.trim_end_matches('e').to_owned()

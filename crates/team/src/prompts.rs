@@ -49,7 +49,8 @@ impl PromptSources {
         let agents = folder.join("agents");
         if agents.is_dir() {
             for path in entries(&agents)?.into_iter().filter(|path| path.is_dir()) {
-                let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+                let name =
+                    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
                 sources.per_agent.insert(name, read_sections(&path, Section::INSTRUCTION)?);
             }
         }
@@ -65,7 +66,8 @@ impl PromptSources {
     pub fn orchestrator(&self, instruction: &str) -> Prompt {
         let identity = Section::new(Section::IDENTITY, embedded::prompt("ORCHESTRATOR_IDENTITY.md"));
         let shared = self.shared.iter().filter(|section| !is_about_tools(section)).cloned();
-        let instruction = Section { id: Section::INSTRUCTION.to_owned(), text: instruction.trim().to_owned() };
+        let instruction =
+            Section { id: Section::INSTRUCTION.to_owned(), text: instruction.trim().to_owned() };
         Prompt::new(std::iter::once(identity).chain(shared).chain([instruction]))
     }
 
@@ -75,7 +77,9 @@ impl PromptSources {
         let mut sections: Vec<Section> = self
             .shared
             .iter()
-            .filter(|section| section.id != Section::IDENTITY && (takes_tools || section.id != Section::TOOL_USAGE))
+            .filter(|section| {
+                section.id != Section::IDENTITY && (takes_tools || section.id != Section::TOOL_USAGE)
+            })
             .cloned()
             .collect();
         sections.push(Section::new(Section::INSTRUCTION, instruction));
@@ -116,7 +120,8 @@ fn read_sections(folder: &Path, identity: &str) -> Result<Vec<Section>, Unreadab
         if !name.ends_with(".md") || path.is_dir() {
             continue;
         }
-        let text = fs::read_to_string(&path).map_err(|source| UnreadablePrompt { path: path.clone(), source })?;
+        let text =
+            fs::read_to_string(&path).map_err(|source| UnreadablePrompt { path: path.clone(), source })?;
         if !text.trim().is_empty() {
             sections.push(Section::new(section_id(name, identity), &text));
         }
@@ -135,7 +140,8 @@ fn section_id(file: &str, identity: &str) -> String {
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, UnreadablePrompt> {
     let unreadable = |source| UnreadablePrompt { path: folder.to_owned(), source };
     let listed = fs::read_dir(folder).map_err(unreadable)?;
-    let mut paths = listed.map(|entry| entry.map(|e| e.path())).collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
+    let mut paths =
+        listed.map(|entry| entry.map(|e| e.path())).collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
     paths.sort();
     Ok(paths)
 }

@@ -86,7 +86,8 @@ impl Roster {
 }
 
 fn read_definition(file: &Path) -> Result<AgentSpec, AgentFileMistake> {
-    let mistake = |message: String| AgentFileMistake { file: file.to_owned(), mistake: Mistake::new(1, message) };
+    let mistake =
+        |message: String| AgentFileMistake { file: file.to_owned(), mistake: Mistake::new(1, message) };
     let size = fs::metadata(file).map_err(|error| mistake(format!("cannot be read: {error}")))?.len();
     if size > MAX_FILE_BYTES {
         return Err(mistake(format!("has {size} bytes; an agent's file holds at most {MAX_FILE_BYTES}")));

@@ -69,7 +69,13 @@ fn single(config: Config) -> AgentTree {
         prompt: config.prompts.single(),
         tools: config.tools,
     };
-    AgentTree { mode: Mode::Single, root, specialists: Vec::new(), skipped: Vec::new(), unmatched: Vec::new() }
+    AgentTree {
+        mode: Mode::Single,
+        root,
+        specialists: Vec::new(),
+        skipped: Vec::new(),
+        unmatched: Vec::new(),
+    }
 }
 
 fn team(config: Config) -> Result<AgentTree, BuildError> {
@@ -94,7 +100,13 @@ fn team(config: Config) -> Result<AgentTree, BuildError> {
     };
     let prompt = config.prompts.orchestrator(&orchestrator_instruction(&briefing));
     let skipped = skipped.into_iter().map(|spec| skipped_agent(&spec.name)).collect();
-    Ok(AgentTree { mode: Mode::Multi, root: orchestrator(prompt), specialists, skipped, unmatched: set.unmatched })
+    Ok(AgentTree {
+        mode: Mode::Multi,
+        root: orchestrator(prompt),
+        specialists,
+        skipped,
+        unmatched: set.unmatched,
+    })
 }
 
 fn orchestrator(prompt: Prompt) -> Agent {
@@ -108,7 +120,12 @@ fn orchestrator(prompt: Prompt) -> Agent {
     }
 }
 
-fn specialist(spec: &AgentSpec, tools: Vec<Tool>, map: &CapabilityMap, prompt: Option<&SubAgentPromptFunc>) -> Agent {
+fn specialist(
+    spec: &AgentSpec,
+    tools: Vec<Tool>,
+    map: &CapabilityMap,
+    prompt: Option<&SubAgentPromptFunc>,
+) -> Agent {
     let capabilities = map.capabilities(names(&tools));
     let instruction = prompt.map(|function| function(spec.name.as_str(), &spec.instruction));
     let instruction = instruction.as_deref().unwrap_or(&spec.instruction);
@@ -117,7 +134,10 @@ fn specialist(spec: &AgentSpec, tools: Vec<Tool>, map: &CapabilityMap, prompt: O
         description: describe(&spec.description, &capabilities),
         capabilities,
         keywords: spec.keywords.clone(),
-        prompt: Prompt::new([Section { id: Section::INSTRUCTION.to_owned(), text: instruction.trim().to_owned() }]),
+        prompt: Prompt::new([Section {
+            id: Section::INSTRUCTION.to_owned(),
+            text: instruction.trim().to_owned(),
+        }]),
         tools,
     }
 }

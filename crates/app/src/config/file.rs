@@ -18,10 +18,13 @@ pub(super) fn read(path: &Path) -> Result<Layer, ConfigError> {
     let unreadable = |error| ConfigError::new(format!("cannot read the configuration {shown}: {error}"));
     let size = fs::metadata(path).map_err(unreadable)?.len();
     if size > MAX_BYTES {
-        return Err(ConfigError::new(format!("{shown} has {size} bytes; a configuration has at most {MAX_BYTES}")));
+        return Err(ConfigError::new(format!(
+            "{shown} has {size} bytes; a configuration has at most {MAX_BYTES}"
+        )));
     }
     let bytes = fs::read(path).map_err(unreadable)?;
-    let text = String::from_utf8(bytes).map_err(|_| ConfigError::new(format!("{shown} is not valid UTF-8")))?;
+    let text =
+        String::from_utf8(bytes).map_err(|_| ConfigError::new(format!("{shown} is not valid UTF-8")))?;
     let node = parse(path, &text)?;
     if !matches!(node.kind, Kind::Map(_)) {
         return Err(ConfigError::new(format!("{shown}: a configuration is a table of settings")));
@@ -38,11 +41,14 @@ fn parse(path: &Path, text: &str) -> Result<Node, ConfigError> {
             return Err(ConfigError::new(format!("{}: what form is this?", path.display())).with_hint(hint));
         }
     };
-    parsed.map_err(|mistake| ConfigError::new(format!("{}:{}: {}", path.display(), mistake.line, mistake.message)))
+    parsed.map_err(|mistake| {
+        ConfigError::new(format!("{}:{}: {}", path.display(), mistake.line, mistake.message))
+    })
 }
 
 fn parse_toml(text: &str) -> Result<Node, Mistake> {
-    let line_at = |offset: usize| text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1;
+    let line_at =
+        |offset: usize| text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1;
     let table = DeTable::parse(text).map_err(|error| {
         let line = error.span().map_or(1, |span| line_at(span.start));
         Mistake::new(line, error.message().to_owned())

@@ -46,7 +46,11 @@ pub(super) struct Merged {
 }
 
 impl Merged {
-    pub(super) fn of(schema: &Value, layers: Vec<Layer>, environment: &Environment) -> Result<Self, ConfigError> {
+    pub(super) fn of(
+        schema: &Value,
+        layers: Vec<Layer>,
+        environment: &Environment,
+    ) -> Result<Self, ConfigError> {
         refuse_unknown_keys(schema, &layers)?;
         let mut merged = Self { value: Value::Object(Map::new()), origins: BTreeMap::new() };
         for layer in layers {
@@ -81,7 +85,9 @@ impl Merged {
     }
 
     pub(super) fn origins_under(&self, key: &str) -> impl Iterator<Item = &Origin> {
-        let is_under = move |known: &str| known.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        let is_under = move |known: &str| {
+            known.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
         self.origins.iter().filter(move |(known, _)| is_under(known)).map(|(_, origin)| origin)
     }
 
@@ -138,7 +144,7 @@ struct Leaf {
 /// Maps are merged key by key, everything else is replaced whole; what is written as null counts as not written.
 fn collect_leaves(node: &Node, path: &mut Vec<String>, line: usize, leaves: &mut Vec<Leaf>) {
     match &node.kind {
-        Kind::Map(entries) if !(entries.is_empty() && !path.is_empty()) => {
+        Kind::Map(entries) if !entries.is_empty() || path.is_empty() => {
             for entry in entries {
                 path.push(entry.key.clone());
                 collect_leaves(&entry.value, path, entry.line, leaves);
@@ -158,7 +164,9 @@ fn expand(value: Value, environment: &Environment) -> Result<Value, String> {
             Value::Array(items.into_iter().map(|item| expand(item, environment)).collect::<Result<_, _>>()?)
         }
         Value::Object(map) => Value::Object(
-            map.into_iter().map(|(key, item)| Ok((key, expand(item, environment)?))).collect::<Result<_, String>>()?,
+            map.into_iter()
+                .map(|(key, item)| Ok((key, expand(item, environment)?)))
+                .collect::<Result<_, String>>()?,
         ),
         other => other,
     })

@@ -40,7 +40,8 @@ fn collect(place: &Place<'_>, entries: &mut Vec<Entry>) {
             let key = if place.key.is_empty() { name.clone() } else { format!("{}.{name}", place.key) };
             let default = place.default.get(&name).unwrap_or(&Value::Null);
             let inner = Place { root: place.root, here, default, key: &key };
-            let is_group = located::object_shapes(place.root, here).iter().any(|s| s.get("properties").is_some());
+            let is_group =
+                located::object_shapes(place.root, here).iter().any(|s| s.get("properties").is_some());
             if is_group {
                 collect(&inner, entries);
             } else {
@@ -63,12 +64,17 @@ fn entry(place: &Place<'_>) -> Entry {
 /// What a setting takes, in words.
 fn kind(root: &Value, schema: &Value) -> String {
     if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
-        return target.strip_prefix('#').and_then(|at| root.pointer(at)).map_or(String::new(), |at| kind(root, at));
+        return target
+            .strip_prefix('#')
+            .and_then(|at| root.pointer(at))
+            .map_or(String::new(), |at| kind(root, at));
     }
     let choices: Vec<String> = [schema]
         .into_iter()
         .chain(schema.get("oneOf").and_then(Value::as_array).into_iter().flatten())
-        .flat_map(|option| option.get("enum").and_then(Value::as_array).into_iter().flatten().chain(option.get("const")))
+        .flat_map(|option| {
+            option.get("enum").and_then(Value::as_array).into_iter().flatten().chain(option.get("const"))
+        })
         .filter_map(|choice| choice.as_str().map(|text| format!("`{text}`")))
         .collect();
     if !choices.is_empty() {
@@ -122,12 +128,12 @@ fn toml_text(entry: &Entry) -> String {
 fn wrapped(text: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
-        if let Some(line) = lines.last_mut() {
-            if line.is_empty() || line.len() + word.len() < 98 {
-                line.push_str(if line.is_empty() { "" } else { " " });
-                line.push_str(word);
-                continue;
-            }
+        if let Some(line) = lines.last_mut()
+            && (line.is_empty() || line.len() + word.len() < 98)
+        {
+            line.push_str(if line.is_empty() { "" } else { " " });
+            line.push_str(word);
+            continue;
         }
         lines.push(word.to_owned());
     }

@@ -11,7 +11,8 @@ const PREFIX: &str = "LANGO_";
 const SEPARATOR: &str = "__";
 
 pub(super) fn from_environment(schema: &Value, environment: &Environment) -> Vec<Layer> {
-    let settings = environment.variables.iter().filter(|(name, _)| name.starts_with(PREFIX) && name.contains(SEPARATOR));
+    let settings =
+        environment.variables.iter().filter(|(name, _)| name.starts_with(PREFIX) && name.contains(SEPARATOR));
     settings
         .map(|(name, value)| {
             let key = key_of_variable(schema, name);
@@ -44,7 +45,8 @@ fn key_of_variable(schema: &Value, name: &str) -> Vec<String> {
         let shapes = here.map(|here| located::object_shapes(schema, here)).unwrap_or_default();
         let mut known = shapes.iter().flat_map(|shape| located::property_names(shape));
         let spelled = known.find(|property| property.to_lowercase() == part.to_lowercase().replace('_', ""));
-        let part = spelled.unwrap_or_else(|| if shapes.is_empty() { part.to_lowercase() } else { camel_case(part) });
+        let part =
+            spelled.unwrap_or_else(|| if shapes.is_empty() { part.to_lowercase() } else { camel_case(part) });
         here = here.and_then(|here| match located::child(schema, here, &part) {
             Child::Known(next) => Some(next),
             Child::Anything | Child::Unknown(_) => None,
@@ -67,7 +69,11 @@ fn camel_case(part: &str) -> String {
 
 /// Text where a text is wanted, else JSON where it is JSON.
 fn value_for(schema: &Value, key: &[String], text: &str) -> Value {
-    if is_text(schema, key) { Value::from(text) } else { serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)) }
+    if is_text(schema, key) {
+        Value::from(text)
+    } else {
+        serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
+    }
 }
 
 fn is_text(schema: &Value, key: &[String]) -> bool {
@@ -80,7 +86,9 @@ fn is_text(schema: &Value, key: &[String]) -> bool {
     }
     let kind = here.get("type");
     let is_string = |value: &Value| value == "string";
-    kind.is_some_and(|kind| is_string(kind) || kind.as_array().is_some_and(|kinds| kinds.iter().any(is_string)))
+    kind.is_some_and(|kind| {
+        is_string(kind) || kind.as_array().is_some_and(|kinds| kinds.iter().any(is_string))
+    })
 }
 
 fn nested(key: &[String], value: Node) -> Node {
@@ -94,7 +102,9 @@ fn value_node(value: &Value) -> Node {
     let kind = match value {
         Value::Array(items) => Kind::List(items.iter().map(value_node).collect()),
         Value::Object(map) => Kind::Map(
-            map.iter().map(|(key, value)| Entry { key: key.clone(), line: 1, value: value_node(value) }).collect(),
+            map.iter()
+                .map(|(key, value)| Entry { key: key.clone(), line: 1, value: value_node(value) })
+                .collect(),
         ),
         scalar => Kind::Scalar(scalar.clone()),
     };

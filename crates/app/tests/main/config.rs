@@ -15,10 +15,22 @@ fn nothing_configured_is_a_team() {
 #[test]
 fn three_forms_say_the_same() {
     for (name, text) in [
-        ("work/lango.toml", "[agent]\nmultiAgent = false\nroutes = { operator = [\"github_\"] }\nmaxDelegationRounds = 0x9\n"),
-        ("work/lango.json", "{\n\t\"agent\": { \"multiAgent\": false, \"routes\": { \"operator\": [\"github_\"] }, \"maxDelegationRounds\": 9 }\n}"),
-        ("work/lango.yaml", "agent:\n  multiAgent: false\n  routes:\n    operator: [github_]\n  maxDelegationRounds: 9\n"),
-        ("work/lango.yml", "agent: {multiAgent: false, routes: {operator: [github_]}, maxDelegationRounds: 9}\n"),
+        (
+            "work/lango.toml",
+            "[agent]\nmultiAgent = false\nroutes = { operator = [\"github_\"] }\nmaxDelegationRounds = 0x9\n",
+        ),
+        (
+            "work/lango.json",
+            "{\n\t\"agent\": { \"multiAgent\": false, \"routes\": { \"operator\": [\"github_\"] }, \"maxDelegationRounds\": 9 }\n}",
+        ),
+        (
+            "work/lango.yaml",
+            "agent:\n  multiAgent: false\n  routes:\n    operator: [github_]\n  maxDelegationRounds: 9\n",
+        ),
+        (
+            "work/lango.yml",
+            "agent: {multiAgent: false, routes: {operator: [github_]}, maxDelegationRounds: 9}\n",
+        ),
     ] {
         let team = Machine::new().with_file(name, text).load(&[]).unwrap().settings.agent.team;
         assert!(!team.multi_agent, "{name}");
@@ -29,8 +41,11 @@ fn three_forms_say_the_same() {
 
 #[test]
 fn later_wins_user_then_project_then_environment_then_set() {
-    let mut machine = Machine::new().with_file("home/.config/lango/lango.toml", "[agent]\nmaxDelegationRounds = 1\nteam = \"custom\"\n");
-    let rounds = |machine: &Machine, set: &[&str]| machine.load(set).unwrap().settings.agent.team.max_delegation_rounds;
+    let mut machine = Machine::new()
+        .with_file("home/.config/lango/lango.toml", "[agent]\nmaxDelegationRounds = 1\nteam = \"custom\"\n");
+    let rounds = |machine: &Machine, set: &[&str]| {
+        machine.load(set).unwrap().settings.agent.team.max_delegation_rounds
+    };
     assert_eq!(rounds(&machine, &[]), 1);
     machine = machine.with_file("work/lango.yaml", "agent: {maxDelegationRounds: 2}");
     assert_eq!(rounds(&machine, &[]), 2);
@@ -77,7 +92,10 @@ fn an_unknown_key_is_refused_where_it_stands() {
         assert_eq!(error.hint.as_deref(), Some("did you mean `agent.multiAgent`?"));
     }
     let error = Machine::new().load(&["agent.multiAgnet=true"]).unwrap_err();
-    assert_eq!(error.message, "--set agent.multiAgnet: unknown key `agent.multiAgnet`; did you mean `agent.multiAgent`?");
+    assert_eq!(
+        error.message,
+        "--set agent.multiAgnet: unknown key `agent.multiAgnet`; did you mean `agent.multiAgent`?"
+    );
     let error = Machine::new().with_variable("LANGO_AGENT__MULTI_AGNET", "1").load(&[]).unwrap_err();
     assert!(error.message.starts_with("LANGO_AGENT__MULTI_AGNET: unknown key `agent.multiAgnet`"), "{error}");
     let error = Machine::new().load(&["zebra.x=1"]).unwrap_err();
@@ -86,13 +104,19 @@ fn an_unknown_key_is_refused_where_it_stands() {
 
 #[test]
 fn every_unknown_key_is_named_at_once() {
-    let error = Machine::new().with_file("work/lango.toml", "[agent]\nfoo = 1\nbar = 2\n").load(&["agent.baz=3"]).unwrap_err();
+    let error = Machine::new()
+        .with_file("work/lango.toml", "[agent]\nfoo = 1\nbar = 2\n")
+        .load(&["agent.baz=3"])
+        .unwrap_err();
     assert_eq!(error.message.lines().count(), 3, "{error}");
 }
 
 #[test]
 fn a_wrong_type_is_refused_where_it_stands() {
-    let error = Machine::new().with_file("work/lango.toml", "[agent]\nmultiAgent = \"maybe\"\n").load(&[]).unwrap_err();
+    let error = Machine::new()
+        .with_file("work/lango.toml", "[agent]\nmultiAgent = \"maybe\"\n")
+        .load(&[])
+        .unwrap_err();
     assert!(error.message.contains("lango.toml:2: `agent.multiAgent`: invalid type"), "{error}");
     let error = Machine::new().load(&["agent.team=classic"]).unwrap_err();
     assert!(error.message.contains("--set agent.team: `agent.team`: unknown variant `classic`"), "{error}");
@@ -108,8 +132,16 @@ fn values_come_from_the_environment() {
     let team = machine.load(&[]).unwrap().settings.agent.team;
     assert_eq!(team.agents_dir.as_deref(), Some(Path::new("/srv/agents")));
     assert_eq!(team.prompts_dir.as_deref(), Some(Path::new("${BASE}")));
-    let error = Machine::new().with_file("work/lango.toml", "[agent]\nagentsDir = \"${NOPE}\"\n").load(&[]).unwrap_err();
-    assert!(error.message.contains("lango.toml:2: `agent.agentsDir` takes its value from ${NOPE}, which is not set"), "{error}");
+    let error = Machine::new()
+        .with_file("work/lango.toml", "[agent]\nagentsDir = \"${NOPE}\"\n")
+        .load(&[])
+        .unwrap_err();
+    assert!(
+        error
+            .message
+            .contains("lango.toml:2: `agent.agentsDir` takes its value from ${NOPE}, which is not set"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -119,12 +151,16 @@ fn text_stays_text_even_when_it_looks_like_a_number() {
     let loaded = machine.load(&["agent.promptsDir=true", "agent.routes={\"vault\":[\"x_\"]}"]).unwrap();
     assert_eq!(loaded.settings.agent.team.prompts_dir, Some("true".into()));
     assert_eq!(loaded.settings.agent.team.routes["vault"], ["x_"]);
-    assert_eq!(Machine::new().load(&["agent.routes.vault=[\"y_\"]"]).unwrap().settings.agent.team.routes["vault"], ["y_"]);
+    assert_eq!(
+        Machine::new().load(&["agent.routes.vault=[\"y_\"]"]).unwrap().settings.agent.team.routes["vault"],
+        ["y_"]
+    );
 }
 
 #[test]
 fn paths_are_relative_to_the_file_they_are_written_in() {
-    let machine = Machine::new().with_file("home/.config/lango/lango.toml", "[agent]\nagentsDir = \"mine\"\n");
+    let machine =
+        Machine::new().with_file("home/.config/lango/lango.toml", "[agent]\nagentsDir = \"mine\"\n");
     let loaded = machine.load(&[]).unwrap();
     let resolved = loaded.resolve(&machine.environment, "agent.agentsDir", Path::new("mine"));
     assert_eq!(resolved, machine.folder.path().join("home/.config/lango/mine"));

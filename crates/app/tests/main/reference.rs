@@ -6,7 +6,7 @@ use lango_testkit::golden;
 use crate::setup::Machine;
 
 #[test]
-fn the_reference_page_is_up_to_date() {
+fn the_reference_page_is_as_blessed() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
     golden::check(&page, &reference_page());
 }
@@ -23,8 +23,10 @@ fn the_commented_file_changes_nothing_and_works_uncommented() {
     let file = commented_file();
     let defaults = Machine::new().load(&[]).unwrap().settings;
     assert_eq!(Machine::new().with_file("work/lango.toml", &file).load(&[]).unwrap().settings, defaults);
-    let is_setting = |line: &str| line.starts_with('#') && !line.starts_with("# ") && !line.ends_with("= \"\"");
-    let uncommented: Vec<&str> = file.lines().map(|line| if is_setting(line) { &line[1..] } else { line }).collect();
+    let is_setting =
+        |line: &str| line.starts_with('#') && !line.starts_with("# ") && !line.ends_with("= \"\"");
+    let uncommented: Vec<&str> =
+        file.lines().map(|line| if is_setting(line) { &line[1..] } else { line }).collect();
     let loaded = Machine::new().with_file("work/lango.toml", &uncommented.join("\n")).load(&[]).unwrap();
     assert_eq!(loaded.settings, defaults);
     assert!(loaded.origin("agent.multiAgent").is_some());

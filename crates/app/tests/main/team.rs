@@ -12,8 +12,9 @@ fn names(team: &Team) -> Vec<&str> {
     team.tree.agents().map(|agent| agent.name.as_str()).collect()
 }
 
+/// B13
 #[test]
-fn b13_every_built_in_tool_has_an_owner() {
+fn every_built_in_tool_has_an_owner() {
     let settings = Machine::new().load(&[]).unwrap().settings;
     let claims = Claims::new(&Roster::built_in().specs, &Routes::new()).unwrap();
     for tool in built_in_tools(&settings) {
@@ -21,25 +22,29 @@ fn b13_every_built_in_tool_has_an_owner() {
     }
 }
 
+/// S01, S02
 #[test]
-fn s01_s02_the_mode_comes_from_the_settings() {
+fn the_mode_comes_from_the_settings() {
     let machine = Machine::new();
     assert_eq!(names(&team(&machine, &["exec_shell"], &[])), ["lango-orchestrator", "operator", "planner"]);
     assert_eq!(names(&team(&machine, &["exec_shell"], &["agent.multiAgent=false"])), ["lango-agent"]);
 }
 
+/// S06
 #[test]
-fn s06_a_custom_team_has_only_its_own_agents() {
+fn a_custom_team_has_only_its_own_agents() {
     let machine = Machine::new()
         .with_file("work/lango.toml", "[agent]\nteam = \"custom\"\nagentsDir = \"a\"\n")
         .with_file("work/a/solo.md", "---\ndescription: All.\nprefixes: ['*']\n---\nDo it.\n");
     assert_eq!(names(&team(&machine, &["exec_shell"], &[])), ["lango-orchestrator", "solo"]);
-    let error = assemble_team(&Machine::new().load(&["agent.team=custom"]).unwrap(), &machine.environment, vec![]);
+    let error =
+        assemble_team(&Machine::new().load(&["agent.team=custom"]).unwrap(), &machine.environment, vec![]);
     assert!(error.err().unwrap().message.contains("agentsDir"));
 }
 
+/// B14
 #[test]
-fn b14_a_broken_agent_is_reported_and_the_others_join() {
+fn a_broken_agent_is_reported_and_the_others_join() {
     let machine = Machine::new()
         .with_file("work/a/good.md", "---\ndescription: Good.\nprefixes: [good_]\n---\nDo it.\n")
         .with_file("work/a/bad.md", "---\ndescription: Bad.\n");
@@ -48,8 +53,9 @@ fn b14_a_broken_agent_is_reported_and_the_others_join() {
     assert!(team.warnings()[0].contains("bad.md:2:"), "{:?}", team.warnings());
 }
 
+/// S39
 #[test]
-fn s39_a_folder_of_prompts_reaches_its_agent() {
+fn a_folder_of_prompts_reaches_its_agent() {
     let machine = Machine::new()
         .with_file("work/p/agents/operator/IDENTITY.md", "You are a robot.")
         .with_file("work/p/agents/operater/IDENTITY.md", "Typo.")

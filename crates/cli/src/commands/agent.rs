@@ -64,7 +64,12 @@ fn skipped(team: &Team) -> Vec<SkippedAgent> {
 
 fn list_plain(tree: &AgentTree, listed: &[&Agent], skipped: &[SkippedAgent]) -> String {
     let mut text = match tree.mode {
-        Mode::Multi => format!("{} delegates to {} of {}:\n\n", styled(NAME, &tree.root.name), listed.len(), listed.len() + skipped.len()),
+        Mode::Multi => format!(
+            "{} delegates to {} of {}:\n\n",
+            styled(NAME, &tree.root.name),
+            listed.len(),
+            listed.len() + skipped.len()
+        ),
         Mode::Single => format!("{} works alone:\n\n", styled(NAME, &tree.root.name)),
     };
     let width = listed.iter().map(|agent| agent.name.as_str().len()).max().unwrap_or(0);
@@ -92,7 +97,11 @@ fn unmatched_plain(tree: &AgentTree) -> String {
     if tree.unmatched.is_empty() {
         return String::new();
     }
-    format!("\nBelongs to nobody: {}\n{}\n", names(&tree.unmatched).join(", "), styled(DIM, "agent.routes can give these tools a home."))
+    format!(
+        "\nBelongs to nobody: {}\n{}\n",
+        names(&tree.unmatched).join(", "),
+        styled(DIM, "agent.routes can give these tools a home.")
+    )
 }
 
 fn tree(team: &Team) -> Output {
@@ -113,7 +122,8 @@ fn draw(tree: &AgentTree) -> String {
     let mut text = format!("{}  {}\n", styled(NAME, &tree.root.name), styled(DIM, &tree.root.description));
     draw_leaves(&mut text, "", &names(&tree.root.tools));
     for (at, agent) in tree.specialists.iter().enumerate() {
-        let (branch, below) = if at + 1 == tree.specialists.len() { ("└── ", "    ") } else { ("├── ", "│   ") };
+        let (branch, below) =
+            if at + 1 == tree.specialists.len() { ("└── ", "    ") } else { ("├── ", "│   ") };
         let _ = writeln!(text, "{branch}{}  {}", styled(NAME, &agent.name), styled(DIM, &agent.description));
         draw_leaves(&mut text, below, &names(&agent.tools));
     }
@@ -163,7 +173,8 @@ fn roles(set: &RoleToolSet) -> [(&str, Vec<&str>); 8] {
 }
 
 fn partition_json(set: &RoleToolSet) -> Value {
-    let mut json: Map<String, Value> = roles(set).into_iter().map(|(role, tools)| (role.to_owned(), json!(tools))).collect();
+    let mut json: Map<String, Value> =
+        roles(set).into_iter().map(|(role, tools)| (role.to_owned(), json!(tools))).collect();
     if !set.custom.is_empty() {
         let custom: Map<String, Value> =
             set.custom.iter().map(|(name, tools)| (name.to_string(), json!(names(tools)))).collect();

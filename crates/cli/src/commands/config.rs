@@ -25,7 +25,10 @@ pub fn run(global: &Global, command: &ConfigCommand) -> Result<Output, Failure> 
 
 fn show(loaded: &Loaded) -> Output {
     let json = to_json(&loaded.settings);
-    let value_of = |key: &str| json.pointer(&format!("/{}", key.replace('.', "/"))).unwrap_or(&Value::Null).to_string();
+    let value_of = |key: &str| match json.pointer(&format!("/{}", key.replace('.', "/"))) {
+        None | Some(Value::Null) => "(not set)".to_owned(),
+        Some(value) => value.to_string(),
+    };
     let rows: Vec<(String, String, Option<String>)> = entries()
         .into_iter()
         .map(|Entry { key, .. }| (value_of(&key), origin(loaded, &key), key))
@@ -35,7 +38,8 @@ fn show(loaded: &Loaded) -> Output {
     let mut plain = String::new();
     for (key, value, origin) in rows {
         let gap = " ".repeat(width - key.len() - value.len() + 2);
-        let origin = origin.map_or(String::new(), |origin| format!("{gap}{}", styled(DIM, format!("# {origin}"))));
+        let origin =
+            origin.map_or(String::new(), |origin| format!("{gap}{}", styled(DIM, format!("# {origin}"))));
         let _ = writeln!(plain, "{} = {value}{origin}", styled(NAME, key));
     }
     Output::new(plain, json)
@@ -50,8 +54,10 @@ fn check(setting: &Setting) -> Result<Output, Failure> {
     let team = setting.team(&ToolNames { tools: None })?;
     let files: Vec<String> = setting.loaded.files.iter().map(|file| file.display().to_string()).collect();
     let warnings = team.warnings();
-    let read = if files.is_empty() { "no file; the defaults are in force".to_owned() } else { files.join(", ") };
-    let verdict = if warnings.is_empty() { "The configuration is good" } else { "The configuration can be used" };
+    let read =
+        if files.is_empty() { "no file; the defaults are in force".to_owned() } else { files.join(", ") };
+    let verdict =
+        if warnings.is_empty() { "The configuration is good" } else { "The configuration can be used" };
     let json = json!({ "ok": true, "files": files, "warnings": warnings });
     Ok(Output::new(format!("{verdict} ({read})."), json).with_warnings(warnings))
 }
@@ -64,7 +70,9 @@ pub fn init(user: bool, force: bool) -> Result<Output, Failure> {
     } else {
         environment.working_folder
     };
-    if let Some(present) = FILE_NAMES.iter().map(|name| folder.join(name)).find(|file| file.exists() && !force) {
+    if let Some(present) =
+        FILE_NAMES.iter().map(|name| folder.join(name)).find(|file| file.exists() && !force)
+    {
         let message = format!("{} is there already; nothing was written", present.display());
         return Err(Failure::usage(message).with_hint("--force replaces it"));
     }
@@ -81,5 +89,8 @@ pub fn init(user: bool, force: bool) -> Result<Output, Failure> {
         return Err(cannot(error));
     }
     let shown = file.display().to_string();
-    Ok(Output::new(format!("Wrote {shown}; every setting stands there with its default."), json!({ "written": shown })))
+    Ok(Output::new(
+        format!("Wrote {shown}; every setting stands there with its default."),
+        json!({ "written": shown }),
+    ))
 }

@@ -14,7 +14,9 @@ pub fn parse(text: &str) -> Result<Node, Mistake> {
     loop {
         match reader.next()? {
             (Event::StreamStart | Event::DocumentStart(..), _) => {}
-            (Event::StreamEnd | Event::DocumentEnd, _) => return Ok(Node { line: 1, kind: Kind::Map(Vec::new()) }),
+            (Event::StreamEnd | Event::DocumentEnd, _) => {
+                return Ok(Node { line: 1, kind: Kind::Map(Vec::new()) });
+            }
             (event, span) => {
                 let node = reader.node(event, span, 0)?;
                 reader.expect_end()?;

@@ -6,8 +6,9 @@ fn map() -> CapabilityMap {
     CapabilityMap::of(&Roster::built_in().specs)
 }
 
+/// S20
 #[test]
-fn s20_each_prefix_has_its_phrase() {
+fn each_prefix_has_its_phrase() {
     let map = map();
     for (tool, phrase) in [
         ("exec_shell", "command execution"),
@@ -38,8 +39,9 @@ fn s20_each_prefix_has_its_phrase() {
     }
 }
 
+/// S20
 #[test]
-fn s20_the_longest_prefix_wins() {
+fn the_longest_prefix_wins() {
     let mut specs = Roster::built_in().specs;
     let mut web = crate::setup::user_spec("web", &["search_"]);
     web.prefixes[0].text = "search_web".into();
@@ -50,8 +52,9 @@ fn s20_the_longest_prefix_wins() {
     assert_eq!(tool_capability(&map, "search_docs"), "information search");
 }
 
+/// S21
 #[test]
-fn s21_phrases_are_distinct_and_in_tool_order() {
+fn phrases_are_distinct_and_in_tool_order() {
     let describe = |tools: &[&str]| capability_description(&map(), tools.iter().copied());
     assert_eq!(describe(&["exec_shell", "fs_read"]), "command execution, file operations");
     assert_eq!(
@@ -64,8 +67,9 @@ fn s21_phrases_are_distinct_and_in_tool_order() {
     assert_eq!(describe(&[]), "");
 }
 
+/// S22
 #[test]
-fn s22_descriptions_carry_capabilities_and_no_tool_names() {
+fn descriptions_carry_capabilities_and_no_tool_names() {
     let tree = tree(&["exec_shell", "fs_read", "crypto_sign", "secrets_get", "payment_send"]);
     assert!(agent(&tree, "operator").description.contains("command execution, file operations"));
     assert!(

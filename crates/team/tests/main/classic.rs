@@ -6,11 +6,12 @@ use crate::setup::{agent, config, specialist_names, tool_names};
 
 /// S06: the four-agent layout of the older seeds is data, not code.
 #[test]
-fn s06_the_classic_team_is_expressible_as_data() {
+fn the_classic_team_is_expressible_as_data() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/classic-team/agents");
     let roster = Roster::from_folder(&folder).unwrap();
     assert!(roster.mistakes.is_empty(), "{:?}", roster.mistakes);
-    let mut config = config(&["exec_shell", "crypto_sign", "graph_traverse", "graph_query", "memory_store", "odd_tool"]);
+    let mut config =
+        config(&["exec_shell", "crypto_sign", "graph_traverse", "graph_query", "memory_store", "odd_tool"]);
     config.specs = roster.specs;
     let tree = build_agent_tree(config).unwrap();
     assert_eq!(tree.root.name.as_str(), "lango-orchestrator");

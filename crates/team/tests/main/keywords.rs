@@ -7,15 +7,22 @@ fn first(request: &str) -> Option<String> {
     rank_by_keywords(&tree(&ONE_TOOL_PER_PREFIX), request).into_iter().next().map(|found| found.agent)
 }
 
+/// S37, S38
 #[test]
-fn s37_s38_the_librarians_words_reach_the_librarian() {
-    for request in ["any open inquiry?", "is there a gap in what you know", "list the pending INQUIRIES", "find file with gaps"] {
+fn the_librarians_words_reach_the_librarian() {
+    for request in [
+        "any open inquiry?",
+        "is there a gap in what you know",
+        "list the pending INQUIRIES",
+        "find file with gaps",
+    ] {
         assert_eq!(first(request).as_deref(), Some("librarian"), "{request}");
     }
 }
 
+/// S38
 #[test]
-fn s38_the_automators_words_reach_the_automator() {
+fn the_automators_words_reach_the_automator() {
     for request in [
         "schedule a backup",
         "add a cron entry",
@@ -29,8 +36,9 @@ fn s38_the_automators_words_reach_the_automator() {
     }
 }
 
+/// S38
 #[test]
-fn s38_an_agent_that_does_not_exist_is_not_chosen() {
+fn an_agent_that_does_not_exist_is_not_chosen() {
     let ranking = rank_by_keywords(&tree(&["exec_shell"]), "schedule a cron inquiry");
     assert_eq!(ranking, []);
 }

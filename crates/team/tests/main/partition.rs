@@ -11,13 +11,33 @@ fn partition(tools: &[&str]) -> RoleToolSet {
     partition_tools(&specs, &claims, stand_ins(tools))
 }
 
+/// S10
 #[test]
-fn s10_each_prefix_belongs_to_its_role() {
+fn each_prefix_belongs_to_its_role() {
     let set = partition(&[
-        "exec_shell", "fs_read", "skill_deploy", "browser_navigate", "browser_screenshot", "crypto_sign",
-        "secrets_get", "payment_send", "search_web", "rag_query", "graph_traverse", "save_knowledge_item",
-        "save_learning_rule", "create_skill_x", "list_skills", "librarian_pending_inquiries", "memory_store",
-        "observe_event", "reflect_summary", "cron_add", "bg_submit", "workflow_run", "custom_action",
+        "exec_shell",
+        "fs_read",
+        "skill_deploy",
+        "browser_navigate",
+        "browser_screenshot",
+        "crypto_sign",
+        "secrets_get",
+        "payment_send",
+        "search_web",
+        "rag_query",
+        "graph_traverse",
+        "save_knowledge_item",
+        "save_learning_rule",
+        "create_skill_x",
+        "list_skills",
+        "librarian_pending_inquiries",
+        "memory_store",
+        "observe_event",
+        "reflect_summary",
+        "cron_add",
+        "bg_submit",
+        "workflow_run",
+        "custom_action",
     ]);
     assert_eq!(tool_names(&set.operator), ["exec_shell", "fs_read", "skill_deploy"]);
     assert_eq!(tool_names(&set.navigator), ["browser_navigate", "browser_screenshot"]);
@@ -25,8 +45,14 @@ fn s10_each_prefix_belongs_to_its_role() {
     assert_eq!(
         tool_names(&set.librarian),
         [
-            "search_web", "rag_query", "graph_traverse", "save_knowledge_item", "save_learning_rule",
-            "create_skill_x", "list_skills", "librarian_pending_inquiries"
+            "search_web",
+            "rag_query",
+            "graph_traverse",
+            "save_knowledge_item",
+            "save_learning_rule",
+            "create_skill_x",
+            "list_skills",
+            "librarian_pending_inquiries"
         ]
     );
     assert_eq!(tool_names(&set.chronicler), ["memory_store", "observe_event", "reflect_summary"]);
@@ -35,39 +61,50 @@ fn s10_each_prefix_belongs_to_its_role() {
     assert!(set.planner.is_empty() && set.custom.is_empty());
 }
 
+/// S10
 #[test]
-fn s10_exec_has_no_underscore() {
+fn exec_has_no_underscore() {
     assert_eq!(tool_names(&partition(&["exec", "execute_all", "exec_bg"]).operator).len(), 3);
 }
 
 /// S10 asks the roles one after the other. No built-in prefix begins with another role's, so that order can never
 /// decide, and asking for the longest prefix gives the same answer.
 #[test]
-fn s10_no_built_in_prefix_shadows_another() {
+fn no_built_in_prefix_shadows_another() {
     let specs = Roster::built_in().specs;
     for a in &specs {
         for b in specs.iter().filter(|b| b.name != a.name) {
             for (p, q) in a.prefixes.iter().flat_map(|p| b.prefixes.iter().map(move |q| (p, q))) {
-                assert!(!p.text.starts_with(&q.text), "{}: {} shadows {}: {}", b.name, q.text, a.name, p.text);
+                assert!(
+                    !p.text.starts_with(&q.text),
+                    "{}: {} shadows {}: {}",
+                    b.name,
+                    q.text,
+                    a.name,
+                    p.text
+                );
             }
         }
     }
 }
 
+/// S10
 #[test]
-fn s10_librarian_prefixes_come_before_the_operators() {
+fn librarian_prefixes_come_before_the_operators() {
     let set = partition(&["search_rag", "graph_node", "save_knowledge_data", "create_skill_new"]);
     assert_eq!(set.librarian.len(), 4);
     assert!(set.operator.is_empty() && set.unmatched.is_empty());
 }
 
+/// S11
 #[test]
-fn s11_the_planner_is_always_empty() {
+fn the_planner_is_always_empty() {
     assert!(partition(&["planner", "planner_x", "plan_y"]).planner.is_empty());
 }
 
+/// S11
 #[test]
-fn s11_a_spec_takes_its_own_tools() {
+fn a_spec_takes_its_own_tools() {
     let mut set = partition(&["cron_add", "exec_shell"]);
     let specs = Roster::built_in().specs;
     let of = |name: &str| specs.iter().find(|spec| spec.name == *name).unwrap();
@@ -76,8 +113,9 @@ fn s11_a_spec_takes_its_own_tools() {
     assert_eq!(tool_names(&tools_for_spec(&mut set, of("operator"))), ["exec_shell"]);
 }
 
+/// B13
 #[test]
-fn b13_every_tool_of_the_contract_has_its_owner() {
+fn every_tool_of_the_contract_has_its_owner() {
     let spec = include_str!("../../../../docs/SPEC.md");
     let specs = Roster::built_in().specs;
     let claims = Claims::new(&specs, &Routes::new()).unwrap();
@@ -94,8 +132,9 @@ fn b13_every_tool_of_the_contract_has_its_owner() {
     assert!(seen > 40, "the table of tools was not found: {seen}");
 }
 
+/// B14
 #[test]
-fn b14_routes_give_an_unmatched_tool_a_home() {
+fn routes_give_an_unmatched_tool_a_home() {
     let specs = Roster::built_in().specs;
     let claims = Claims::new(&specs, &routes(&[("operator", &["github_"])])).unwrap();
     let set = partition_tools(&specs, &claims, stand_ins(&["github_issue", "gitlab_issue"]));
@@ -103,8 +142,9 @@ fn b14_routes_give_an_unmatched_tool_a_home() {
     assert_eq!(tool_names(&set.unmatched), ["gitlab_issue"]);
 }
 
+/// B14
 #[test]
-fn b14_agents_of_the_user_claim_before_the_built_in_roles() {
+fn agents_of_the_user_claim_before_the_built_in_roles() {
     let mut specs = Roster::built_in().specs;
     specs.push(user_spec("reviewer", &["fs_diff", "review_"]));
     let claims = Claims::new(&specs, &Routes::new()).unwrap();
@@ -115,21 +155,29 @@ fn b14_agents_of_the_user_claim_before_the_built_in_roles() {
     assert_eq!(tool_names(&set.custom[0].1), ["fs_diff", "review_code"]);
 }
 
+/// B14
 #[test]
-fn b14_the_same_prefix_twice_is_an_error_that_names_both() {
+fn the_same_prefix_twice_is_an_error_that_names_both() {
     let mut specs = Roster::built_in().specs;
     specs.push(user_spec("alpha", &["x_"]));
     specs.push(user_spec("beta", &["x_"]));
     let error = Claims::new(&specs, &Routes::new()).unwrap_err().to_string();
-    assert!(error.contains("`x_`") && error.contains("alpha (alpha.md)") && error.contains("beta (beta.md)"), "{error}");
+    assert!(
+        error.contains("`x_`") && error.contains("alpha (alpha.md)") && error.contains("beta (beta.md)"),
+        "{error}"
+    );
     specs.pop();
     let error = Claims::new(&specs, &routes(&[("vault", &["x_"])])).unwrap_err().to_string();
     assert!(error.contains("alpha (alpha.md)") && error.contains("agent.routes.vault"), "{error}");
-    assert!(Claims::new(&specs, &routes(&[("alpha", &["x_"])])).is_ok(), "twice for one agent is no contradiction");
+    assert!(
+        Claims::new(&specs, &routes(&[("alpha", &["x_"])])).is_ok(),
+        "twice for one agent is no contradiction"
+    );
 }
 
+/// B14
 #[test]
-fn b14_a_route_needs_an_agent_that_takes_tools() {
+fn a_route_needs_an_agent_that_takes_tools() {
     let specs = Roster::built_in().specs;
     let claims = |pairs: &[(&str, &[&str])]| Claims::new(&specs, &routes(pairs)).unwrap_err();
     let unknown = claims(&[("operater", &["x_"])]).to_string();
@@ -138,8 +186,9 @@ fn b14_a_route_needs_an_agent_that_takes_tools() {
     assert_eq!(claims(&[("vault", &[" "])]), ClaimError::EmptyPrefix { agent: "vault".into() });
 }
 
+/// B14
 #[test]
-fn b14_a_longer_prefix_of_the_users_wins_over_a_shorter_one() {
+fn a_longer_prefix_of_the_users_wins_over_a_shorter_one() {
     let mut specs = Roster::built_in().specs;
     specs.push(user_spec("forge", &["git_"]));
     let claims = Claims::new(&specs, &routes(&[("vault", &["git_secret_"])])).unwrap();
@@ -155,7 +204,7 @@ fn every_built_in_definition_is_built_in() {
 proptest! {
     /// S05, S12: whatever the order of registration, each tool has the same single home.
     #[test]
-    fn s12_order_never_changes_ownership(
+    fn order_never_changes_ownership(
         names in Just(ONE_TOOL_PER_PREFIX.iter().chain(&["custom_x", "do_it"]).map(|n| (*n).to_owned()).collect::<Vec<_>>())
             .prop_shuffle(),
     ) {

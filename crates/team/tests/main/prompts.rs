@@ -18,18 +18,23 @@ fn write(folder: &Path, name: &str, text: &str) {
     fs::write(file, text).unwrap();
 }
 
+/// S30, S31
 #[test]
-fn s30_s31_each_kind_of_agent_has_its_sections_in_order() {
+fn each_kind_of_agent_has_its_sections_in_order() {
     let sources = PromptSources::default();
     assert_eq!(ids(&sources.single()), ["identity", "safety", "conversation", "tool_usage"]);
     assert_eq!(ids(&sources.orchestrator("table")), ["identity", "safety", "conversation", "instruction"]);
-    assert_eq!(ids(&sources.specialist("x", "do", true)), ["safety", "conversation", "tool_usage", "instruction"]);
+    assert_eq!(
+        ids(&sources.specialist("x", "do", true)),
+        ["safety", "conversation", "tool_usage", "instruction"]
+    );
     assert_eq!(ids(&sources.specialist("x", "do", false)), ["safety", "conversation", "instruction"]);
     assert_ne!(text(&sources.single(), "identity"), text(&sources.orchestrator("t"), "identity"));
 }
 
+/// S30
 #[test]
-fn s30_files_replace_the_defaults() {
+fn files_replace_the_defaults() {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in [
         ("AGENTS.md", "I am mine."),
@@ -45,11 +50,16 @@ fn s30_files_replace_the_defaults() {
     assert_eq!(ids(&single), ["identity", "safety", "conversation", "tool_usage", "house_style"]);
     assert_eq!(text(&single, "identity"), "I am mine.");
     assert_eq!(text(&single, "safety"), "Be safe.");
-    assert_eq!(text(&single, "conversation"), text(&PromptSources::default().single(), "conversation"), "blank");
+    assert_eq!(
+        text(&single, "conversation"),
+        text(&PromptSources::default().single(), "conversation"),
+        "blank"
+    );
 }
 
+/// S31
 #[test]
-fn s31_the_users_identity_and_tool_usage_never_reach_the_orchestrator() {
+fn the_users_identity_and_tool_usage_never_reach_the_orchestrator() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "AGENTS.md", "Use Exec and the Browser.");
     write(folder.path(), "TOOL_USAGE.md", "Crypto first.");
@@ -57,8 +67,9 @@ fn s31_the_users_identity_and_tool_usage_never_reach_the_orchestrator() {
     assert!(!prompt.contains("Exec") && !prompt.contains("Crypto"));
 }
 
+/// S39
 #[test]
-fn s39_an_agents_own_folder_replaces_its_sections_only() {
+fn an_agents_own_folder_replaces_its_sections_only() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "agents/vault/IDENTITY.md", "You are a dragon.");
     write(folder.path(), "agents/vault/SAFETY.md", "Guard the gold.");

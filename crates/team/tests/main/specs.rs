@@ -13,17 +13,21 @@ fn spec(name: &str) -> AgentSpec {
     specs().into_iter().find(|spec| spec.name == *name).unwrap()
 }
 
+/// S36
 #[test]
-fn s36_every_instruction_has_its_sections_and_the_reject_format() {
+fn every_instruction_has_its_sections_and_the_reject_format() {
     for spec in specs() {
-        for section in ["## What You Do", "## Input Format", "## Output Format", "## Constraints", "\n[REJECT] "] {
+        for section in
+            ["## What You Do", "## Input Format", "## Output Format", "## Constraints", "\n[REJECT] "]
+        {
             assert!(spec.instruction.contains(section), "{}: {section}", spec.name);
         }
     }
 }
 
+/// S36
 #[test]
-fn s36_every_agent_says_how_it_reports() {
+fn every_agent_says_how_it_reports() {
     for (agent, phrase) in [
         ("operator", "Provide results clearly"),
         ("librarian", "Organize results clearly"),
@@ -34,8 +38,9 @@ fn s36_every_agent_says_how_it_reports() {
     }
 }
 
+/// S37
 #[test]
-fn s37_the_librarian_looks_after_inquiries() {
+fn the_librarian_looks_after_inquiries() {
     let librarian = spec("librarian");
     for word in ["inquiry", "question", "gap"] {
         assert!(librarian.keywords.iter().any(|keyword| keyword == word), "{word}");
@@ -44,16 +49,18 @@ fn s37_the_librarian_looks_after_inquiries() {
     assert!(proactive.contains("weave it naturally into the answer"));
 }
 
+/// S38
 #[test]
-fn s38_the_automator_has_its_words() {
+fn the_automator_has_its_words() {
     let automator = spec("automator");
     for word in ["schedule", "cron", "background", "workflow", "automate"] {
         assert!(automator.keywords.iter().any(|keyword| keyword == word), "{word}");
     }
 }
 
+/// S03
 #[test]
-fn s03_every_definition_is_complete() {
+fn every_definition_is_complete() {
     for spec in specs() {
         for (fact, missing) in [
             ("keywords", spec.keywords.is_empty()),
@@ -69,8 +76,9 @@ fn s03_every_definition_is_complete() {
     }
 }
 
+/// S33
 #[test]
-fn s33_no_definition_names_another_agent_or_a_confusable_word() {
+fn no_definition_names_another_agent_or_a_confusable_word() {
     let all = specs();
     for spec in &all {
         let facts = [
@@ -116,13 +124,17 @@ fn a_bad_file_is_reported_and_the_others_load() {
     assert_eq!(roster.specs.len(), 1);
     let mistakes: Vec<String> = roster.mistakes.iter().map(ToString::to_string).collect();
     assert_eq!(mistakes.len(), 3);
-    assert!(mistakes[0].contains("bad.md:3: unknown key `prefixs`; did you mean `prefixes`?"), "{mistakes:?}");
+    assert!(
+        mistakes[0].contains("bad.md:3: unknown key `prefixs`; did you mean `prefixes`?"),
+        "{mistakes:?}"
+    );
     assert!(mistakes[1].contains("huge.md:1: has 307200 bytes"), "{mistakes:?}");
     assert!(mistakes[2].contains("latin.md:2: is not valid UTF-8"), "{mistakes:?}");
 }
 
+/// B14
 #[test]
-fn b14_a_definition_of_the_same_name_takes_the_built_in_ones_place() {
+fn a_definition_of_the_same_name_takes_the_built_in_ones_place() {
     let folder = tempfile::tempdir().unwrap();
     let text = "---\ndescription: Mine.\nprefixes: [exec]\n---\nMy way.\n";
     fs::write(folder.path().join("operator.md"), text).unwrap();

@@ -6,8 +6,9 @@ use lango_testkit::ONE_TOOL_PER_PREFIX;
 
 use crate::setup::{agent, config, specialist_names, tool_names, tree, user_spec};
 
+/// S01
 #[test]
-fn s01_multi_agent_mode_has_a_root_without_tools_and_seven_specialists() {
+fn multi_agent_mode_has_a_root_without_tools_and_seven_specialists() {
     let tree = tree(&ONE_TOOL_PER_PREFIX);
     assert_eq!(tree.root.name.as_str(), "lango-orchestrator");
     assert!(tree.root.tools.is_empty());
@@ -18,8 +19,9 @@ fn s01_multi_agent_mode_has_a_root_without_tools_and_seven_specialists() {
     assert!(tree.skipped.is_empty() && tree.unmatched.is_empty());
 }
 
+/// S02
 #[test]
-fn s02_single_agent_mode_is_one_agent_with_every_tool() {
+fn single_agent_mode_is_one_agent_with_every_tool() {
     let mut config = config(&["exec_shell", "custom_action", "search_web"]);
     config.mode = Mode::Single;
     let tree = build_agent_tree(config).unwrap();
@@ -28,8 +30,9 @@ fn s02_single_agent_mode_is_one_agent_with_every_tool() {
     assert!(tree.specialists.is_empty() && tree.unmatched.is_empty());
 }
 
+/// S04
 #[test]
-fn s04_only_agents_with_tools_and_the_planner_are_created() {
+fn only_agents_with_tools_and_the_planner_are_created() {
     assert_eq!(specialist_names(&tree(&[])), ["planner"]);
     assert_eq!(specialist_names(&tree(&["custom_x", "do_something"])), ["planner"]);
     assert_eq!(specialist_names(&tree(&["exec_shell", "search_web"])), ["operator", "librarian", "planner"]);
@@ -38,8 +41,9 @@ fn s04_only_agents_with_tools_and_the_planner_are_created() {
     assert_eq!(skipped, ["navigator", "vault", "librarian", "automator", "chronicler"]);
 }
 
+/// S04
 #[test]
-fn s04_always_include_creates_an_agent_without_tools() {
+fn always_include_creates_an_agent_without_tools() {
     let mut config = config(&[]);
     let mut extra = user_spec("muse", &["muse_"]);
     extra.always_include = true;
@@ -47,8 +51,9 @@ fn s04_always_include_creates_an_agent_without_tools() {
     assert_eq!(specialist_names(&build_agent_tree(config).unwrap()), ["planner", "muse"]);
 }
 
+/// S05
 #[test]
-fn s05_each_tool_has_exactly_one_holder() {
+fn each_tool_has_exactly_one_holder() {
     let mut given = ONE_TOOL_PER_PREFIX.to_vec();
     given.extend(["custom_x", "custom_y"]);
     let tree = tree(&given);
@@ -60,14 +65,16 @@ fn s05_each_tool_has_exactly_one_holder() {
     assert_eq!(held, given);
 }
 
+/// S05
 #[test]
-fn s05_two_tools_of_one_name_are_refused() {
+fn two_tools_of_one_name_are_refused() {
     let error = build_agent_tree(config(&["exec_shell", "fs_read", "exec_shell"])).unwrap_err();
     assert_eq!(error, BuildError::DuplicateTool("exec_shell".into()));
 }
 
+/// S39
 #[test]
-fn s39_the_prompt_function_is_called_once_for_every_specialist() {
+fn the_prompt_function_is_called_once_for_every_specialist() {
     let calls = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&calls);
     let mut config = config(&["exec_shell", "search_web"]);
@@ -78,7 +85,10 @@ fn s39_the_prompt_function_is_called_once_for_every_specialist() {
     let specs = config.specs.clone();
     let tree = build_agent_tree(config).unwrap();
     let calls = calls.lock().unwrap();
-    assert_eq!(calls.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["operator", "librarian", "planner"]);
+    assert_eq!(
+        calls.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+        ["operator", "librarian", "planner"]
+    );
     for (name, default) in calls.iter() {
         let spec = specs.iter().find(|spec| spec.name == **name).unwrap();
         assert_eq!(default, &spec.instruction);
@@ -86,22 +96,25 @@ fn s39_the_prompt_function_is_called_once_for_every_specialist() {
     }
 }
 
+/// S39
 #[test]
-fn s39_without_a_prompt_function_the_instruction_stands() {
+fn without_a_prompt_function_the_instruction_stands() {
     let config = config(&["exec_shell"]);
     let operator = config.specs[0].instruction.clone();
     let tree = build_agent_tree(config).unwrap();
     assert_eq!(agent(&tree, "operator").prompt.render(), operator);
 }
 
+/// B40
 #[test]
-fn b40_the_same_configuration_gives_the_same_bytes() {
+fn the_same_configuration_gives_the_same_bytes() {
     let prompts = || tree(&ONE_TOOL_PER_PREFIX).agents().map(|a| a.prompt.render()).collect::<Vec<_>>();
     assert_eq!(prompts(), prompts());
 }
 
+/// B41
 #[test]
-fn b41_a_team_has_at_most_64_agents() {
+fn a_team_has_at_most_64_agents() {
     let mut config = config(&[]);
     config.specs.extend((0..60).map(|i| user_spec(&format!("helper-{i}"), &[])));
     assert_eq!(build_agent_tree(config).unwrap_err(), BuildError::TooManyAgents(67));

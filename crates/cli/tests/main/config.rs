@@ -1,0 +1,92 @@
+use serde_json::{Value, json};
+
+use crate::setup::{Desk, lango};
+
+#[test]
+fn an_unknown_setting_fails_with_a_suggestion() {
+    let run = lango(&["--set", "agent.multiAgnet=true", "agent", "list"]);
+    assert_eq!(run.exit, 2);
+    assert!(run.stderr.contains("did you mean `agent.multiAgent`?") && run.stdout.is_empty());
+    let run = lango(&["--set", "agent.multiAgnet=true", "agent", "list", "--json"]);
+    assert_eq!(run.error()["code"], "config");
+    assert_eq!(run.error()["hint"], "did you mean `agent.multiAgent`?");
+}
+
+#[test]
+fn a_mistake_in_the_arguments_is_json_too() {
+    let run = lango(&["agnt", "--json"]);
+    assert_eq!(run.exit, 2);
+    assert_eq!(run.error()["code"], "usage");
+    assert!(run.error()["hint"].as_str().unwrap().contains("agent"));
+    let run = lango(&["agent", "partition"]);
+    assert_eq!(run.exit, 2);
+    assert!(run.stderr.contains("Usage:"));
+}
+
+#[test]
+fn init_writes_a_file_that_changes_nothing() {
+    let desk = Desk::new();
+    let before = desk.lango(&["config", "show", "--json"]).json();
+    assert_eq!(desk.lango(&["init"]).exit, 0);
+    assert_eq!(desk.lango(&["config", "show", "--json"]).json(), before);
+    assert!(desk.lango(&["config", "check"]).stdout.contains("lango.toml"));
+    std::fs::write(desk.path().join("lango.toml"), "# mine\n").unwrap();
+    let again = desk.lango(&["init"]);
+    assert_eq!(again.exit, 2);
+    assert!(again.stderr.contains("--force"));
+    assert_eq!(
+        std::fs::read_to_string(desk.path().join("lango.toml")).unwrap(),
+        "# mine\n",
+        "nothing is lost"
+    );
+    assert_eq!(desk.lango(&["init", "--force"]).exit, 0);
+    assert_eq!(desk.lango(&["init", "--user"]).exit, 0);
+    assert!(desk.path().join("home/lango.toml").exists(), "LANGO_HOME moves it");
+}
+
+#[test]
+fn show_names_the_origin_of_each_value() {
+    let desk = Desk::new();
+    desk.write("lango.toml", "[agent]\n\nmaxDelegationRounds = 3\nroutes.vault = [\"x_\"]\n");
+    let run = desk.lango_with(&["config", "show"], &[("LANGO_AGENT__MULTI_AGENT", "false")]);
+    for part in [
+        "lango.toml:3",
+        "lango.toml:4",
+        "LANGO_AGENT__MULTI_AGENT",
+        "agent.maxDelegationRounds = 3",
+        "(not set)",
+    ] {
+        assert!(run.stdout.contains(part), "{part}: {}", run.stdout);
+    }
+}
+
+#[test]
+fn schema_is_a_json_schema() {
+    let schema = lango(&["config", "schema"]).json();
+    assert!(schema["properties"]["agent"].is_object());
+}
+
+#[test]
+fn completions_exist_for_every_shell() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let run = lango(&["completions", shell]);
+        assert!(run.exit == 0 && run.stdout.contains("partition"), "{shell}");
+    }
+    assert_eq!(lango(&["completions", "tcsh"]).exit, 2);
+}
+
+#[test]
+fn version_and_help_answer() {
+    assert!(lango(&["--version"]).stdout.starts_with("lango "));
+    assert!(lango(&[]).stdout.contains("Usage:"));
+    let json: Value = lango(&["config", "check", "--json"]).json();
+    assert_eq!(json, json!({ "ok": true, "files": [], "warnings": [] }));
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_failure() {
+    let lango = assert_cmd::cargo::cargo_bin("lango");
+    let script = format!("{} agent prompt --tools all | head -c 1; echo ${{PIPESTATUS[0]}}", lango.display());
+    let output = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).ends_with("Y0\n"), "{output:?}");
+}

@@ -1,0 +1,69 @@
+use std::path::Path;
+
+use assert_cmd::Command;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// What a run of the binary left behind.
+pub struct Run {
+    pub exit: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Run {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}{}", self.stdout, self.stderr))
+    }
+
+    pub fn error(&self) -> Value {
+        serde_json::from_str::<Value>(&self.stderr).unwrap()["error"].clone()
+    }
+}
+
+/// A folder of its own with nothing in it, and a home that is as empty.
+pub struct Desk {
+    folder: TempDir,
+}
+
+impl Desk {
+    pub fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        let file = self.path().join(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+
+    pub fn lango(&self, args: &[&str]) -> Run {
+        self.lango_with(args, &[])
+    }
+
+    pub fn lango_with(&self, args: &[&str], variables: &[(&str, &str)]) -> Run {
+        let mut command = Command::cargo_bin("lango").unwrap();
+        let output = command
+            .args(args)
+            .current_dir(self.path())
+            .env_clear()
+            .env("LANGO_HOME", self.path().join("home"))
+            .envs(variables.iter().copied())
+            .output()
+            .unwrap();
+        Run {
+            exit: output.status.code().unwrap(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+pub fn lango(args: &[&str]) -> Run {
+    Desk::new().lango(args)
+}
