@@ -46,6 +46,7 @@ pub fn assemble_team(
         routes: settings.routes.clone(),
         prompts: prompts.clone(),
         max_delegation_rounds: settings.max_delegation_rounds,
+        remote_agents: Vec::new(),
         sub_agent_prompt: Some(prompt_function(&prompts, &roster.specs)),
     })
     .map_err(|error| ConfigError::new(error.to_string()))?;

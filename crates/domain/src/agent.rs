@@ -153,6 +153,15 @@ pub struct Agent {
     /// The whole system prompt; byte-stable for as long as the team stands.
     pub prompt: Prompt,
     pub tools: Vec<Tool>,
+    pub place: Place,
+}
+
+/// Where an agent does its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Here,
+    /// In another process; what it says is data from outside (B92).
+    Remote,
 }
 
 /// A specialist that the definitions name but the team does not have.

@@ -1,14 +1,18 @@
 //! The words of Lango: plain values and the seams between its parts. Nothing here does IO.
 
 pub mod agent;
+pub mod event;
 pub mod located;
+pub mod model;
 pub mod prompt;
+pub mod seams;
+pub mod session;
 pub mod suggest;
 pub mod tokens;
 pub mod tool;
 
 pub use agent::{
-    Agent, AgentName, AgentSpec, AgentTree, InvalidAgentName, Mode, Origin, Prefix, SkippedAgent,
+    Agent, AgentName, AgentSpec, AgentTree, InvalidAgentName, Mode, Origin, Place, Prefix, SkippedAgent,
 };
 pub use prompt::{Prompt, Section};
 pub use tool::{Safety, Tool, ToolContext, ToolFailure, ToolOutput};

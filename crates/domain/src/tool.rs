@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::agent::AgentName;
+use crate::event::{CallId, Principal, SessionId};
 
 /// How much harm a call can do. What declares nothing counts as dangerous.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -26,7 +27,10 @@ pub enum Safety {
 /// Who calls. Identity comes with every call, so that no tool captures the rights of whoever built it.
 #[derive(Clone, Debug)]
 pub struct ToolContext {
+    pub session: SessionId,
+    pub principal: Principal,
     pub agent: AgentName,
+    pub call: CallId,
 }
 
 /// What a call gave back, for the model to read.
@@ -144,7 +148,12 @@ mod tests {
     }
 
     fn context() -> ToolContext {
-        ToolContext { agent: AgentName::new("operator").unwrap() }
+        ToolContext {
+            session: SessionId::new("s"),
+            principal: Principal::local(),
+            agent: AgentName::new("operator").unwrap(),
+            call: CallId::new("c1"),
+        }
     }
 
     #[test]

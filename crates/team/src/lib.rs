@@ -23,4 +23,6 @@ pub use partition::{RoleToolSet, partition_tools, tools_for_spec};
 pub use prompts::{PromptSources, UnreadablePrompt};
 pub use roster::{Roster, UnreadableFolder};
 pub use settings::{Settings, TeamChoice};
-pub use tree::{BuildError, Config, DEFAULT_DELEGATION_ROUNDS, SubAgentPromptFunc, build_agent_tree};
+pub use tree::{
+    BuildError, Config, DEFAULT_DELEGATION_ROUNDS, RemoteCard, SubAgentPromptFunc, build_agent_tree,
+};

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lango_domain::{Agent, AgentName, AgentSpec, AgentTree, Mode, Prompt, Section, SkippedAgent, Tool};
+use lango_domain::{
+    Agent, AgentName, AgentSpec, AgentTree, Mode, Place, Prompt, Section, SkippedAgent, Tool,
+};
 
 use crate::capability::CapabilityMap;
 use crate::claims::{ClaimError, Claims, Routes};
@@ -29,8 +31,18 @@ pub struct Config {
     pub prompts: PromptSources,
     /// 0 stands for [`DEFAULT_DELEGATION_ROUNDS`].
     pub max_delegation_rounds: u32,
+    /// Specialists in other processes; they join behind the local ones, whatever tools there are (S90).
+    pub remote_agents: Vec<RemoteCard>,
     /// When absent, each specialist reads the instruction of its definition and nothing else.
     pub sub_agent_prompt: Option<SubAgentPromptFunc>,
+}
+
+/// What is known about a specialist in another process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteCard {
+    pub name: AgentName,
+    /// From outside: data, never instructions (B92).
+    pub description: String,
 }
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -39,6 +51,8 @@ pub enum BuildError {
     Claim(#[from] ClaimError),
     #[error("{0} agents are defined; a team has at most {MAX_AGENTS}")]
     TooManyAgents(usize),
+    #[error("two agents have the name `{0}`")]
+    DuplicateAgent(AgentName),
     #[error("two tools have the name `{0}`")]
     DuplicateTool(String),
 }
@@ -46,17 +60,31 @@ pub enum BuildError {
 /// Builds the team: in multi-agent mode a root without tools and every specialist that has some or is always
 /// included (S01, S04); in single-agent mode one agent that holds them all (S02).
 pub fn build_agent_tree(config: Config) -> Result<AgentTree, BuildError> {
-    if config.specs.len() > MAX_AGENTS {
-        return Err(BuildError::TooManyAgents(config.specs.len()));
+    check(&config)?;
+    match config.mode {
+        Mode::Multi => team(config),
+        Mode::Single => Ok(single(config)),
+    }
+}
+
+fn check(config: &Config) -> Result<(), BuildError> {
+    let count = config.specs.len() + config.remote_agents.len();
+    if count > MAX_AGENTS {
+        return Err(BuildError::TooManyAgents(count));
     }
     let mut seen = BTreeSet::new();
     if let Some(again) = config.tools.iter().find(|tool| !seen.insert(tool.name.as_str())) {
         return Err(BuildError::DuplicateTool(again.name.clone()));
     }
-    match config.mode {
-        Mode::Multi => team(config),
-        Mode::Single => Ok(single(config)),
+    let names =
+        config.specs.iter().map(|spec| &spec.name).chain(config.remote_agents.iter().map(|card| &card.name));
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            return Err(BuildError::DuplicateAgent(name.clone()));
+        }
     }
+    Ok(())
 }
 
 fn single(config: Config) -> AgentTree {
@@ -68,6 +96,7 @@ fn single(config: Config) -> AgentTree {
         keywords: Vec::new(),
         prompt: config.prompts.single(),
         tools: config.tools,
+        place: Place::Here,
     };
     AgentTree {
         mode: Mode::Single,
@@ -94,12 +123,14 @@ fn team(config: Config) -> Result<AgentTree, BuildError> {
     }
     let briefing = Briefing {
         entries: specialists.iter().zip(made_from).map(|(agent, spec)| Entry { agent, spec }).collect(),
+        remote: &config.remote_agents,
         unassigned: names(&set.unmatched).collect(),
         absent: skipped.iter().map(|spec| &spec.name).collect(),
         rounds: rounds(config.max_delegation_rounds),
     };
     let prompt = config.prompts.orchestrator(&orchestrator_instruction(&briefing));
     let skipped = skipped.into_iter().map(|spec| skipped_agent(&spec.name)).collect();
+    specialists.extend(config.remote_agents.into_iter().map(remote));
     Ok(AgentTree {
         mode: Mode::Multi,
         root: orchestrator(prompt),
@@ -117,6 +148,7 @@ fn orchestrator(prompt: Prompt) -> Agent {
         keywords: Vec::new(),
         prompt,
         tools: Vec::new(),
+        place: Place::Here,
     }
 }
 
@@ -139,6 +171,20 @@ fn specialist(
             text: instruction.trim().to_owned(),
         }]),
         tools,
+        place: Place::Here,
+    }
+}
+
+/// It has its own prompt and tools where it lives.
+fn remote(card: RemoteCard) -> Agent {
+    Agent {
+        name: card.name,
+        description: card.description,
+        capabilities: Vec::new(),
+        keywords: Vec::new(),
+        prompt: Prompt::default(),
+        tools: Vec::new(),
+        place: Place::Remote,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use lango_app::Team;
-use lango_domain::{Agent, AgentTree, Mode, SkippedAgent, Tool, tokens};
+use lango_domain::{Agent, AgentTree, Mode, Place, SkippedAgent, Tool, tokens};
 use lango_team::{CapabilityMap, Claims, RoleToolSet, capability_description, partition_tools};
 use serde_json::{Map, Value, json};
 
@@ -48,7 +48,7 @@ fn agent_json(agent: &Agent) -> Value {
         "capabilities": agent.capabilities,
         "keywords": agent.keywords,
         "tools": names(&agent.tools),
-        "remote": false,
+        "remote": agent.place == Place::Remote,
     })
 }
 

@@ -12,6 +12,7 @@ pub fn config(tools: &[&str]) -> Config {
         routes: Routes::new(),
         prompts: PromptSources::default(),
         max_delegation_rounds: 0,
+        remote_agents: Vec::new(),
         sub_agent_prompt: None,
     }
 }

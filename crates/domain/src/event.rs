@@ -1,0 +1,299 @@
+//! The log of a session: what happened, who did it, in which order. The stream, the API and the tests share it.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::agent::AgentName;
+use crate::tool::Safety;
+
+/// The version of the event's form.
+pub const EVENT_VERSION: u8 = 1;
+
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            pub fn new(text: impl Into<String>) -> Self {
+                Self(text.into())
+            }
+
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+text_id!(
+    /// One conversation.
+    SessionId
+);
+text_id!(
+    /// One request of the user and everything done for it.
+    TurnId
+);
+text_id!(
+    /// Whom a session, and everything in it, belongs to (B74).
+    Principal
+);
+text_id!(
+    /// One call of one reply, as the model named it or as the engine did where it had to.
+    CallId
+);
+text_id!(
+    /// The line of work that an event belongs to: the root's, or a delegation's below it.
+    Branch
+);
+
+impl Principal {
+    /// Whoever sits at this machine.
+    pub fn local() -> Self {
+        Self::new("local")
+    }
+}
+
+impl Branch {
+    pub fn root(root: &AgentName) -> Self {
+        Self::new(root.as_str())
+    }
+
+    /// The branch of the `number`th delegation of a turn.
+    pub fn delegation(&self, to: &AgentName, number: usize) -> Self {
+        Self(format!("{}/{to}.{number}", self.0))
+    }
+}
+
+/// Who an event comes from: the user, or an agent that exists.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum Author {
+    User,
+    Agent(AgentName),
+    /// An author of an older log whose name is no agent's name any more.
+    Unknown(String),
+}
+
+impl From<String> for Author {
+    fn from(name: String) -> Self {
+        match AgentName::new(name.clone()) {
+            _ if name == "user" => Self::User,
+            Ok(agent) => Self::Agent(agent),
+            Err(_) => Self::Unknown(name),
+        }
+    }
+}
+
+impl From<Author> for String {
+    fn from(author: Author) -> Self {
+        author.to_string()
+    }
+}
+
+impl fmt::Display for Author {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User => f.write_str("user"),
+            Self::Agent(name) => write!(f, "{name}"),
+            Self::Unknown(name) => f.write_str(name),
+        }
+    }
+}
+
+/// Something that happened, as it is kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    pub v: u8,
+    /// From 1, without gaps; orders the session's events, as time does not.
+    pub seq: u64,
+    pub turn: TurnId,
+    pub session: SessionId,
+    pub author: Author,
+    pub branch: Branch,
+    pub at: Timestamp,
+    #[serde(flatten)]
+    pub body: Body,
+}
+
+/// Something that happened and is not kept yet: the store gives it its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draft {
+    pub turn: TurnId,
+    pub author: Author,
+    pub branch: Branch,
+    pub at: Timestamp,
+    pub body: Body,
+}
+
+impl Draft {
+    pub fn into_event(self, session: SessionId, seq: u64) -> Event {
+        let Self { turn, author, branch, at, body } = self;
+        Event { v: EVENT_VERSION, seq, turn, session, author, branch, at, body }
+    }
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Body {
+    /// The user's request; a turn begins with it.
+    User {
+        text: String,
+    },
+    /// What was recalled or looked up for this request; read with it, and again whenever it is read (B40).
+    Context {
+        source: String,
+        text: String,
+    },
+    /// What an agent said beside its calls.
+    Note {
+        text: String,
+    },
+    /// A delegation that was accepted; what the specialist does stands in the branch `into`.
+    Transfer {
+        id: CallId,
+        to: AgentName,
+        task: Option<String>,
+        report_back: bool,
+        into: Branch,
+    },
+    /// How that delegation ended; each has exactly one.
+    TransferResult {
+        id: CallId,
+        outcome: TransferOutcome,
+        detail: String,
+    },
+    /// A call, kept before it has an effect.
+    ToolCall {
+        id: CallId,
+        tool: String,
+        args: Value,
+    },
+    /// What it gave.
+    ToolResult {
+        id: CallId,
+        ok: bool,
+        content: String,
+        error: Option<String>,
+    },
+    /// A question to the user about a call, or the answer to it.
+    Approval {
+        id: CallId,
+        tool: String,
+        level: Safety,
+        state: ApprovalState,
+    },
+    /// The specialist handed the task back.
+    Rejected {
+        reason: String,
+    },
+    /// A specialist's answer to the orchestrator (`report_back`).
+    Report {
+        text: String,
+    },
+    /// The answer to the user.
+    Answer {
+        text: String,
+    },
+    /// What one call of a model took.
+    Usage(Usage),
+    TurnDone,
+    TurnFailed {
+        code: String,
+        message: String,
+        hint: String,
+    },
+}
+
+/// How a delegation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TransferOutcome {
+    Answered,
+    Rejected,
+    Failed,
+    Cancelled,
+}
+
+/// A question, and what became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalState {
+    Asked,
+    Approved,
+    Denied,
+    TimedOut,
+    NobodyThere,
+}
+
+/// Tokens of one model call, and what they cost where the price is known.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    pub model: String,
+    pub input: u64,
+    pub output: u64,
+    /// The part of `input` that the provider had cached.
+    pub cached: u64,
+    /// The part of `output` that was thinking.
+    pub reasoning: u64,
+    /// Unknown is unknown, not zero.
+    pub cost_usd: Option<f64>,
+}
+
+/// What a caller of the engine sees.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Update {
+    /// Provisional: text as it comes, no part of the log (B71).
+    Delta { author: AgentName, text: String },
+    /// Stored, then shown.
+    Event(Event),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_one_flat_json_object() {
+        let draft = Draft {
+            turn: TurnId::new("t1"),
+            author: Author::Agent(AgentName::new("operator").unwrap()),
+            branch: Branch::root(&AgentName::new("lango-orchestrator").unwrap()),
+            at: Timestamp::UNIX_EPOCH,
+            body: Body::ToolCall {
+                id: CallId::new("c1"),
+                tool: "fs_read".into(),
+                args: serde_json::json!({}),
+            },
+        };
+        let event = draft.into_event(SessionId::new("s"), 3);
+        let json = serde_json::to_value(&event).unwrap();
+        assert_eq!(
+            json,
+            serde_json::json!({
+                "v": 1, "seq": 3, "turn": "t1", "session": "s", "author": "operator", "branch": "lango-orchestrator",
+                "at": "1970-01-01T00:00:00Z", "type": "tool_call", "id": "c1", "tool": "fs_read", "args": {},
+            })
+        );
+        assert_eq!(serde_json::from_value::<Event>(json).unwrap(), event);
+    }
+
+    #[test]
+    fn authors_read_back_as_they_were_written() {
+        for name in ["user", "operator", "Someone Old"] {
+            assert_eq!(Author::from(name.to_owned()).to_string(), name);
+        }
+    }
+}

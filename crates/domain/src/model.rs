@@ -1,0 +1,95 @@
+//! The seam to language models: a request in, a stream of fragments out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::BoxStream;
+use serde_json::Value;
+
+use crate::agent::AgentName;
+use crate::event::{CallId, Usage};
+
+/// A language model. Ships as the dialects of providers, the offline model and recordings; tests script it.
+pub trait Model: Send + Sync {
+    /// One reply, as it comes. Dropping the stream cancels the call.
+    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>>;
+
+    /// How many tokens a request may have, the reply included.
+    fn window(&self) -> usize;
+}
+
+/// Everything that a model reads for one reply. The first three are byte-stable for as long as the team stands (B40).
+#[derive(Clone, Debug)]
+pub struct ModelRequest {
+    pub agent: AgentName,
+    pub system: Arc<str>,
+    pub tools: Arc<[ToolDeclaration]>,
+    pub messages: Vec<Message>,
+}
+
+/// What a model is told about a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolDeclaration {
+    pub name: String,
+    pub description: String,
+    pub parameters: Value,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    User(String),
+    /// What the model itself said and called before.
+    Assistant {
+        text: String,
+        calls: Vec<Call>,
+    },
+    /// The results of the calls right before, in their order.
+    Results(Vec<CallResult>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    pub id: CallId,
+    pub name: String,
+    /// An object where the model did it right; whatever it gave where it did not.
+    pub arguments: Value,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallResult {
+    pub id: CallId,
+    pub name: String,
+    pub ok: bool,
+    pub content: String,
+}
+
+/// A piece of a reply.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fragment {
+    Text(String),
+    Call(Call),
+    Usage(Usage),
+    /// The reply is whole. A stream that ends without it broke off.
+    Done,
+}
+
+/// Why a model did not reply, sorted by who can do something about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    #[error("the provider refused the key")]
+    Auth,
+    #[error("the quota is used up")]
+    Quota,
+    #[error("the provider is busy")]
+    Busy { retry_after: Option<Duration> },
+    #[error("the request is too long for the model")]
+    TooLong,
+    #[error("the model refused to answer: {0}")]
+    Refused(String),
+    #[error("the reply could not be understood: {0}")]
+    Malformed(String),
+    #[error("no connection: {0}")]
+    Connection(String),
+    #[error("the reply broke off")]
+    BrokeOff,
+}

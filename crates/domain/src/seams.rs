@@ -1,0 +1,68 @@
+//! The smaller seams of a turn: questions to the user, context for a request, agents in other processes.
+
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use serde_json::Value;
+
+use crate::agent::AgentName;
+use crate::event::{Principal, SessionId};
+use crate::tool::Safety;
+
+/// Asks whoever may decide. Ships for the terminal, HTTP and A2A; tests script it.
+pub trait Approver: Send + Sync {
+    fn ask(&self, question: Question) -> BoxFuture<'static, Decision>;
+}
+
+/// What exactly is about to happen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    pub session: SessionId,
+    pub agent: AgentName,
+    pub tool: String,
+    pub args: Value,
+    pub level: Safety,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    Approved,
+    Denied,
+    TimedOut,
+    NobodyThere,
+}
+
+/// Finds what helps with a request: memory, retrieved passages, the date. Each has a name and a cap in tokens (B41).
+pub trait ContextSource: Send + Sync {
+    fn name(&self) -> &str;
+    fn cap(&self) -> usize;
+    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<String>, ContextError>>;
+}
+
+#[derive(Clone, Debug)]
+pub struct ContextRequest {
+    pub session: SessionId,
+    pub principal: Principal,
+    pub text: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ContextError(pub String);
+
+/// A specialist in another process. Ships as the A2A client; tests script it.
+pub trait RemoteAgent: Send + Sync {
+    /// Carries out one task; the pieces together are the answer. Dropping the stream cancels the task.
+    fn stream(&self, task: RemoteTask) -> BoxStream<'static, Result<String, RemoteError>>;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteTask {
+    pub session: SessionId,
+    /// The user's own words.
+    pub request: String,
+    pub task: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct RemoteError(pub String);

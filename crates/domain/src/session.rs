@@ -1,0 +1,46 @@
+//! The seam to where sessions are kept.
+
+use futures::future::BoxFuture;
+
+use crate::event::{Draft, Event, Principal, SessionId};
+
+/// Keeps sessions as append-only logs. Ships in memory and as SQLite; one suite of tests holds for both.
+pub trait SessionStore: Send + Sync {
+    /// Waits until no other turn of the session runs, and keeps others waiting until the lock is dropped (B60).
+    fn lock<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<TurnLock, StoreError>>;
+
+    /// Every event in order; none for a session that does not exist yet.
+    fn load<'a>(&'a self, key: SessionKey<'a>) -> BoxFuture<'a, Result<Vec<Event>, StoreError>>;
+
+    /// Returns when the events are durable. The first append makes the session the principal's.
+    fn append<'a>(
+        &'a self,
+        key: SessionKey<'a>,
+        drafts: Vec<Draft>,
+    ) -> BoxFuture<'a, Result<Vec<Event>, StoreError>>;
+}
+
+/// A session, and on whose behalf it is opened.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionKey<'a> {
+    pub session: &'a SessionId,
+    pub principal: &'a Principal,
+}
+
+/// Held for the length of a turn.
+pub struct TurnLock(#[expect(dead_code, reason = "held for its drop alone")] Box<dyn Send + Sync>);
+
+impl TurnLock {
+    pub fn new(guard: impl Send + Sync + 'static) -> Self {
+        Self(Box::new(guard))
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// What belongs to somebody else looks like what does not exist (B74).
+    #[error("there is no session `{0}`")]
+    NotFound(SessionId),
+    #[error("the session could not be read or written: {0}")]
+    Broken(String),
+}
