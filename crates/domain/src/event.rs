@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::AgentName;
+use crate::session::StoreError;
 use crate::tool::Safety;
 
 /// The version of the event's form.
@@ -186,7 +187,11 @@ pub enum Body {
         id: CallId,
         ok: bool,
         content: String,
+        /// Why it did not work, for the model and for people.
         error: Option<String>,
+        /// The same for programs.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        code: Option<ToolCode>,
     },
     /// A question to the user about a call, or the answer to it.
     Approval {
@@ -227,6 +232,32 @@ pub enum TransferOutcome {
     Cancelled,
 }
 
+/// Why a call gave no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ToolCode {
+    /// The tool said so.
+    #[serde(rename = "tool.failed")]
+    Failed,
+    #[serde(rename = "tool.timeout")]
+    Timeout,
+    #[serde(rename = "tool.panicked")]
+    Panicked,
+    /// The arguments do not fit the schema.
+    #[serde(rename = "tool.arguments")]
+    Arguments,
+    /// Whoever called it does not have it.
+    #[serde(rename = "tool.unknown")]
+    Unknown,
+    #[serde(rename = "tool.denied")]
+    Denied,
+    /// Something else had to come first, or instead.
+    #[serde(rename = "tool.not_run")]
+    NotRun,
+    /// The turn ended before it did.
+    #[serde(rename = "tool.interrupted")]
+    Interrupted,
+}
+
 /// A question, and what became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -259,6 +290,8 @@ pub enum Update {
     Delta { author: AgentName, text: String },
     /// Stored, then shown.
     Event(Event),
+    /// Nothing more can be stored, so nothing more is shown: the turn ends here.
+    Broken(StoreError),
 }
 
 #[cfg(test)]

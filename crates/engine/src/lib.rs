@@ -1,1 +1,25 @@
+//! The loop: runs any team, one turn at a time, and stays right whatever the model does.
+//!
+//! [`Runner::run`] is the one door. A turn is decided by a machine without IO ([`work`]), driven by a dull loop
+//! ([`driver`]); everything that happens is stored, then shown ([`record`]).
 
+mod crew;
+mod dispatch;
+mod driver;
+mod failure;
+mod legacy;
+mod limits;
+mod memory_store;
+mod plan;
+mod record;
+mod reply;
+mod runner;
+mod transfer;
+mod view;
+mod work;
+
+pub use failure::{Code, Failure, LimitCode, ModelCode};
+pub use legacy::{LegacyMessage, LegacyRole, replay_author};
+pub use limits::{Limits, Settings};
+pub use memory_store::MemoryStore;
+pub use runner::{Models, Parts, Runner, Surroundings, TurnRequest, TurnStream};

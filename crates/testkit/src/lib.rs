@@ -1,6 +1,10 @@
 //! What tests share. Development only: nothing that ships depends on it.
 
 pub mod golden;
+pub mod invariants;
+pub mod script;
+pub mod scripted;
+pub mod story;
 
 use lango_domain::Tool;
 

@@ -1,0 +1,137 @@
+//! A team made ready to run: what each agent reads and may call, prepared once so that it is byte-stable (B40).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jsonschema::Validator;
+use lango_domain::model::ToolDeclaration;
+use lango_domain::{Agent, AgentName, AgentTree, Mode, Place, Tool, tokens};
+use serde_json::Value;
+
+use crate::transfer;
+
+pub(crate) struct Crew {
+    tree: AgentTree,
+    members: HashMap<AgentName, Member>,
+    /// Who holds a tool.
+    owners: HashMap<String, AgentName>,
+}
+
+/// What is prepared for one agent.
+pub(crate) struct Member {
+    pub system: Arc<str>,
+    pub declarations: Arc<[ToolDeclaration]>,
+    /// Tokens that the stable part of every request takes.
+    weight: usize,
+    /// By tool; what cannot be compiled says why.
+    validators: HashMap<String, Result<Validator, String>>,
+}
+
+impl Crew {
+    pub fn new(tree: AgentTree) -> Self {
+        let specialists: Vec<AgentName> = tree.specialists.iter().map(|agent| agent.name.clone()).collect();
+        let mut members = HashMap::new();
+        let mut owners = HashMap::new();
+        for agent in tree.agents() {
+            let transfers = agent.name == tree.root.name && tree.mode == Mode::Multi;
+            members.insert(agent.name.clone(), Member::new(agent, transfers.then_some(&specialists)));
+            owners.extend(agent.tools.iter().map(|tool| (tool.name.clone(), agent.name.clone())));
+        }
+        Self { tree, members, owners }
+    }
+
+    pub fn root(&self) -> &AgentName {
+        &self.tree.root.name
+    }
+
+    pub fn mode(&self) -> Mode {
+        self.tree.mode
+    }
+
+    pub fn member(&self, agent: &AgentName) -> Option<&Member> {
+        self.members.get(agent)
+    }
+
+    pub fn specialists(&self) -> impl Iterator<Item = &AgentName> {
+        self.tree.specialists.iter().map(|agent| &agent.name)
+    }
+
+    pub fn is_remote(&self, agent: &AgentName) -> bool {
+        self.tree.agent(agent.as_str()).is_some_and(|agent| agent.place == Place::Remote)
+    }
+
+    pub fn owner(&self, tool: &str) -> Option<&AgentName> {
+        self.owners.get(tool)
+    }
+
+    /// The tool of that name, if this agent holds it.
+    pub fn tool(&self, agent: &AgentName, name: &str) -> Option<&Tool> {
+        self.agent(agent)?.tools.iter().find(|tool| tool.name == name)
+    }
+
+    pub fn tool_names(&self, agent: &AgentName) -> Vec<&str> {
+        let tools = self.agent(agent).map(|agent| agent.tools.as_slice()).unwrap_or_default();
+        tools.iter().map(|tool| tool.name.as_str()).collect()
+    }
+
+    /// What is wrong with these arguments: where, and why (B58).
+    pub fn check_arguments(&self, agent: &AgentName, tool: &str, arguments: &Value) -> Result<(), String> {
+        if !arguments.is_object() {
+            return Err("the arguments must be one JSON object".to_owned());
+        }
+        match self.members.get(agent).and_then(|member| member.validators.get(tool)) {
+            Some(Ok(validator)) => complaints(validator, arguments),
+            Some(Err(why)) => Err(format!("the tool's own schema is not valid: {why}")),
+            None => Ok(()),
+        }
+    }
+
+    fn agent(&self, name: &AgentName) -> Option<&Agent> {
+        self.tree.agent(name.as_str())
+    }
+}
+
+impl Member {
+    fn new(agent: &Agent, may_transfer_to: Option<&Vec<AgentName>>) -> Self {
+        let transfer = may_transfer_to.map(|agents| transfer::declaration(agents));
+        let own = agent.tools.iter().map(|tool| ToolDeclaration {
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            parameters: tool.parameters.clone(),
+        });
+        let validator =
+            |tool: &Tool| jsonschema::validator_for(&tool.parameters).map_err(|error| error.to_string());
+        let system: Arc<str> = agent.prompt.render().into();
+        let declarations: Arc<[ToolDeclaration]> = transfer.into_iter().chain(own).collect();
+        let declared =
+            declarations.iter().map(|tool| format!("{} {} {}", tool.name, tool.description, tool.parameters));
+        Self {
+            weight: tokens::estimate(&system) + declared.map(|text| tokens::estimate(&text)).sum::<usize>(),
+            system,
+            declarations,
+            validators: agent.tools.iter().map(|tool| (tool.name.clone(), validator(tool))).collect(),
+        }
+    }
+}
+
+impl Member {
+    /// What is left for messages in a window: a quarter of it, at most 8,000 tokens, is kept free for the reply.
+    pub fn budget(&self, window: usize) -> usize {
+        window.saturating_sub(self.weight + (window / 4).min(8_000))
+    }
+}
+
+/// The first few complaints; a model mends one thing at a time anyway.
+fn complaints(validator: &Validator, arguments: &Value) -> Result<(), String> {
+    let complaints: Vec<String> = validator
+        .iter_errors(arguments)
+        .take(3)
+        .map(|error| {
+            let path = error.instance_path().to_string();
+            let place = if path.is_empty() { "the arguments".to_owned() } else { path };
+            let reason: String = error.to_string().chars().take(300).collect();
+            format!("{place}: {reason}")
+        })
+        .collect();
+    if complaints.is_empty() { Ok(()) } else { Err(complaints.join("; ")) }
+}

@@ -1,0 +1,64 @@
+//! Messages from before every message had an author (S70).
+
+use lango_domain::AgentName;
+use lango_domain::event::{Author, Body};
+use serde::{Deserialize, Serialize};
+
+/// A message of an older log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LegacyMessage {
+    pub role: LegacyRole,
+    pub content: String,
+    #[serde(default)]
+    pub author: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LegacyRole {
+    User,
+    Assistant,
+}
+
+/// Who a message is from: the stored author stands; an assistant's message without one is the root agent's.
+pub fn replay_author(message: &LegacyMessage, root: &AgentName) -> Author {
+    let stored = message.author.as_deref().map(str::trim).filter(|author| !author.is_empty());
+    match (stored, message.role) {
+        (Some(author), _) => Author::from(author.to_owned()),
+        (None, LegacyRole::User) => Author::User,
+        (None, LegacyRole::Assistant) => Author::Agent(root.clone()),
+    }
+}
+
+impl LegacyMessage {
+    /// The event that the message becomes.
+    pub fn body(&self) -> Body {
+        match self.role {
+            LegacyRole::User => Body::User { text: self.content.clone() },
+            LegacyRole::Assistant => Body::Answer { text: self.content.clone() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lango_domain::Mode;
+
+    fn author(role: LegacyRole, author: Option<&str>, mode: Mode) -> String {
+        let message = LegacyMessage { role, content: "x".into(), author: author.map(str::to_owned) };
+        replay_author(&message, &mode.root_name()).to_string()
+    }
+
+    /// S70
+    #[test]
+    fn the_stored_author_stands_and_the_root_fills_in() {
+        use LegacyRole::{Assistant, User};
+        assert_eq!(author(Assistant, Some("lango-orchestrator"), Mode::Multi), "lango-orchestrator");
+        assert_eq!(author(Assistant, Some("operator"), Mode::Single), "operator");
+        assert_eq!(author(Assistant, None, Mode::Multi), "lango-orchestrator");
+        assert_eq!(author(Assistant, Some(" "), Mode::Multi), "lango-orchestrator");
+        assert_eq!(author(Assistant, None, Mode::Single), "lango-agent");
+        assert_eq!(author(User, None, Mode::Multi), "user");
+    }
+}

@@ -1,0 +1,135 @@
+//! What one turn may take. Enforced here, not asked for in a prompt (B56).
+
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
+use std::time::Duration;
+
+use lango_domain::event::Usage;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::failure::LimitCode;
+
+/// The engine's part of `agent.*`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Settings {
+    /// What one turn may take; at a limit it ends and says what was done.
+    pub limits: Limits,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Limits {
+    /// Replies of the orchestrator that delegate; stands in `agent.maxDelegationRounds`, where the prompt has it from.
+    #[serde(skip)]
+    pub rounds: NonZeroU32,
+    /// Calls of a model in one turn, all agents together.
+    pub model_calls: NonZeroU32,
+    /// So many identical calls in a row by one agent end the turn.
+    pub repeats: NonZeroU32,
+    /// Seconds that a turn may last.
+    pub seconds: NonZeroU64,
+    /// Seconds that one call of a tool may last.
+    pub tool_seconds: NonZeroU64,
+    /// Bytes of one tool's result that a model reads; longer ones lose their middle.
+    pub tool_output_bytes: NonZeroUsize,
+    /// Tokens of one turn, in and out; unlimited when not set.
+    pub tokens: Option<NonZeroU64>,
+    /// US dollars of one turn, as far as prices are known; unlimited when not set.
+    pub usd: Option<f64>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        const fn n32(n: u32) -> NonZeroU32 {
+            NonZeroU32::MIN.saturating_add(n - 1)
+        }
+        const fn n64(n: u64) -> NonZeroU64 {
+            NonZeroU64::MIN.saturating_add(n - 1)
+        }
+        Self {
+            rounds: n32(5),
+            model_calls: n32(40),
+            repeats: n32(5),
+            seconds: n64(600),
+            tool_seconds: n64(120),
+            tool_output_bytes: NonZeroUsize::MIN.saturating_add(40_000 - 1),
+            tokens: None,
+            usd: None,
+        }
+    }
+}
+
+/// What a turn has taken so far.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Spent {
+    rounds: u32,
+    model_calls: u32,
+    tokens: u64,
+    usd: f64,
+}
+
+impl Spent {
+    pub fn count_round(&mut self) {
+        self.rounds += 1;
+    }
+
+    pub fn count_model_call(&mut self) {
+        self.model_calls += 1;
+    }
+
+    pub fn count_usage(&mut self, usage: &Usage) {
+        self.tokens = self.tokens.saturating_add(usage.input).saturating_add(usage.output);
+        self.usd += usage.cost_usd.unwrap_or(0.0);
+    }
+}
+
+impl Limits {
+    pub(crate) fn check_model_call(&self, spent: &Spent) -> Result<(), LimitCode> {
+        match spent {
+            _ if spent.model_calls >= self.model_calls.get() => Err(LimitCode::Calls),
+            _ if self.tokens.is_some_and(|limit| spent.tokens >= limit.get()) => Err(LimitCode::Tokens),
+            _ if self.usd.is_some_and(|limit| spent.usd >= limit) => Err(LimitCode::Money),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn check_round(&self, spent: &Spent) -> Result<(), LimitCode> {
+        if spent.rounds >= self.rounds.get() { Err(LimitCode::Rounds) } else { Ok(()) }
+    }
+
+    pub(crate) fn turn_time(&self) -> Duration {
+        Duration::from_secs(self.seconds.get())
+    }
+
+    pub(crate) fn tool_time(&self) -> Duration {
+        Duration::from_secs(self.tool_seconds.get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// B56
+    #[test]
+    fn each_limit_has_its_code() {
+        let limits = Limits { tokens: NonZeroU64::new(100), usd: Some(0.5), ..Limits::default() };
+        let check = |spent: Spent| limits.check_model_call(&spent);
+        assert_eq!(check(Spent::default()), Ok(()));
+        assert_eq!(check(Spent { model_calls: 40, ..Spent::default() }), Err(LimitCode::Calls));
+        assert_eq!(check(Spent { tokens: 100, ..Spent::default() }), Err(LimitCode::Tokens));
+        assert_eq!(check(Spent { usd: 0.5, ..Spent::default() }), Err(LimitCode::Money));
+        assert_eq!(limits.check_round(&Spent { rounds: 4, ..Spent::default() }), Ok(()));
+        assert_eq!(limits.check_round(&Spent { rounds: 5, ..Spent::default() }), Err(LimitCode::Rounds));
+    }
+
+    /// B56: an unknown price is not a price of zero, and never counts as spent.
+    #[test]
+    fn usage_adds_up() {
+        let mut spent = Spent::default();
+        spent.count_usage(&Usage { input: 7, output: 3, cost_usd: Some(0.25), ..Usage::default() });
+        spent.count_usage(&Usage { input: u64::MAX, output: 1, cost_usd: None, ..Usage::default() });
+        assert_eq!((spent.tokens, spent.usd), (u64::MAX, 0.25));
+    }
+}

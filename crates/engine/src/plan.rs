@@ -1,0 +1,175 @@
+//! What to do about the calls of one reply. Pure: ownership, names, arguments and order are decided here.
+
+use std::collections::BTreeSet;
+
+use lango_domain::event::ToolCode;
+use lango_domain::model::Call;
+use lango_domain::{AgentName, Mode};
+
+use crate::crew::Crew;
+use crate::transfer::{TRANSFER, Wish, meant};
+
+/// More calls than this in one reply are answered, not run.
+const MAX_CALLS_PER_REPLY: usize = 32;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Action {
+    /// A tool of the agent's own, with arguments that fit.
+    Run(Call),
+    /// Answered without being run.
+    Refuse {
+        call: Call,
+        code: ToolCode,
+        why: String,
+    },
+    Delegate {
+        call: Call,
+        to: AgentName,
+        task: Option<String>,
+        report_back: bool,
+    },
+    /// A specialist gives the task back by a call instead of by words.
+    HandBack {
+        call: Call,
+        reason: String,
+    },
+}
+
+/// Whose calls these are, and what this turn knows about them.
+pub(crate) struct Caller<'a> {
+    pub crew: &'a Crew,
+    pub agent: &'a AgentName,
+    /// Specialists that gave this request back.
+    pub rejecters: &'a BTreeSet<AgentName>,
+}
+
+impl Caller<'_> {
+    pub fn plan(&self, calls: Vec<Call>) -> Vec<Action> {
+        let mut actions: Vec<Action> = calls.into_iter().map(|call| self.classify(call)).collect();
+        for action in actions.iter_mut().skip(MAX_CALLS_PER_REPLY) {
+            refuse(action, "too many calls in one reply; make fewer at a time");
+        }
+        self.settle_transfers(&mut actions);
+        actions
+    }
+
+    fn is_orchestrator(&self) -> bool {
+        self.agent == self.crew.root() && self.crew.mode() == Mode::Multi
+    }
+
+    fn classify(&self, call: Call) -> Action {
+        match (self.is_orchestrator(), call.name.as_str()) {
+            (true, TRANSFER) => self.transfer(call),
+            (true, _) => self.routing_signal(call),
+            (false, TRANSFER) => self.hand_back(call),
+            (false, _) => self.own_call(call),
+        }
+    }
+
+    fn transfer(&self, call: Call) -> Action {
+        let wish = Wish::read(&call.arguments);
+        match meant(&wish.agent, self.crew.specialists()) {
+            Some(to) if self.rejecters.contains(to) => {
+                let why =
+                    format!("{to} already gave this request back; choose another agent or answer the user");
+                Action::Refuse { call, code: ToolCode::NotRun, why }
+            }
+            Some(to) => {
+                Action::Delegate { to: to.clone(), task: wish.task, report_back: wish.report_back, call }
+            }
+            None => {
+                let why =
+                    format!("there is no agent `{:.60}`; the agents are {}", wish.agent, self.agent_names());
+                Action::Refuse { call, code: ToolCode::Unknown, why }
+            }
+        }
+    }
+
+    /// An orchestrator that calls a specialist's tool has chosen that specialist: the request goes there, the call
+    /// itself is never made (B57).
+    fn routing_signal(&self, call: Call) -> Action {
+        match self.crew.owner(&call.name) {
+            Some(owner) => {
+                let call = Call {
+                    arguments: serde_json::json!({ "agent_name": owner }),
+                    name: TRANSFER.to_owned(),
+                    ..call
+                };
+                self.transfer(call)
+            }
+            None => {
+                let why = format!(
+                    "there is no tool `{:.60}`; you can transfer to {}",
+                    call.name,
+                    self.agent_names()
+                );
+                Action::Refuse { call, code: ToolCode::Unknown, why }
+            }
+        }
+    }
+
+    fn hand_back(&self, call: Call) -> Action {
+        let wish = Wish::read(&call.arguments);
+        let back = [self.crew.root().clone()];
+        if self.crew.mode() == Mode::Multi && meant(&wish.agent, &back).is_some() {
+            let reason = wish.task.unwrap_or_else(|| "it handed the task back".to_owned());
+            return Action::HandBack { call, reason };
+        }
+        let why = match self.crew.mode() {
+            Mode::Multi => {
+                format!("you cannot transfer; reply `[REJECT]` and why to give the task back to {}", back[0])
+            }
+            Mode::Single => "there is nobody to transfer to; do it yourself".to_owned(),
+        };
+        Action::Refuse { call, code: ToolCode::Unknown, why }
+    }
+
+    fn own_call(&self, call: Call) -> Action {
+        if self.crew.tool(self.agent, &call.name).is_none() {
+            let why = match self.crew.tool_names(self.agent).as_slice() {
+                [] => format!("there is no tool `{:.60}`; you have none", call.name),
+                own => format!("there is no tool `{:.60}` for you; yours are {}", call.name, own.join(", ")),
+            };
+            return Action::Refuse { call, code: ToolCode::Unknown, why };
+        }
+        match self.crew.check_arguments(self.agent, &call.name, &call.arguments) {
+            Ok(()) => Action::Run(call),
+            Err(why) => {
+                Action::Refuse { call, code: ToolCode::Arguments, why: format!("wrong arguments: {why}") }
+            }
+        }
+    }
+
+    /// Reports come first and side by side; else one transfer at a time, the first (B54).
+    fn settle_transfers(&self, actions: &mut [Action]) {
+        let reports =
+            actions.iter().any(|action| matches!(action, Action::Delegate { report_back: true, .. }));
+        let mut handed_over = false;
+        for action in actions {
+            if !matches!(action, Action::Delegate { report_back: false, .. }) {
+                continue;
+            }
+            if reports {
+                refuse(
+                    action,
+                    "the reports that you asked for come first; transfer again when you have read them",
+                );
+            } else if std::mem::replace(&mut handed_over, true) {
+                refuse(action, "one transfer at a time; use report_back when several specialists are needed");
+            }
+        }
+    }
+
+    fn agent_names(&self) -> String {
+        self.crew.specialists().map(AgentName::as_str).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Turns an action into "not run".
+fn refuse(action: &mut Action, why: &str) {
+    let (Action::Run(call)
+    | Action::Refuse { call, .. }
+    | Action::Delegate { call, .. }
+    | Action::HandBack { call, .. }) = action.clone();
+    *action = Action::Refuse { call, code: ToolCode::NotRun, why: format!("not run: {why}") };
+}

@@ -1,0 +1,148 @@
+//! One reply of a model, put together from its fragments; what may be shown of it while it comes.
+
+use lango_domain::event::{CallId, Usage};
+use lango_domain::model::{Call, Fragment, ModelError};
+
+/// How a specialist says that a task is not its own (B55).
+const REJECT: &str = "[REJECT]";
+
+/// More than any honest reply.
+const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;
+const MAX_CALLS: usize = 1_000;
+
+/// A whole reply.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Reply {
+    pub text: String,
+    pub calls: Vec<Call>,
+    pub usage: Option<Usage>,
+}
+
+impl Reply {
+    /// The reason, when the reply hands the task back.
+    pub fn rejection(&self) -> Option<String> {
+        self.text.trim_start().strip_prefix(REJECT).map(|reason| reason.trim().to_owned())
+    }
+}
+
+/// Takes fragments, and says what of the text may be shown.
+#[derive(Debug, Default)]
+pub(crate) struct Collector {
+    reply: Reply,
+    gate: Gate,
+    done: bool,
+}
+
+impl Collector {
+    /// The text that may be shown now.
+    pub fn take(&mut self, fragment: Fragment) -> Result<Option<String>, ModelError> {
+        match fragment {
+            Fragment::Text(text) => {
+                self.reply.text.push_str(&text);
+                if self.reply.text.len() > MAX_TEXT_BYTES {
+                    return Err(ModelError::Malformed("the reply has no end".to_owned()));
+                }
+                return Ok(self.gate.pass(&text));
+            }
+            Fragment::Call(call) => {
+                if self.reply.calls.len() >= MAX_CALLS {
+                    return Err(ModelError::Malformed("the reply holds too many calls".to_owned()));
+                }
+                self.reply.calls.push(call);
+            }
+            Fragment::Usage(usage) => self.reply.usage = Some(usage),
+            Fragment::Done => self.done = true,
+        }
+        Ok(None)
+    }
+
+    /// The reply, if it is whole, with an id for every call that no other call of this turn has.
+    pub fn finish(mut self, mut fresh_id: impl FnMut(&CallId) -> CallId) -> Result<Reply, ModelError> {
+        if !self.done {
+            return Err(ModelError::BrokeOff);
+        }
+        for call in &mut self.reply.calls {
+            call.id = fresh_id(&call.id);
+        }
+        Ok(self.reply)
+    }
+}
+
+/// Holds the first characters back until they can no longer become [`REJECT`]; a rejection is never shown.
+#[derive(Debug, Default)]
+enum Gate {
+    Open,
+    Shut,
+    #[default]
+    Undecided,
+    Holding(String),
+}
+
+impl Gate {
+    fn pass(&mut self, text: &str) -> Option<String> {
+        let held = match self {
+            Self::Open => return Some(text.to_owned()).filter(|text| !text.is_empty()),
+            Self::Shut => return None,
+            Self::Undecided => text.to_owned(),
+            Self::Holding(held) => std::mem::take(held) + text,
+        };
+        let start = held.trim_start();
+        if start.starts_with(REJECT) {
+            *self = Self::Shut;
+            None
+        } else if REJECT.starts_with(start) {
+            *self = Self::Holding(held);
+            None
+        } else {
+            *self = Self::Open;
+            Some(held)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(pieces: &[&str]) -> String {
+        let mut collector = Collector::default();
+        let pieces = pieces.iter().map(|piece| Fragment::Text((*piece).to_owned()));
+        pieces.filter_map(|piece| collector.take(piece).unwrap()).collect()
+    }
+
+    /// B55
+    #[test]
+    fn a_rejection_is_never_shown_however_it_is_split() {
+        let text = " \n[REJECT] not mine";
+        for at in 0..text.len() {
+            let (a, b) = text.split_at(at);
+            assert_eq!(shown(&[a, b]), "");
+        }
+        let letters: Vec<String> = text.chars().map(String::from).collect();
+        assert_eq!(shown(&letters.iter().map(String::as_str).collect::<Vec<_>>()), "");
+    }
+
+    #[test]
+    fn everything_else_is_shown_whole() {
+        for text in ["hello", "[REJ no", " [x] [REJECT]", "a [REJECT] b", "[reject] x", "[REJECTED"] {
+            let letters: Vec<String> = text.chars().map(String::from).collect();
+            let shown = shown(&letters.iter().map(String::as_str).collect::<Vec<_>>());
+            let expected = if text.trim_start().starts_with(REJECT) { "" } else { text };
+            assert_eq!(shown, expected);
+        }
+    }
+
+    #[test]
+    fn a_reply_without_an_end_broke_off() {
+        let mut collector = Collector::default();
+        collector.take(Fragment::Text("half".into())).unwrap();
+        assert_eq!(collector.finish(Clone::clone), Err(ModelError::BrokeOff));
+    }
+
+    #[test]
+    fn a_reply_that_never_ends_is_stopped() {
+        let mut collector = Collector::default();
+        let endless = (0..10).map(|_| collector.take(Fragment::Text("x".repeat(1024 * 1024))));
+        assert!(endless.into_iter().any(|taken| taken.is_err()));
+    }
+}

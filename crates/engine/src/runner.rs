@@ -1,0 +1,292 @@
+//! The one door: a request in, a stream of updates out.
+
+use std::collections::{BTreeMap, HashSet};
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::future::{FutureExt, join_all};
+use futures::stream::Stream;
+use jiff::Timestamp;
+use lango_domain::event::{Author, Body, Branch, Event, Principal, SessionId, TurnId, Update};
+use lango_domain::model::Model;
+use lango_domain::seams::{Approver, ContextRequest, ContextSource, RemoteAgent};
+use lango_domain::session::SessionStore;
+use lango_domain::{AgentName, AgentTree, tokens};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::crew::Crew;
+use crate::driver::{Driver, Seat, Stop};
+use crate::failure::{Code, Failure, LimitCode};
+use crate::limits::{Limits, Spent};
+use crate::record::{Opening, Record};
+use crate::work::Outcome;
+
+/// A source of context that takes longer is left out of this turn.
+const CONTEXT_TIME: Duration = Duration::from_secs(5);
+
+/// What a runner is put together from.
+pub struct Parts {
+    pub tree: AgentTree,
+    pub models: Models,
+    pub store: Arc<dyn SessionStore>,
+    /// Without one, whatever needs permission is denied.
+    pub approver: Option<Arc<dyn Approver>>,
+    pub sources: Vec<Arc<dyn ContextSource>>,
+    pub remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>>,
+    pub limits: Limits,
+    pub surroundings: Surroundings,
+}
+
+/// Which model each agent asks.
+#[derive(Clone)]
+pub struct Models {
+    pub default: Arc<dyn Model>,
+    pub per_agent: BTreeMap<AgentName, Arc<dyn Model>>,
+}
+
+impl Models {
+    pub(crate) fn of(&self, agent: &AgentName) -> &Arc<dyn Model> {
+        self.per_agent.get(agent).unwrap_or(&self.default)
+    }
+}
+
+/// Time and chance, handed down so that a turn can be repeated exactly.
+#[derive(Clone)]
+pub struct Surroundings {
+    pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    pub new_turn: Arc<dyn Fn() -> TurnId + Send + Sync>,
+}
+
+#[derive(Clone, Debug)]
+pub struct TurnRequest {
+    pub session: SessionId,
+    pub principal: Principal,
+    pub text: String,
+}
+
+/// Runs turns of one team; cheap to clone.
+#[derive(Clone)]
+pub struct Runner {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    crew: Arc<Crew>,
+    models: Models,
+    store: Arc<dyn SessionStore>,
+    approver: Option<Arc<dyn Approver>>,
+    sources: Vec<Arc<dyn ContextSource>>,
+    remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>>,
+    limits: Limits,
+    surroundings: Surroundings,
+}
+
+impl Runner {
+    pub fn new(parts: Parts) -> Self {
+        let Parts { tree, models, store, approver, sources, remotes, limits, surroundings } = parts;
+        let crew = Arc::new(Crew::new(tree));
+        Self {
+            shared: Arc::new(Shared {
+                crew,
+                models,
+                store,
+                approver,
+                sources,
+                remotes,
+                limits,
+                surroundings,
+            }),
+        }
+    }
+
+    /// Starts a turn, behind any other turn of the session (B60). Dropping the stream cancels it; a turn that is
+    /// cancelled before its time came leaves no trace.
+    ///
+    /// Must be called within a tokio runtime.
+    pub fn run(&self, request: TurnRequest) -> TurnStream {
+        let (sender, updates) = unbounded_channel();
+        let cancel = CancellationToken::new();
+        tokio::spawn(turn(Arc::clone(&self.shared), request, cancel.clone(), sender));
+        TurnStream { updates, cancel: cancel.clone(), _cancel_on_drop: cancel.drop_guard() }
+    }
+}
+
+/// The updates of one turn; the last is `turn_done` or `turn_failed`.
+pub struct TurnStream {
+    updates: UnboundedReceiver<Update>,
+    cancel: CancellationToken,
+    _cancel_on_drop: DropGuard,
+}
+
+impl TurnStream {
+    /// Ends the turn; what was done so far stays, and the session can be used as before.
+    pub fn cancel(&self) {
+        self.cancel.cancel();
+    }
+}
+
+impl Stream for TurnStream {
+    type Item = Update;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Update>> {
+        self.updates.poll_recv(context)
+    }
+}
+
+async fn turn(
+    shared: Arc<Shared>,
+    request: TurnRequest,
+    cancel: CancellationToken,
+    updates: UnboundedSender<Update>,
+) {
+    let lock = tokio::select! {
+        biased;
+        () = cancel.cancelled() => return,
+        lock = shared.store.lock(&request.session) => lock,
+    };
+    let opened = match lock {
+        Ok(lock) => shared.open(&request, updates.clone()).await.map(|record| (lock, record)),
+        Err(error) => Err(error),
+    };
+    match opened {
+        Ok((_lock, record)) => {
+            shared.driver(record, request.text, cancel).run(&shared.sources, &updates).await
+        }
+        Err(error) => _ = updates.send(Update::Broken(error)),
+    }
+}
+
+impl Shared {
+    async fn open(
+        &self,
+        request: &TurnRequest,
+        updates: UnboundedSender<Update>,
+    ) -> Result<Record, lango_domain::session::StoreError> {
+        let (session, principal) = (request.session.clone(), request.principal.clone());
+        let (store, surroundings) = (Arc::clone(&self.store), self.surroundings.clone());
+        Record::open(Opening { session, principal, store, surroundings, updates }).await
+    }
+
+    fn driver(&self, record: Record, request: String, cancel: CancellationToken) -> Driver {
+        Driver {
+            crew: Arc::clone(&self.crew),
+            models: self.models.clone(),
+            remotes: self.remotes.clone(),
+            approver: self.approver.clone(),
+            limits: self.limits.clone(),
+            record,
+            stop: Stop::new(cancel),
+            request,
+            spent: Mutex::new(Spent::default()),
+            delegations: AtomicUsize::new(0),
+            denied: Mutex::new(HashSet::new()),
+        }
+    }
+}
+
+impl Driver {
+    /// The whole turn: it ends in an answer or a failure with a code, never in silence (B59).
+    async fn run(&self, sources: &[Arc<dyn ContextSource>], updates: &UnboundedSender<Update>) {
+        let root = self.crew.root().clone();
+        let seat = Seat { branch: Branch::root(&root), agent: root, is_shown: true };
+        let worked = AssertUnwindSafe(self.answer_request(&seat, sources)).catch_unwind();
+        let clock = async {
+            tokio::time::sleep(self.limits.turn_time()).await;
+            self.stop.because(Failure::limit(LimitCode::Time));
+            std::future::pending().await
+        };
+        let ended = tokio::select! {
+            biased;
+            ended = worked => ended.unwrap_or_else(|_| Err(Failure::internal("Something broke inside Lango."))),
+            ended = clock => ended,
+        };
+        let last = match ended {
+            Ok(()) => Body::TurnDone,
+            Err(failure) => self.failed(failure),
+        };
+        if let Err(Failure { store: Some(error), .. }) = self.keep(&seat, vec![last]).await {
+            let _ = updates.send(Update::Broken(error));
+        }
+    }
+
+    async fn answer_request(&self, seat: &Seat, sources: &[Arc<dyn ContextSource>]) -> Result<(), Failure> {
+        let request = vec![Body::User { text: self.request.clone() }];
+        self.record.keep(&Author::User, &seat.branch, request).await?;
+        let context = self.wait(self.gather(sources)).await?;
+        self.keep(seat, context).await?;
+        match self.work(seat).await? {
+            Outcome::Answered { author, text } if author == seat.agent => {
+                self.keep(seat, vec![Body::Answer { text }]).await
+            }
+            // The specialist's answer stands in its own branch already.
+            Outcome::Answered { .. } => Ok(()),
+            Outcome::Rejected { reason } => {
+                Err(Failure::internal(&format!("The root gave its task back: {reason}")))
+            }
+            Outcome::Failed(failure) => Err(failure),
+        }
+    }
+
+    /// What every source has to say about the request, within its cap; one that fails or is slow is left out.
+    async fn gather(&self, sources: &[Arc<dyn ContextSource>]) -> Vec<Body> {
+        let ask = |source: &Arc<dyn ContextSource>| {
+            let source = Arc::clone(source);
+            let (session, principal) = (self.record.session.clone(), self.record.principal.clone());
+            let asked = source.gather(ContextRequest { session, principal, text: self.request.clone() });
+            async move {
+                let found = match tokio::time::timeout(CONTEXT_TIME, asked).await {
+                    Ok(Ok(found)) => found,
+                    Ok(Err(error)) => {
+                        tracing::warn!(source = source.name(), %error, "no context from this source");
+                        None
+                    }
+                    Err(_) => {
+                        tracing::warn!(source = source.name(), "this source of context took too long");
+                        None
+                    }
+                };
+                let text = found.map(|text| tokens::cut(text.trim(), source.cap()).to_owned())?;
+                (!text.is_empty()).then(|| Body::Context { source: source.name().to_owned(), text })
+            }
+        };
+        join_all(sources.iter().map(ask)).await.into_iter().flatten().collect()
+    }
+
+    fn failed(&self, failure: Failure) -> Body {
+        tracing::warn!(code = %failure.code, detail = failure.detail, "the turn failed");
+        let done = self.record.read(|log| what_was_done(log, &self.record.turn));
+        let message = match failure.code {
+            Code::Limit(_) => format!("{} {done} There is no answer yet.", failure.message),
+            _ => failure.message,
+        };
+        Body::TurnFailed { code: failure.code.to_string(), message, hint: failure.hint }
+    }
+}
+
+/// What a turn got done, in a sentence for whoever finds it unfinished.
+fn what_was_done(log: &[Event], turn: &TurnId) -> String {
+    let mut done: BTreeMap<String, usize> = BTreeMap::new();
+    let mut names = BTreeMap::new();
+    for event in log.iter().filter(|event| event.turn == *turn) {
+        match &event.body {
+            Body::ToolCall { id, tool, .. } => _ = names.insert(id, tool),
+            Body::ToolResult { id, ok: true, .. } => {
+                let tool = names.get(id).map_or("a call", |tool| tool.as_str());
+                *done.entry(format!("{} ran {tool}", event.author)).or_default() += 1;
+            }
+            Body::Report { .. } => *done.entry(format!("{} reported", event.author)).or_default() += 1,
+            _ => {}
+        }
+    }
+    if done.is_empty() {
+        return "Nothing was done.".to_owned();
+    }
+    let times =
+        |(what, times): (String, usize)| if times == 1 { what } else { format!("{what} {times} times") };
+    format!("Done so far: {}.", done.into_iter().map(times).collect::<Vec<_>>().join(", "))
+}

@@ -1,0 +1,100 @@
+//! The one call that an orchestrator has: `transfer_to_agent`.
+
+use lango_domain::AgentName;
+use lango_domain::model::ToolDeclaration;
+use serde_json::{Value, json};
+
+pub(crate) const TRANSFER: &str = "transfer_to_agent";
+
+/// Under these names models put what they want done.
+const TASK_KEYS: [&str; 6] = ["task", "message", "prompt", "request", "user_request", "input"];
+
+/// The declaration, with the created agents as the only names there are (B53).
+pub(crate) fn declaration(agents: &[AgentName]) -> ToolDeclaration {
+    ToolDeclaration {
+        name: TRANSFER.to_owned(),
+        description: "Hands the work to a specialist.".to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "agent_name": { "type": "string", "enum": agents, "description": "Exact name of the specialist." },
+                "task": { "type": "string", "description": "What to do, with every detail it needs." },
+                "report_back": {
+                    "type": "boolean",
+                    "default": false,
+                    "description": "true: its answer returns to you; false: its answer goes to the user."
+                }
+            },
+            "required": ["agent_name"]
+        }),
+    }
+}
+
+/// What a transfer asks for, read as kindly as possible.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wish {
+    /// As the model wrote it.
+    pub agent: String,
+    pub task: Option<String>,
+    pub report_back: bool,
+}
+
+impl Wish {
+    pub fn read(arguments: &Value) -> Self {
+        let text = |key: &str| {
+            arguments.get(key).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
+        };
+        let report_back = match arguments.get("report_back") {
+            Some(Value::Bool(truth)) => *truth,
+            Some(Value::String(truth)) => truth.trim().eq_ignore_ascii_case("true"),
+            _ => false,
+        };
+        Self {
+            agent: text("agent_name").or_else(|| text("agent")).unwrap_or_default().to_owned(),
+            task: TASK_KEYS.into_iter().find_map(text).map(str::to_owned),
+            report_back,
+        }
+    }
+}
+
+/// The agent that is meant: a difference in case, in surrounding space or an `_agent` suffix is forgiven, an
+/// abbreviation is not (B53).
+pub(crate) fn meant<'a>(
+    written: &str,
+    agents: impl IntoIterator<Item = &'a AgentName>,
+) -> Option<&'a AgentName> {
+    let plain = written.trim().to_lowercase();
+    let stripped = plain.strip_suffix("_agent").or_else(|| plain.strip_suffix("-agent")).unwrap_or(&plain);
+    let agents: Vec<&AgentName> = agents.into_iter().collect();
+    let find = |name: &str| agents.iter().copied().find(|agent| **agent == *name);
+    find(&plain).or_else(|| find(stripped))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// B53
+    #[test]
+    fn small_differences_are_forgiven_and_abbreviations_are_not() {
+        let agents = ["operator", "vault", "lango-agent"].map(|name| AgentName::new(name).unwrap());
+        let meant = |written| meant(written, &agents).map(AgentName::as_str);
+        for written in ["operator", " Operator\n", "OPERATOR", "operator_agent", "Operator-Agent"] {
+            assert_eq!(meant(written), Some("operator"), "{written}");
+        }
+        assert_eq!(meant("lango-agent"), Some("lango-agent"));
+        for written in ["", "op", "oper", "exec", "operator agent", "browser_agent", "_agent"] {
+            assert_eq!(meant(written), None, "{written}");
+        }
+    }
+
+    #[test]
+    fn arguments_are_read_kindly() {
+        let wish =
+            Wish::read(&json!({ "agent_name": " vault ", "prompt": "pay", "report_back": "True", "why": 1 }));
+        assert_eq!(wish, Wish { agent: "vault".into(), task: Some("pay".into()), report_back: true });
+        for odd in [json!(null), json!("vault"), json!([]), json!({ "agent_name": 7, "task": {} })] {
+            assert_eq!(Wish::read(&odd), Wish { agent: String::new(), task: None, report_back: false });
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What an agent reads of a session: a pure function from the log to messages.
+//!
+//! An agent's own words and calls are its own; what others did is quoted (B71). The view only ever grows at its end,
+//! so that consecutive requests share their beginning byte for byte (B40), until it is cut by whole groups (B72).
+
+mod cut;
+mod own;
+mod quote;
+
+use std::collections::HashMap;
+
+use lango_domain::AgentName;
+use lango_domain::event::{Author, Body, Branch, CallId, Event, TurnId};
+use lango_domain::model::Message;
+
+use cut::Group;
+use own::OwnSteps;
+
+/// Who looks, and from where.
+#[derive(Clone, Copy)]
+pub(crate) struct Viewer<'a> {
+    pub agent: &'a AgentName,
+    pub turn: &'a TurnId,
+    pub branch: &'a Branch,
+    pub is_root: bool,
+}
+
+/// The messages for the viewer's next request, within about `budget` tokens.
+pub(crate) fn messages(log: &[Event], viewer: Viewer<'_>, budget: usize) -> Vec<Message> {
+    cut::fit(groups(log, viewer), budget)
+}
+
+fn groups(log: &[Event], viewer: Viewer<'_>) -> Vec<Group> {
+    let index = Index::of(log);
+    let mut view = View { viewer, index: &index, groups: Vec::new(), steps: OwnSteps::default() };
+    for event in log {
+        view.take(event);
+    }
+    view.close_steps();
+    view.groups
+}
+
+/// What is looked up by more than its place in the log. Branches are named anew in every turn.
+struct Index<'a> {
+    branches: HashMap<(&'a TurnId, &'a Branch), Vec<&'a Event>>,
+    /// When a delegation ended.
+    ends: HashMap<(&'a TurnId, &'a CallId), u64>,
+}
+
+impl<'a> Index<'a> {
+    fn of(log: &'a [Event]) -> Self {
+        let mut index = Self { branches: HashMap::new(), ends: HashMap::new() };
+        for event in log {
+            index.branches.entry((&event.turn, &event.branch)).or_default().push(event);
+            if let Body::TransferResult { id, .. } = &event.body {
+                index.ends.insert((&event.turn, id), event.seq);
+            }
+        }
+        index
+    }
+
+    fn branch(&self, turn: &'a TurnId, branch: &'a Branch) -> &[&'a Event] {
+        self.branches.get(&(turn, branch)).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The words with which the work in a branch ended.
+    fn conclusion(&self, turn: &'a TurnId, branch: &'a Branch) -> Option<&'a str> {
+        self.branch(turn, branch).iter().rev().find_map(|event| match &event.body {
+            Body::Answer { text } | Body::Report { text } => Some(text.as_str()),
+            _ => None,
+        })
+    }
+}
+
+struct View<'a, 'i> {
+    viewer: Viewer<'a>,
+    index: &'i Index<'a>,
+    groups: Vec<Group>,
+    steps: OwnSteps,
+}
+
+impl<'a> View<'a, '_> {
+    fn take(&mut self, event: &'a Event) {
+        match &event.body {
+            Body::User { text } => {
+                self.close_steps();
+                self.groups.push(Group::user(text.clone()).pinned_if(event.turn == *self.viewer.turn));
+            }
+            Body::Context { source, text } => {
+                if let Some(group) = self.groups.last_mut() {
+                    group.extend_user(&quote::context(source, text));
+                }
+            }
+            Body::TurnFailed { message, .. } => {
+                self.close_steps();
+                self.groups.push(Group::user(quote::failed_turn(message)));
+            }
+            Body::Transfer { id, to, task, into, .. } if !self.viewer.is_root && to == self.viewer.agent => {
+                if self.may_see(event, id, into) {
+                    self.own_delegation(event, task.as_deref(), into);
+                }
+            }
+            Body::Answer { text } if !self.is_own(event) => self.foreign_answer(event, text),
+            _ if self.viewer.is_root && self.is_own(event) => self.own_step(event),
+            _ => {}
+        }
+    }
+
+    fn is_own(&self, event: &Event) -> bool {
+        matches!(&event.author, Author::Agent(name) if name == self.viewer.agent)
+    }
+
+    /// Of this turn, an agent sees its own branch and what it had finished before that began; not what runs beside it.
+    fn may_see(&self, transfer: &'a Event, id: &'a CallId, into: &Branch) -> bool {
+        if transfer.turn != *self.viewer.turn || into == self.viewer.branch {
+            return true;
+        }
+        let own = self.index.branch(&transfer.turn, &transfer.branch);
+        let began = own
+            .iter()
+            .find(|event| matches!(&event.body, Body::Transfer { into, .. } if into == self.viewer.branch));
+        let ended = self.index.ends.get(&(&transfer.turn, id));
+        matches!((began, ended), (Some(began), Some(ended)) if *ended < began.seq)
+    }
+
+    /// A delegation to the viewer, told where it began: the task, then everything done in its branch.
+    fn own_delegation(&mut self, transfer: &'a Event, task: Option<&str>, into: &'a Branch) {
+        let is_current = transfer.turn == *self.viewer.turn && into == self.viewer.branch;
+        self.groups.push(Group::user(quote::task(&transfer.author, task)).pinned_if(is_current));
+        for event in self.index.branch(&transfer.turn, into) {
+            self.own_step(event);
+        }
+        self.close_steps();
+    }
+
+    fn own_step(&mut self, event: &'a Event) {
+        let report = match &event.body {
+            Body::Transfer { into, .. } => self.index.conclusion(&event.turn, into),
+            _ => None,
+        };
+        self.groups.extend(self.steps.take(&event.body, report));
+    }
+
+    /// The answer of somebody else: for whoever delegated, the result of the transfer has it already.
+    fn foreign_answer(&mut self, event: &'a Event, text: &str) {
+        if !(self.viewer.is_root && self.steps.delegated_into(&event.branch)) {
+            self.close_steps();
+            self.groups.push(Group::user(quote::answer(&event.author, text)));
+        }
+    }
+
+    fn close_steps(&mut self) {
+        self.groups.extend(self.steps.close());
+    }
+}

@@ -1,0 +1,135 @@
+//! An agent's own steps: each reply with its calls and their results is one group.
+
+use lango_domain::event::{Body, Branch, CallId, TransferOutcome};
+use lango_domain::model::{Call, CallResult, Message};
+use serde_json::{Value, json};
+
+use super::cut::Group;
+use super::quote;
+use crate::transfer::TRANSFER;
+
+/// Gathers the events of one reply until they are whole.
+#[derive(Default)]
+pub(super) struct OwnSteps {
+    text: String,
+    calls: Vec<OpenCall>,
+    any_result: bool,
+}
+
+struct OpenCall {
+    call: Call,
+    transfer: Option<OpenTransfer>,
+    result: Option<(bool, String)>,
+}
+
+/// What a transfer's result is worded from.
+struct OpenTransfer {
+    to: String,
+    into: Branch,
+    report_back: bool,
+    report: Option<String>,
+}
+
+impl OwnSteps {
+    /// Takes the next event; gives the groups that it completes. `report` is what a delegation gave.
+    pub fn take(&mut self, body: &Body, report: Option<&str>) -> Vec<Group> {
+        let mut complete = Vec::new();
+        let begins_reply = matches!(body, Body::Note { .. } | Body::ToolCall { .. } | Body::Transfer { .. });
+        if begins_reply && self.any_result {
+            complete.extend(self.close());
+        }
+        match body {
+            Body::Note { text } => self.text.clone_from(text),
+            Body::ToolCall { id, tool, args } => self.open(id, tool, args.clone(), None),
+            Body::Transfer { id, to, task, report_back, into } => {
+                let args = transfer_arguments(to.as_str(), task.as_deref(), *report_back);
+                let report = report.map(str::to_owned);
+                let transfer = OpenTransfer {
+                    to: to.to_string(),
+                    into: into.clone(),
+                    report_back: *report_back,
+                    report,
+                };
+                self.open(id, TRANSFER, args, Some(transfer));
+            }
+            Body::ToolResult { id, ok, content, error, .. } => {
+                let text = error.as_ref().map_or(content, |error| error);
+                self.result(id, *ok, |_| text.clone());
+            }
+            Body::TransferResult { id, outcome, detail } => {
+                let ok = *outcome == TransferOutcome::Answered;
+                self.result(id, ok, |transfer| transfer_result(transfer, *outcome, detail));
+            }
+            Body::Answer { text } | Body::Report { text } => {
+                complete.extend(self.close());
+                complete.push(Group::of(vec![assistant(text.clone())]));
+            }
+            Body::Rejected { reason } => {
+                complete.extend(self.close());
+                complete.push(Group::of(vec![assistant(format!("[REJECT] {reason}"))]));
+            }
+            _ => {}
+        }
+        complete
+    }
+
+    /// The reply gathered so far; a call without a result was interrupted, and says so (B72).
+    pub fn close(&mut self) -> Option<Group> {
+        let Self { text, calls, .. } = std::mem::take(self);
+        if calls.is_empty() {
+            return (!text.is_empty()).then(|| Group::of(vec![assistant(text)]));
+        }
+        let results = calls.iter().map(|open| {
+            let (ok, content) = open.result.clone().unwrap_or((false, "interrupted".to_owned()));
+            CallResult { id: open.call.id.clone(), name: open.call.name.clone(), ok, content }
+        });
+        let results = Message::Results(results.collect());
+        let calls = calls.into_iter().map(|open| open.call).collect();
+        Some(Group::of(vec![Message::Assistant { text, calls }, results]))
+    }
+
+    /// Whether a call that is still open here went into that branch.
+    pub fn delegated_into(&self, branch: &Branch) -> bool {
+        self.calls.iter().any(|open| open.transfer.as_ref().is_some_and(|transfer| transfer.into == *branch))
+    }
+
+    fn open(&mut self, id: &CallId, name: &str, arguments: Value, transfer: Option<OpenTransfer>) {
+        let call = Call { id: id.clone(), name: name.to_owned(), arguments };
+        self.calls.push(OpenCall { call, transfer, result: None });
+    }
+
+    fn result(&mut self, id: &CallId, ok: bool, content: impl FnOnce(Option<&OpenTransfer>) -> String) {
+        if let Some(open) = self.calls.iter_mut().find(|open| open.call.id == *id) {
+            open.result = Some((ok, content(open.transfer.as_ref())));
+            self.any_result = true;
+        }
+    }
+}
+
+fn assistant(text: String) -> Message {
+    Message::Assistant { text, calls: Vec::new() }
+}
+
+fn transfer_arguments(to: &str, task: Option<&str>, report_back: bool) -> Value {
+    let mut arguments = json!({ "agent_name": to });
+    if let Some(task) = task {
+        arguments["task"] = Value::from(task);
+    }
+    if report_back {
+        arguments["report_back"] = Value::Bool(true);
+    }
+    arguments
+}
+
+fn transfer_result(transfer: Option<&OpenTransfer>, outcome: TransferOutcome, detail: &str) -> String {
+    let Some(transfer) = transfer else { return detail.to_owned() };
+    let to = &transfer.to;
+    let report = || quote::report(to, transfer.report.as_deref().unwrap_or_default());
+    match outcome {
+        TransferOutcome::Answered if transfer.report_back => report(),
+        TransferOutcome::Answered => format!("{to} answered the user:\n{}", report()),
+        TransferOutcome::Rejected => format!("{to} gave the task back:\n{}", quote::report(to, detail)),
+        TransferOutcome::Failed => format!("{to} failed: {detail}"),
+        TransferOutcome::Cancelled => format!("{to} was stopped before it finished"),
+    }
+}

@@ -1,0 +1,10 @@
+//! The engine, by stories and by properties.
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod requests;
+#[cfg(test)]
+mod sessions;
+#[cfg(test)]
+mod turns;

@@ -1,0 +1,114 @@
+//! Whatever a random model does, the same things hold.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use lango_testkit::script::{Behaviour, Part, Script, ScriptedReply, UserTurn};
+use lango_testkit::{invariants, story};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+const TOOLS: [&str; 6] = ["exec_shell", "fs_read", "payment_send", "search_web", "cron_add", "odd_tool"];
+const AGENTS: [&str; 5] = ["operator", "vault", "librarian", "automator", "planner"];
+
+fn text() -> impl Strategy<Value = Vec<String>> {
+    prop_oneof![
+        3 => Just(vec!["Done.".to_owned()]),
+        1 => Just(Vec::new()),
+        1 => Just(vec![" \n".to_owned()]),
+        1 => Just(vec![" [REJ".to_owned(), "ECT]".to_owned(), " not mine".to_owned()]),
+        1 => prop::collection::vec(".{0,6}", 0..4),
+    ]
+}
+
+fn arguments() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        3 => Just(json!({ "path": "a" })),
+        1 => Just(json!({ "path": 7 })),
+        1 => Just(json!("not an object")),
+        1 => Just(Value::Null),
+        1 => ".{0,8}".prop_map(|text| json!({ "path": text })),
+    ]
+}
+
+fn transfer() -> impl Strategy<Value = Part> {
+    let name = prop_oneof![
+        6 => prop::sample::select(&AGENTS[..]).prop_map(str::to_owned),
+        1 => prop::sample::select(&["Operator ", "vault_agent", "exec", "browser_agent", "", "lango-orchestrator"][..]).prop_map(str::to_owned),
+    ];
+    (name, any::<bool>(), any::<bool>()).prop_map(|(agent, task, report_back)| {
+        let mut arguments = json!({ "agent_name": agent, "report_back": report_back });
+        if task {
+            arguments["task"] = "do it".into();
+        }
+        Part::Call { id: None, name: "transfer_to_agent".into(), arguments }
+    })
+}
+
+fn part() -> impl Strategy<Value = Part> {
+    let id = prop_oneof![3 => Just(None), 1 => Just(Some(String::new())), 1 => Just(Some("same".to_owned()))];
+    let tool = prop_oneof![6 => prop::sample::select(&TOOLS[..]).prop_map(str::to_owned), 1 => ".{0,12}"];
+    prop_oneof![
+        5 => text().prop_map(Part::Text),
+        5 => transfer(),
+        5 => (id, tool, arguments()).prop_map(|(id, name, arguments)| Part::Call { id, name, arguments }),
+        1 => (0u64..100_000).prop_map(Part::Usage),
+        1 => prop::sample::select(&["auth", "busy", "connection", "malformed x"][..]).prop_map(|kind| Part::Error(kind.into())),
+        1 => Just(Part::BreaksOff),
+        1 => Just(Part::Hangs),
+    ]
+}
+
+fn replies() -> impl Strategy<Value = Vec<ScriptedReply>> {
+    let reply = (prop::collection::vec(part(), 0..5), prop::bool::weighted(0.1));
+    prop::collection::vec(reply.prop_map(|(parts, always)| ScriptedReply { parts, always }), 0..8)
+}
+
+fn turns() -> impl Strategy<Value = Vec<UserTurn>> {
+    let cancel = prop::option::weighted(0.2, (0u64..300).prop_map(Duration::from_secs));
+    let turn = cancel.prop_map(|cancelled_after| UserTurn { text: "please".into(), cancelled_after });
+    prop::collection::vec(turn, 1..4)
+}
+
+prop_compose! {
+    fn script()(
+        root in replies(),
+        others in prop::collection::vec(replies(), AGENTS.len()),
+        turns in turns(),
+        single in prop::bool::weighted(0.2),
+        together in prop::bool::weighted(0.2),
+        window in prop::sample::select(&[3_000usize, 8_000, 128_000][..]),
+    ) -> Script {
+        let mut replies: HashMap<String, Vec<ScriptedReply>> =
+            AGENTS.iter().map(|agent| (*agent).to_owned()).zip(others).collect();
+        replies.insert("root".into(), root);
+        let wants = Behaviour::Wants(vec![("path".into(), "string".into())]);
+        let behaviours = HashMap::from([
+            ("fs_read".to_owned(), vec![wants, Behaviour::Returns("x".repeat(30_000))]),
+            ("search_web".to_owned(), vec![Behaviour::Takes(Duration::from_secs(30))]),
+            ("cron_add".to_owned(), vec![Behaviour::Hangs]),
+            ("payment_send".to_owned(), vec![Behaviour::Dangerous]),
+        ]);
+        let tools = TOOLS.iter().map(|tool| (*tool).to_owned()).collect();
+        Script { single, tools, behaviours, turns, together, replies, window: Some(window), ..Script::default() }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// B54, B59, B60, B72, B40, S70: the turn ends, each delegation and each call has exactly one outcome, no request
+    /// carries an orphan, authors are agents that exist or the user, the beginning of each request is stable.
+    #[test]
+    fn whatever_the_model_does_the_turn_is_sound(script in script()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let told = runtime.block_on(story::tell(&script)).unwrap();
+        prop_assert_eq!(invariants::complaints(&told), Vec::<String>::new(), "{}", told.transcript);
+        prop_assert!(!told.transcript.contains("BROKEN"), "{}", told.transcript);
+        let begins_with_reject = |line: &str| {
+            let said = line.split_once("ANSWERS: ").or_else(|| line.split_once(": \""));
+            said.is_some_and(|(_, said)| said.trim_start().starts_with("[REJECT]"))
+        };
+        prop_assert!(!told.transcript.lines().any(begins_with_reject), "a rejection was shown:\n{}", told.transcript);
+    }
+}

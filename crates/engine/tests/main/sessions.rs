@@ -1,0 +1,173 @@
+//! Sessions: whom they belong to, what runs beside what, and what happens when they cannot be kept.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::{BoxFuture, FutureExt, join_all, ready};
+use lango_domain::event::{Body, Draft, Event, Principal, SessionId, Update};
+use lango_domain::session::{SessionKey, SessionStore, StoreError, TurnLock};
+use lango_domain::{Mode, Tool};
+use lango_engine::{Limits, MemoryStore, Models, Parts, Runner, TurnRequest};
+use lango_team::{Config, PromptSources, Roster, Routes, build_agent_tree};
+use lango_testkit::script::Script;
+use lango_testkit::scripted::ScriptedModel;
+use lango_testkit::{scripted, story};
+use tokio::time::Instant;
+
+fn runner(script: &str, store: Arc<dyn SessionStore>) -> Runner {
+    let script = Script::parse(script).unwrap();
+    let behaviours = |name: &str| script.behaviours.get(name).map(Vec::as_slice).unwrap_or_default();
+    let tools: Vec<Tool> = script.tools.iter().map(|name| scripted::tool(name, behaviours(name))).collect();
+    let tree = build_agent_tree(Config {
+        mode: Mode::Multi,
+        tools,
+        specs: Roster::built_in().specs,
+        routes: Routes::new(),
+        prompts: PromptSources::default(),
+        max_delegation_rounds: 0,
+        remote_agents: Vec::new(),
+        sub_agent_prompt: None,
+    })
+    .unwrap();
+    Runner::new(Parts {
+        tree,
+        models: Models {
+            default: Arc::new(ScriptedModel::new(script.replies, 128_000)),
+            per_agent: BTreeMap::new(),
+        },
+        store,
+        approver: None,
+        sources: Vec::new(),
+        remotes: BTreeMap::new(),
+        limits: Limits::default(),
+        surroundings: story::surroundings(),
+    })
+}
+
+fn request(session: &str, principal: &str) -> TurnRequest {
+    let (session, principal) = (SessionId::new(session), Principal::new(principal));
+    TurnRequest { session, principal, text: "please".into() }
+}
+
+fn last_body(updates: &[Update]) -> Option<&Body> {
+    updates.iter().rev().find_map(|update| match update {
+        Update::Event(event) => Some(&event.body),
+        _ => None,
+    })
+}
+
+/// B74: what belongs to somebody else looks like what does not exist.
+#[tokio::test(start_paused = true)]
+async fn a_session_belongs_to_its_principal() {
+    let store = Arc::new(MemoryStore::default());
+    let runner = runner("root always says hi", Arc::clone(&store) as Arc<dyn SessionStore>);
+    let mine: Vec<Update> = runner.run(request("s", "alice")).collect().await;
+    assert_eq!(last_body(&mine), Some(&Body::TurnDone));
+    let theirs: Vec<Update> = runner.run(request("s", "bob")).collect().await;
+    assert_eq!(theirs, [Update::Broken(StoreError::NotFound(SessionId::new("s")))]);
+    let key = SessionKey { session: &SessionId::new("s"), principal: &Principal::new("alice") };
+    let kept = store.load(key).await.unwrap();
+    assert!(
+        kept.iter()
+            .all(|event| matches!(&event.body, Body::User { .. } | Body::Answer { .. } | Body::TurnDone))
+    );
+}
+
+/// B60: turns of one session follow each other, sessions run side by side.
+#[tokio::test(start_paused = true)]
+async fn sessions_run_in_parallel_and_turns_do_not() {
+    let script = "tool fs_read takes 10 s\nroot always transfers operator: x (report back) + calls nothing_there\noperator always calls fs_read {}";
+    let runner = runner(script, Arc::new(MemoryStore::default()));
+    let took = async |sessions: &[&str]| {
+        let began = Instant::now();
+        join_all(sessions.iter().map(|session| runner.run(request(session, "local")).collect::<Vec<_>>()))
+            .await;
+        began.elapsed()
+    };
+    let one = took(&["a"]).await;
+    assert!(took(&["b", "c", "d"]).await < one + Duration::from_secs(1));
+    assert!(took(&["e", "e", "e"]).await >= one * 3);
+}
+
+/// B60: a listener that leaves cancels the turn, and the session stays usable.
+#[tokio::test(start_paused = true)]
+async fn dropping_the_stream_cancels_the_turn() {
+    let store = Arc::new(MemoryStore::default());
+    let runner = runner("root hangs\nroot says hi", Arc::clone(&store) as Arc<dyn SessionStore>);
+    let mut stream = runner.run(request("s", "local"));
+    assert!(matches!(stream.next().await, Some(Update::Event(_))));
+    drop(stream);
+    let next: Vec<Update> = runner.run(request("s", "local")).collect().await;
+    assert_eq!(last_body(&next), Some(&Body::TurnDone));
+    let key = SessionKey { session: &SessionId::new("s"), principal: &Principal::local() };
+    let codes = store.load(key).await.unwrap().into_iter().filter_map(|event| match event.body {
+        Body::TurnFailed { code, .. } => Some(code),
+        _ => None,
+    });
+    assert_eq!(codes.collect::<Vec<_>>(), ["cancelled"]);
+}
+
+/// B60: a turn that is cancelled while it waits for its time leaves no trace.
+#[tokio::test(start_paused = true)]
+async fn a_turn_cancelled_before_it_began_leaves_no_trace() {
+    let runner = runner("root hangs\nroot says hi", Arc::new(MemoryStore::default()));
+    let mut first = runner.run(request("s", "local"));
+    first.next().await;
+    let second = runner.run(request("s", "local"));
+    second.cancel();
+    assert_eq!(second.collect::<Vec<_>>().await, []);
+    first.cancel();
+    assert!(matches!(last_body(&first.collect::<Vec<_>>().await), Some(Body::TurnFailed { .. })));
+}
+
+/// A store that stops working after some events.
+struct FullDisk {
+    inner: MemoryStore,
+    room: std::sync::atomic::AtomicUsize,
+}
+
+impl SessionStore for FullDisk {
+    fn lock<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<TurnLock, StoreError>> {
+        self.inner.lock(session)
+    }
+
+    fn load<'a>(&'a self, key: SessionKey<'a>) -> BoxFuture<'a, Result<Vec<Event>, StoreError>> {
+        self.inner.load(key)
+    }
+
+    fn append<'a>(
+        &'a self,
+        key: SessionKey<'a>,
+        drafts: Vec<Draft>,
+    ) -> BoxFuture<'a, Result<Vec<Event>, StoreError>> {
+        use std::sync::atomic::Ordering::SeqCst;
+        let room = self.room.load(SeqCst);
+        if room == 0 {
+            return ready(Err(StoreError::Broken("the disk is full".into()))).boxed();
+        }
+        self.room.store(room - 1, SeqCst);
+        self.inner.append(key, drafts)
+    }
+}
+
+/// B71, B59: nothing is shown that was not stored, and the end is still said.
+#[tokio::test(start_paused = true)]
+async fn a_full_disk_ends_the_turn_wherever_it_happens() {
+    for room in 0..9 {
+        let store = Arc::new(FullDisk { inner: MemoryStore::default(), room: room.into() });
+        let script = "user x\nroot transfers operator\noperator calls fs_read {}\noperator says done";
+        let updates: Vec<Update> = runner(script, Arc::clone(&store) as Arc<dyn SessionStore>)
+            .run(request("s", "local"))
+            .collect()
+            .await;
+        let shown: Vec<&Event> =
+            updates.iter().filter_map(|u| if let Update::Event(e) = u { Some(e) } else { None }).collect();
+        let key = SessionKey { session: &SessionId::new("s"), principal: &Principal::local() };
+        let kept = store.load(key).await.unwrap();
+        assert_eq!(shown, kept.iter().collect::<Vec<_>>(), "room for {room}");
+        let ended = matches!(updates.last(), Some(Update::Event(event)) if event.body == Body::TurnDone);
+        assert!(ended || matches!(updates.last(), Some(Update::Broken(_))), "room for {room}: {updates:?}");
+    }
+}

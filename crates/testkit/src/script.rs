@@ -1,0 +1,209 @@
+//! The upper half of a `.turn` file: what the user asks, what the models say, how the tools behave.
+//!
+//! One line is one thing; the words are explained in `docs/turn-files.md`.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::ONE_TOOL_PER_PREFIX;
+
+#[derive(Clone, Debug, Default)]
+pub struct Script {
+    pub single: bool,
+    pub tools: Vec<String>,
+    pub limits: HashMap<String, u64>,
+    pub behaviours: HashMap<String, Vec<Behaviour>>,
+    pub remotes: Vec<(String, RemoteBehaviour)>,
+    pub contexts: Vec<(String, String)>,
+    pub approvals: Vec<String>,
+    pub window: Option<usize>,
+    pub turns: Vec<UserTurn>,
+    /// All turns are asked for at once.
+    pub together: bool,
+    pub replies: HashMap<String, Vec<ScriptedReply>>,
+}
+
+#[derive(Clone, Debug)]
+pub struct UserTurn {
+    pub text: String,
+    /// The user gives up so long after asking.
+    pub cancelled_after: Option<Duration>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Behaviour {
+    Returns(String),
+    Fails(String),
+    Panics,
+    Hangs,
+    Takes(Duration),
+    /// Arguments by name and JSON type.
+    Wants(Vec<(String, String)>),
+    Dangerous,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum RemoteBehaviour {
+    Says(String),
+    Fails(String),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScriptedReply {
+    pub parts: Vec<Part>,
+    /// Given again and again from here on.
+    pub always: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Part {
+    Text(Vec<String>),
+    Call { id: Option<String>, name: String, arguments: Value },
+    Usage(u64),
+    Error(String),
+    BreaksOff,
+    Hangs,
+}
+
+impl Script {
+    /// Reads the script; a line that cannot be read is an error that quotes it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut script = Self { tools: ONE_TOOL_PER_PREFIX.map(str::to_owned).to_vec(), ..Self::default() };
+        for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+            script.line(first, rest.trim()).ok_or_else(|| format!("cannot read the line `{line}`"))?;
+        }
+        Ok(script)
+    }
+
+    fn line(&mut self, first: &str, rest: &str) -> Option<()> {
+        match first {
+            "mode" => self.single = rest == "single",
+            "tools" => self.tools = rest.split_whitespace().map(str::to_owned).collect(),
+            "window" => self.window = Some(rest.parse().ok()?),
+            "together" => self.together = true,
+            "approve" => self.approvals.push(rest.to_owned()),
+            "limit" => {
+                let (name, value) = rest.split_once(' ')?;
+                self.limits.insert(name.to_owned(), value.trim().parse().ok()?);
+            }
+            "context" => {
+                let (source, text) = rest.split_once(' ')?;
+                self.contexts.push((source.to_owned(), text.trim().to_owned()));
+            }
+            "tool" => {
+                let (name, behaviour) = rest.split_once(' ')?;
+                self.behaviours.entry(name.to_owned()).or_default().push(behaviour_of(behaviour.trim())?);
+            }
+            "remote" => self.remotes.push(remote_of(rest)?),
+            "user" => self.user(rest)?,
+            agent => self.replies.entry(agent.to_owned()).or_default().push(reply_of(rest)?),
+        }
+        Some(())
+    }
+
+    fn user(&mut self, rest: &str) -> Option<()> {
+        match rest.strip_prefix("cancels after ") {
+            Some(time) => self.turns.last_mut()?.cancelled_after = Some(duration(time)?),
+            None => self.turns.push(UserTurn { text: rest.to_owned(), cancelled_after: None }),
+        }
+        Some(())
+    }
+}
+
+fn behaviour_of(text: &str) -> Option<Behaviour> {
+    let (verb, rest) = text.split_once(' ').unwrap_or((text, ""));
+    Some(match (verb, rest) {
+        ("returns", "10 MB") => Behaviour::Returns("0123456789".repeat(1024 * 1024)),
+        ("returns", text) => Behaviour::Returns(text.to_owned()),
+        ("fails", why) => Behaviour::Fails(why.to_owned()),
+        ("panics", _) => Behaviour::Panics,
+        ("hangs", _) => Behaviour::Hangs,
+        ("takes", time) => Behaviour::Takes(duration(time)?),
+        ("wants", list) => {
+            let pair =
+                |word: &str| word.split_once(':').map(|(name, kind)| (name.to_owned(), kind.to_owned()));
+            Behaviour::Wants(list.split_whitespace().map(pair).collect::<Option<_>>()?)
+        }
+        ("is", "dangerous") => Behaviour::Dangerous,
+        _ => return None,
+    })
+}
+
+fn remote_of(text: &str) -> Option<(String, RemoteBehaviour)> {
+    let (name, rest) = text.split_once(' ')?;
+    let (verb, words) = rest.trim().split_once(' ')?;
+    let behaviour = match verb {
+        "says" => RemoteBehaviour::Says(words.to_owned()),
+        "fails" => RemoteBehaviour::Fails(words.to_owned()),
+        _ => return None,
+    };
+    Some((name.to_owned(), behaviour))
+}
+
+fn reply_of(text: &str) -> Option<ScriptedReply> {
+    let (always, text) = match text.strip_prefix("always ") {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let parts = text.split(" + ").map(|part| part_of(part.trim())).collect::<Option<_>>()?;
+    Some(ScriptedReply { parts, always })
+}
+
+fn part_of(text: &str) -> Option<Part> {
+    let (verb, rest) = text.split_once(' ').unwrap_or((text, ""));
+    Some(match (verb, rest.trim()) {
+        ("says", "nothing") => Part::Text(Vec::new()),
+        ("says", words) => Part::Text(vec![words.to_owned()]),
+        ("streams", pieces) => Part::Text(pieces.split('|').map(str::to_owned).collect()),
+        ("transfers", wish) => transfer_of(wish),
+        ("calls", call) => call_of(call)?,
+        ("uses", tokens) => Part::Usage(tokens.trim_end_matches(" tokens").parse().ok()?),
+        ("fails", kind) => Part::Error(kind.to_owned()),
+        ("breaks", "off") => Part::BreaksOff,
+        ("hangs", _) => Part::Hangs,
+        _ => return None,
+    })
+}
+
+/// `operator`, `operator: read it`, `operator: read it (report back)`.
+fn transfer_of(wish: &str) -> Part {
+    let (wish, report_back) = match wish.strip_suffix("(report back)") {
+        Some(rest) => (rest.trim(), true),
+        None => (wish, false),
+    };
+    let (agent, task) =
+        wish.split_once(": ").map_or((wish, None), |(agent, task)| (agent, Some(task.trim())));
+    let mut arguments = serde_json::json!({ "agent_name": agent });
+    if let Some(task) = task {
+        arguments["task"] = task.into();
+    }
+    if report_back {
+        arguments["report_back"] = true.into();
+    }
+    Part::Call { id: None, name: "transfer_to_agent".to_owned(), arguments }
+}
+
+/// `fs_read {"path":"a"}`, with `id=…` before it where the id matters; what is not JSON is passed on as text.
+fn call_of(call: &str) -> Option<Part> {
+    let (id, call) = match call.strip_prefix("id=") {
+        Some(rest) => rest.split_once(' ').map(|(id, call)| (Some(id.to_owned()), call.trim()))?,
+        None => (None, call),
+    };
+    let (name, arguments) = call.split_once(' ').unwrap_or((call, "{}"));
+    let arguments = serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments));
+    Some(Part::Call { id, name: name.to_owned(), arguments })
+}
+
+fn duration(text: &str) -> Option<Duration> {
+    let (number, unit) = text.split_once(' ')?;
+    let number: u64 = number.parse().ok()?;
+    match unit {
+        "ms" => Some(Duration::from_millis(number)),
+        "s" => Some(Duration::from_secs(number)),
+        "min" => Some(Duration::from_secs(number * 60)),
+        _ => None,
+    }
+}

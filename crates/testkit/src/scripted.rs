@@ -1,0 +1,196 @@
+//! Parts of a turn that follow a script.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::future::{BoxFuture, FutureExt};
+use futures::stream::{BoxStream, StreamExt, iter, pending};
+use lango_domain::event::{CallId, Usage};
+use lango_domain::model::{Call, Fragment, Model, ModelError, ModelRequest};
+use lango_domain::seams::{
+    Approver, ContextError, ContextRequest, ContextSource, Decision, Question, RemoteAgent, RemoteError,
+    RemoteTask,
+};
+use lango_domain::{Safety, Tool, ToolFailure};
+use serde_json::{Value, json};
+
+use crate::script::{Behaviour, Part, RemoteBehaviour, ScriptedReply};
+
+/// Says what the script has for each agent, in order, and remembers what it was asked.
+pub struct ScriptedModel {
+    replies: Mutex<HashMap<String, Vec<ScriptedReply>>>,
+    requests: Mutex<Vec<ModelRequest>>,
+    window: usize,
+}
+
+impl ScriptedModel {
+    pub fn new(replies: HashMap<String, Vec<ScriptedReply>>, window: usize) -> Self {
+        Self { replies: Mutex::new(replies), requests: Mutex::default(), window }
+    }
+
+    pub fn requests(&self) -> Vec<ModelRequest> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn next(&self, agent: &str) -> Vec<Part> {
+        let mut replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
+        let alias = if agent.starts_with("lango-") { "root" } else { agent };
+        match replies.get_mut(alias) {
+            Some(queue) if queue.first().is_some_and(|reply| reply.always) => queue[0].parts.clone(),
+            Some(queue) if !queue.is_empty() => queue.remove(0).parts,
+            _ => vec![Part::Error(format!("malformed the script has nothing more for {agent}"))],
+        }
+    }
+}
+
+impl Model for ScriptedModel {
+    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
+        let parts = self.next(request.agent.as_str());
+        let number = {
+            let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+            requests.push(request);
+            requests.len()
+        };
+        let hangs = parts.contains(&Part::Hangs);
+        let whole = !parts.contains(&Part::BreaksOff);
+        let said = parts
+            .into_iter()
+            .enumerate()
+            .flat_map(move |(at, part)| fragments(part, &format!("c{number}.{at}")));
+        let end = whole.then_some(Ok(Fragment::Done));
+        if hangs { iter(said).chain(pending()).boxed() } else { iter(said.chain(end)).boxed() }
+    }
+
+    fn window(&self) -> usize {
+        self.window
+    }
+}
+
+fn fragments(part: Part, id: &str) -> Vec<Result<Fragment, ModelError>> {
+    match part {
+        Part::Text(pieces) => pieces.into_iter().map(|piece| Ok(Fragment::Text(piece))).collect(),
+        Part::Call { id: given, name, arguments } => {
+            let id = CallId::new(given.unwrap_or_else(|| id.to_owned()));
+            vec![Ok(Fragment::Call(Call { id, name, arguments }))]
+        }
+        Part::Usage(tokens) => {
+            let usage = Usage { model: "scripted".to_owned(), input: tokens, ..Usage::default() };
+            vec![Ok(Fragment::Usage(usage))]
+        }
+        Part::Error(kind) => vec![Err(error(&kind))],
+        Part::BreaksOff | Part::Hangs => Vec::new(),
+    }
+}
+
+fn error(kind: &str) -> ModelError {
+    match kind {
+        "auth" => ModelError::Auth,
+        "quota" => ModelError::Quota,
+        "busy" => ModelError::Busy { retry_after: None },
+        "too_long" => ModelError::TooLong,
+        "refused" => ModelError::Refused("it is against the rules".to_owned()),
+        "connection" => ModelError::Connection("refused".to_owned()),
+        other => ModelError::Malformed(other.trim_start_matches("malformed ").to_owned()),
+    }
+}
+
+/// A tool that behaves as told; harmless and saying "ok" when told nothing.
+#[expect(clippy::panic, reason = "a tool that panics is what some stories are about")]
+pub fn tool(name: &str, behaviours: &[Behaviour]) -> Tool {
+    let told = behaviours.to_vec();
+    let safety = if told.contains(&Behaviour::Dangerous) { Safety::Dangerous } else { Safety::Safe };
+    let mut tool = Tool::new(name, format!("Does {name}."), safety, move |_, _: Value| {
+        let told = told.clone();
+        async move {
+            let mut output = Ok("ok".to_owned());
+            for behaviour in told {
+                match behaviour {
+                    Behaviour::Returns(text) => output = Ok(text),
+                    Behaviour::Fails(why) => output = Err(ToolFailure(why)),
+                    Behaviour::Panics => panic!("as the story says"),
+                    Behaviour::Hangs => futures::future::pending().await,
+                    Behaviour::Takes(time) => tokio::time::sleep(time).await,
+                    Behaviour::Wants(_) | Behaviour::Dangerous => {}
+                }
+            }
+            output
+        }
+    });
+    tool.parameters = parameters(behaviours);
+    tool
+}
+
+fn parameters(behaviours: &[Behaviour]) -> Value {
+    let wanted = behaviours.iter().find_map(|behaviour| match behaviour {
+        Behaviour::Wants(list) => Some(list),
+        _ => None,
+    });
+    let Some(wanted) = wanted else { return json!({ "type": "object" }) };
+    let properties: serde_json::Map<String, Value> =
+        wanted.iter().map(|(name, kind)| (name.clone(), json!({ "type": kind }))).collect();
+    let required: Vec<&String> = wanted.iter().map(|(name, _)| name).collect();
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+}
+
+/// Answers questions in order; afterwards nobody is there.
+pub struct ScriptedApprover(Mutex<Vec<String>>);
+
+impl ScriptedApprover {
+    pub fn new(answers: &[String]) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(answers.to_vec())))
+    }
+}
+
+impl Approver for ScriptedApprover {
+    fn ask(&self, _question: Question) -> BoxFuture<'static, Decision> {
+        let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = if answers.is_empty() { String::new() } else { answers.remove(0) };
+        let decision = match answer.as_str() {
+            "yes" => Decision::Approved,
+            "no" => Decision::Denied,
+            "late" => Decision::TimedOut,
+            _ => Decision::NobodyThere,
+        };
+        futures::future::ready(decision).boxed()
+    }
+}
+
+/// Always has the same to say.
+pub struct ScriptedSource {
+    pub name: String,
+    pub text: String,
+}
+
+impl ContextSource for ScriptedSource {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn cap(&self) -> usize {
+        200
+    }
+
+    fn gather(&self, _request: ContextRequest) -> BoxFuture<'static, Result<Option<String>, ContextError>> {
+        let text = self.text.clone();
+        async move {
+            match text.as_str() {
+                "fails" => Err(ContextError("as the story says".to_owned())),
+                "hangs" => futures::future::pending().await,
+                _ => Ok(Some(text)),
+            }
+        }
+        .boxed()
+    }
+}
+
+/// A colleague elsewhere.
+pub struct ScriptedRemote(pub RemoteBehaviour);
+
+impl RemoteAgent for ScriptedRemote {
+    fn stream(&self, _task: RemoteTask) -> BoxStream<'static, Result<String, RemoteError>> {
+        match &self.0 {
+            RemoteBehaviour::Says(text) => iter([Ok(text.clone())]).boxed(),
+            RemoteBehaviour::Fails(why) => iter([Err(RemoteError(why.clone()))]).boxed(),
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Runs a script against the real engine and tells what happened.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::join_all;
+use jiff::Timestamp;
+use lango_domain::event::{
+    ApprovalState, Body, CallId, Event, Principal, SessionId, TransferOutcome, TurnId, Update,
+};
+use lango_domain::model::{Model, ModelRequest};
+use lango_domain::seams::{ContextSource, RemoteAgent};
+use lango_domain::session::SessionStore;
+use lango_domain::{AgentName, AgentTree, Mode};
+use lango_engine::{Limits, MemoryStore, Models, Parts, Runner, Surroundings, TurnRequest};
+use lango_team::{Config, PromptSources, RemoteCard, Roster, Routes, build_agent_tree};
+use tokio::time::Instant;
+
+use crate::script::{Script, UserTurn};
+use crate::scripted::{ScriptedApprover, ScriptedModel, ScriptedRemote, ScriptedSource, tool};
+
+/// Everything that a story left behind.
+pub struct Told {
+    pub transcript: String,
+    pub events: Vec<Event>,
+    pub requests: Vec<ModelRequest>,
+    pub agents: Vec<String>,
+}
+
+/// Runs the script; must be called within a tokio runtime, whose clock should be paused.
+pub async fn tell(script: &Script) -> Result<Told, String> {
+    let tree = team(script)?;
+    let agents = tree.agents().map(|agent| agent.name.to_string()).collect();
+    let model = Arc::new(ScriptedModel::new(script.replies.clone(), script.window.unwrap_or(128_000)));
+    let store = Arc::new(MemoryStore::default());
+    let runner = Runner::new(parts(
+        script,
+        tree,
+        Arc::clone(&model) as Arc<dyn Model>,
+        Arc::clone(&store) as Arc<dyn SessionStore>,
+    )?);
+    let turns: Vec<Vec<Update>> = if script.together {
+        join_all(script.turns.iter().map(|turn| run(&runner, turn))).await
+    } else {
+        let mut turns = Vec::new();
+        for turn in &script.turns {
+            turns.push(run(&runner, turn).await);
+        }
+        turns
+    };
+    let transcript = turns.iter().map(|updates| transcript(updates)).collect::<Vec<_>>().join("\n");
+    let updates = turns.into_iter().flatten();
+    let mut events: Vec<Event> = updates
+        .filter_map(|update| match update {
+            Update::Event(event) => Some(event),
+            _ => None,
+        })
+        .collect();
+    events.sort_by_key(|event| event.seq);
+    let requests = model.requests();
+    let calls = requests.len();
+    Ok(Told { transcript: format!("{transcript}\n{calls} model calls\n"), events, requests, agents })
+}
+
+fn team(script: &Script) -> Result<AgentTree, String> {
+    let behaviours = |name: &str| script.behaviours.get(name).map(Vec::as_slice).unwrap_or_default();
+    let cards = script.remotes.iter().map(|(name, _)| {
+        let name = AgentName::new(name).map_err(|error| error.to_string())?;
+        Ok(RemoteCard { description: format!("Does {name} work elsewhere."), name })
+    });
+    build_agent_tree(Config {
+        mode: if script.single { Mode::Single } else { Mode::Multi },
+        tools: script.tools.iter().map(|name| tool(name, behaviours(name))).collect(),
+        specs: Roster::built_in().specs,
+        routes: Routes::new(),
+        prompts: PromptSources::default(),
+        max_delegation_rounds: 0,
+        remote_agents: cards.collect::<Result<_, String>>()?,
+        sub_agent_prompt: None,
+    })
+    .map_err(|error| error.to_string())
+}
+
+fn parts(
+    script: &Script,
+    tree: AgentTree,
+    model: Arc<dyn Model>,
+    store: Arc<dyn SessionStore>,
+) -> Result<Parts, String> {
+    let source = |(name, text): &(String, String)| {
+        Arc::new(ScriptedSource { name: name.clone(), text: text.clone() }) as Arc<dyn ContextSource>
+    };
+    let remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>> = script
+        .remotes
+        .iter()
+        .map(|(name, behaviour)| {
+            let name = AgentName::new(name).map_err(|error| error.to_string())?;
+            Ok((name, Arc::new(ScriptedRemote(behaviour.clone())) as Arc<dyn RemoteAgent>))
+        })
+        .collect::<Result<_, String>>()?;
+    Ok(Parts {
+        tree,
+        models: Models { default: model, per_agent: BTreeMap::new() },
+        store,
+        approver: Some(ScriptedApprover::new(&script.approvals)),
+        sources: script.contexts.iter().map(source).collect(),
+        remotes,
+        limits: limits(script)?,
+        surroundings: surroundings(),
+    })
+}
+
+/// The same clock and the same ids in every run.
+pub fn surroundings() -> Surroundings {
+    let count = AtomicUsize::new(0);
+    Surroundings {
+        now: Arc::new(|| Timestamp::UNIX_EPOCH),
+        new_turn: Arc::new(move || TurnId::new(format!("t{}", count.fetch_add(1, Ordering::Relaxed) + 1))),
+    }
+}
+
+fn limits(script: &Script) -> Result<Limits, String> {
+    let mut limits = Limits::default();
+    for (name, value) in &script.limits {
+        let wrong = || format!("no limit `{name}` can be {value}");
+        let number = u32::try_from(*value).ok().and_then(std::num::NonZeroU32::new).ok_or_else(wrong)?;
+        match name.as_str() {
+            "rounds" => limits.rounds = number,
+            "calls" => limits.model_calls = number,
+            "repeats" => limits.repeats = number,
+            "tokens" => limits.tokens = Some(number.into()),
+            _ => return Err(wrong()),
+        }
+    }
+    Ok(limits)
+}
+
+async fn run(runner: &Runner, turn: &UserTurn) -> Vec<Update> {
+    let request =
+        TurnRequest { session: SessionId::new("s"), principal: Principal::local(), text: turn.text.clone() };
+    let mut stream = runner.run(request);
+    let mut updates = Vec::new();
+    let asked = Instant::now();
+    let mut cancelled = false;
+    loop {
+        let patience = match turn.cancelled_after {
+            Some(time) if !cancelled => (asked + time).saturating_duration_since(Instant::now()),
+            // Whatever a cancelled turn has to do, it does within this.
+            Some(_) => Duration::from_millis(100),
+            None => Duration::from_secs(3600),
+        };
+        match tokio::time::timeout(patience, stream.next()).await {
+            Ok(Some(update)) => updates.push(update),
+            Ok(None) => return updates,
+            Err(_) if cancelled || turn.cancelled_after.is_none() => {
+                updates.push(Update::Broken(lango_domain::session::StoreError::Broken(
+                    "the turn did not end".to_owned(),
+                )));
+                return updates;
+            }
+            Err(_) => {
+                stream.cancel();
+                cancelled = true;
+            }
+        }
+    }
+}
+
+/// What happened, one line each, and what the user saw as it came.
+fn transcript(updates: &[Update]) -> String {
+    let mut text = String::new();
+    let mut shown: Vec<(String, String)> = Vec::new();
+    for update in updates {
+        match update {
+            Update::Delta { author, text } => match shown.last_mut() {
+                Some((last, so_far)) if last == author.as_str() => so_far.push_str(text),
+                _ => shown.push((author.to_string(), text.clone())),
+            },
+            Update::Event(event) => {
+                if let Some(line) = line(event, updates) {
+                    let _ = writeln!(text, "{line}");
+                }
+            }
+            Update::Broken(error) => _ = writeln!(text, "BROKEN {error}"),
+        }
+    }
+    for (author, words) in shown {
+        let _ = writeln!(text, "seen as it came, from {author}: {words:?}");
+    }
+    text
+}
+
+fn line(event: &Event, updates: &[Update]) -> Option<String> {
+    let who = &event.author;
+    Some(match &event.body {
+        Body::User { text } => format!("user asks: {text}"),
+        Body::Context { source, text } => format!("  context from {source}: {}", short(text)),
+        Body::Note { text } => format!("{who} says in passing: {text}"),
+        Body::Transfer { to, task, report_back, .. } => {
+            let task = task.as_ref().map_or(String::new(), |task| format!(": {task}"));
+            let back = if *report_back { " (report back)" } else { "" };
+            format!("{who} → {to}{task}{back}")
+        }
+        Body::TransferResult { id, outcome, detail } => {
+            let detail = if detail.is_empty() { String::new() } else { format!(" ({detail})") };
+            format!("{who} ← {} {}{detail}", target(id, updates), outcome_word(*outcome))
+        }
+        Body::ToolCall { tool, args, .. } => format!("{who} calls {tool} {args}"),
+        Body::ToolResult { ok: true, content, .. } => format!("{who} gets {}", short(content)),
+        Body::ToolResult { error, code, .. } => {
+            let code = code.and_then(|code| serde_json::to_value(code).ok()).unwrap_or_default();
+            format!("{who} gets {}: {}", code.as_str().unwrap_or("?"), short(error.as_deref().unwrap_or("?")))
+        }
+        Body::Approval { tool, state: ApprovalState::Asked, .. } => {
+            format!("{who} asks the user about {tool}")
+        }
+        Body::Approval { state, .. } => format!("  the user: {state:?}"),
+        Body::Rejected { reason } => format!("{who} rejects: {reason}"),
+        Body::Report { text } => format!("{who} reports: {}", short(text)),
+        Body::Answer { text } => format!("{who} ANSWERS: {}", short(text)),
+        Body::Usage(_) => return None,
+        Body::TurnDone => "done".to_owned(),
+        Body::TurnFailed { code, message, .. } => format!("FAILED {code}: {message}"),
+    })
+}
+
+fn target(call: &CallId, updates: &[Update]) -> String {
+    let found = updates.iter().find_map(|update| match update {
+        Update::Event(Event { body: Body::Transfer { id, to, .. }, .. }) if id == call => {
+            Some(to.to_string())
+        }
+        _ => None,
+    });
+    found.unwrap_or_else(|| "?".to_owned())
+}
+
+fn outcome_word(outcome: TransferOutcome) -> &'static str {
+    match outcome {
+        TransferOutcome::Answered => "answered",
+        TransferOutcome::Rejected => "rejected",
+        TransferOutcome::Failed => "failed",
+        TransferOutcome::Cancelled => "cancelled",
+    }
+}
+
+fn short(text: &str) -> String {
+    let line = text.replace('\n', "⏎");
+    if line.chars().count() <= 160 {
+        return line;
+    }
+    let head: String = line.chars().take(60).collect();
+    format!("{head}… ({} bytes)", text.len())
+}
