@@ -81,7 +81,8 @@ impl Loaded {
             layers.push(variables::from_assignment(&schema, assignment)?);
         }
         let merged = Merged::of(&schema, layers, environment)?;
-        let settings = Settings { agent: Agent { team: merged.read("agent")? } };
+        let settings =
+            Settings { agent: Agent { team: merged.read("agent")?, engine: merged.read("agent")? } };
         Ok(Self { settings, files, merged })
     }
 
@@ -123,8 +124,10 @@ fn files(environment: &Environment, named: Option<&Path>) -> Result<Vec<PathBuf>
 }
 
 fn file_in(folder: &Path) -> Result<Option<PathBuf>, ConfigError> {
+    // A link that leads nowhere is there, and will be reported when it is read.
+    let is_there = |file: &PathBuf| file.symlink_metadata().is_ok();
     let mut present: Vec<PathBuf> =
-        FILE_NAMES.iter().map(|name| folder.join(name)).filter(|file| file.exists()).collect();
+        FILE_NAMES.iter().map(|name| folder.join(name)).filter(is_there).collect();
     if present.len() > 1 {
         let names: Vec<String> = present.iter().map(|file| file.display().to_string()).collect();
         return Err(ConfigError::new(format!(

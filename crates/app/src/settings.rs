@@ -1,6 +1,9 @@
 //! Every setting, put together from what each crate owns. The shape serves writing and the schema; reading goes
 //! part by part, so that a wrong value is reported with its own key.
 
+use std::num::NonZeroU32;
+
+use lango_engine::Limits;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -17,11 +20,35 @@ pub struct Settings {
 pub struct Agent {
     #[serde(flatten)]
     pub team: lango_team::Settings,
+    #[serde(flatten)]
+    pub engine: lango_engine::Settings,
 }
 
 impl Settings {
-    /// The JSON Schema of a configuration file.
+    /// The limits of a turn, the delegation rounds among them.
+    pub fn limits(&self) -> Limits {
+        let rounds = NonZeroU32::new(self.agent.team.max_delegation_rounds);
+        Limits { rounds: rounds.unwrap_or(Limits::default().rounds), ..self.agent.engine.limits.clone() }
+    }
+
+    /// The JSON Schema of a configuration file; it knows every key there is.
     pub fn schema() -> Value {
-        schemars::schema_for!(Self).to_value()
+        let mut schema = schemars::schema_for!(Self).to_value();
+        close_tables(&mut schema);
+        schema
+    }
+}
+
+/// A table with named keys takes no others.
+fn close_tables(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            if map.contains_key("properties") && !map.contains_key("additionalProperties") {
+                map.insert("additionalProperties".to_owned(), Value::Bool(false));
+            }
+            map.values_mut().for_each(close_tables);
+        }
+        Value::Array(items) => items.iter_mut().for_each(close_tables),
+        _ => {}
     }
 }

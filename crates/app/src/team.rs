@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lango_domain::{AgentName, AgentSpec, AgentTree, Mode, Prompt, Tool, suggest};
-use lango_team::{AgentFileMistake, Config, PromptSources, Roster, TeamChoice, build_agent_tree};
+use lango_team::{
+    AgentFileMistake, BuildError, ClaimError, Config, PromptSources, Roster, TeamChoice, build_agent_tree,
+};
 
 use crate::config::{ConfigError, Loaded};
 use crate::environment::Environment;
@@ -49,8 +51,24 @@ pub fn assemble_team(
         remote_agents: Vec::new(),
         sub_agent_prompt: Some(prompt_function(&prompts, &roster.specs)),
     })
-    .map_err(|error| ConfigError::new(error.to_string()))?;
+    .map_err(|error| cannot_build(loaded, &roster.mistakes, error))?;
     Ok(Team { tree, specs: roster.specs, mistakes: roster.mistakes, prompts })
+}
+
+/// The error with where its cause was written, and with the files that could not be read: they may be the cause.
+fn cannot_build(loaded: &Loaded, mistakes: &[AgentFileMistake], error: BuildError) -> ConfigError {
+    let (key, hint) = match &error {
+        BuildError::Claim(ClaimError::UnknownAgent { agent, hint }) => (Some(agent), hint.clone()),
+        BuildError::Claim(ClaimError::TakesNoTools { agent } | ClaimError::EmptyPrefix { agent }) => {
+            (Some(agent), None)
+        }
+        _ => (None, None),
+    };
+    let origin = key.and_then(|agent| loaded.origin(&format!("agent.routes.{agent}")));
+    let place = origin.map_or(String::new(), |origin| format!("{origin}: "));
+    let mut lines = vec![format!("{place}{error}")];
+    lines.extend(mistakes.iter().map(ToString::to_string));
+    ConfigError { message: lines.join("\n"), hint }
 }
 
 fn roster(loaded: &Loaded, environment: &Environment) -> Result<Roster, ConfigError> {
@@ -103,14 +121,19 @@ impl Team {
             return ConfigError::new(format!("`{agent}` is not in the team: {}", skipped.reason))
                 .with_hint("`--tools a,b` shows the team as it would be with those tools");
         }
-        let known: Vec<&str> = self.tree.agents().map(|known| known.name.as_str()).collect();
-        let error = ConfigError::new(format!("there is no agent `{agent}` in the team"));
-        let defined = self.specs.iter().map(|spec| spec.name.as_str());
-        let hint = suggest::did_you_mean(agent, defined.chain([self.tree.root.name.as_str()]));
-        error.with_hint(hint.unwrap_or_else(|| format!("the team is {}", known.join(", "))))
+        let is_of_agent =
+            |mistake: &&AgentFileMistake| mistake.file.file_stem().is_some_and(|stem| stem == agent);
+        if let Some(mistake) = self.mistakes.iter().find(is_of_agent) {
+            return ConfigError::new(format!("`{agent}` is not in the team: {mistake}"));
+        }
+        let created: Vec<&str> = self.tree.agents().map(|known| known.name.as_str()).collect();
+        let skipped = self.tree.skipped.iter().map(|skipped| skipped.name.as_str());
+        let hint = suggest::did_you_mean(agent, created.iter().copied().chain(skipped));
+        ConfigError::new(format!("there is no agent `{agent}` in the team"))
+            .with_hint(hint.unwrap_or_else(|| format!("the team is {}", created.join(", "))))
     }
 
-    /// What the user should know about the team's files: bad definitions, prompts for agents that do not exist.
+    /// What the user should know about the team's files: bad or unwise definitions, prompts that mean nothing.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings: Vec<String> = self.mistakes.iter().map(ToString::to_string).collect();
         for name in self.prompts.customised_agents() {
@@ -119,20 +142,30 @@ impl Team {
                     .push(format!("agent.promptsDir has a folder for `{name}`, but there is no such agent"));
             }
         }
+        let ignored = self.prompts.ignored.iter().map(|file| file.display());
+        warnings.extend(
+            ignored.map(|file| format!("{file}: this name means nothing here; the file is not used")),
+        );
         if self.tree.mode == Mode::Multi {
-            let words = lango_team::confusable_words(&self.shared_sections());
-            if !words.is_empty() {
-                let words = words.join(", ");
-                warnings.push(format!(
-                    "the orchestrator's prompt holds words that models take for agents: {words}"
-                ));
+            warnings.extend(self.misleading_words());
+            if self.tree.specialists.is_empty() {
+                warnings.push("the team has no specialists; the orchestrator can only talk".to_owned());
             }
         }
         warnings
     }
 
-    /// What the user can have written into the orchestrator's prompt.
-    fn shared_sections(&self) -> String {
-        self.prompts.orchestrator("").render()
+    /// Words in the orchestrator's prompt that models take for agents, where the user brought them in.
+    fn misleading_words(&self) -> Vec<String> {
+        let mut found = Roster { specs: self.specs.clone(), mistakes: Vec::new() }.complaints();
+        let shared = self.prompts.orchestrator("").render();
+        let absent = self.tree.skipped.iter().map(|skipped| skipped.name.clone());
+        let absent = absent.filter(|name| lango_team::contains_word(&shared, name));
+        let words: Vec<String> = lango_team::confusable_words(&shared).into_iter().chain(absent).collect();
+        if !words.is_empty() {
+            let words = words.join(", ");
+            found.push(format!("agent.promptsDir brings words into the orchestrator's prompt that models take for agents: {words}"));
+        }
+        found
     }
 }

@@ -58,19 +58,22 @@ pub enum Command {
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Write a commented lango.toml into this folder.
-    Init {
-        /// Write it into your own configuration folder instead.
-        #[arg(long)]
-        user: bool,
-        /// Replace a file that is there.
-        #[arg(long)]
-        force: bool,
-    },
+    Init(Init),
     /// Print the completion script for a shell.
     Completions {
         /// The shell to complete for.
         shell: Shell,
     },
+}
+
+#[derive(clap::Args)]
+pub struct Init {
+    /// Write it into your own configuration folder instead.
+    #[arg(long)]
+    pub user: bool,
+    /// Replace a lango.toml that is there.
+    #[arg(long)]
+    pub force: bool,
 }
 
 #[derive(Subcommand)]

@@ -20,7 +20,7 @@ pub fn run(args: Args) -> Result<Output, Failure> {
         Command::Agent(command) => agent::run(&global, command),
         Command::Route { text, tools } => route::run(&Setting::read(&global)?.team(&tools)?, &text),
         Command::Config(command) => config::run(&global, &command),
-        Command::Init { user, force } => config::init(user, force),
+        Command::Init(wish) => config::init(&global, &wish),
         Command::Completions { shell } => Ok(completions(shell)),
     }
 }
@@ -42,8 +42,10 @@ impl Setting {
     fn team(&self, tools: &ToolNames) -> Result<Team, Failure> {
         let tools = match tools.tools.as_deref() {
             None => built_in_tools(&self.loaded.settings),
-            Some("all") => one_of_each_kind(),
-            Some(names) => stand_ins(names.split(',')),
+            Some(names) => stand_ins(names.split(',').flat_map(|name| match name.trim() {
+                "all" => one_of_each_kind(),
+                name => vec![name.to_owned()],
+            })),
         };
         Ok(assemble_team(&self.loaded, &self.environment, tools)?)
     }
@@ -54,18 +56,18 @@ fn environment() -> Result<Environment, Failure> {
         .map_err(|error| Failure::usage(format!("cannot find the working folder: {error}")))
 }
 
-/// One stand-in for each prefix of the built-in roles.
-fn one_of_each_kind() -> Vec<Tool> {
+/// A name for each prefix of the built-in roles.
+fn one_of_each_kind() -> Vec<String> {
     let specs = Roster::built_in().specs;
     let prefixes = specs.iter().flat_map(|spec| &spec.prefixes).filter(|prefix| prefix.text != Prefix::ANY);
-    prefixes.map(|prefix| Tool::stand_in(format!("{}_any", prefix.text.trim_end_matches('_')))).collect()
+    prefixes.map(|prefix| format!("{}_any", prefix.text.trim_end_matches('_'))).collect()
 }
 
 /// Stand-ins for names as they were typed; one for each name.
-fn stand_ins<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Tool> {
-    let mut distinct: Vec<&str> = Vec::new();
-    for name in names.into_iter().map(str::trim).filter(|name| !name.is_empty()) {
-        if !distinct.contains(&name) {
+fn stand_ins(names: impl IntoIterator<Item = impl Into<String>>) -> Vec<Tool> {
+    let mut distinct: Vec<String> = Vec::new();
+    for name in names.into_iter().map(Into::into) {
+        if !name.trim().is_empty() && !distinct.contains(&name) {
             distinct.push(name);
         }
     }

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
-use clap::error::ErrorKind;
+use clap::error::ContextKind;
 
 use args::Args;
 use output::{Failure, Form};
@@ -34,10 +34,15 @@ fn usage_form(raw: &[OsString]) -> Form {
 impl From<&clap::Error> for Failure {
     fn from(error: &clap::Error) -> Self {
         let text = error.to_string();
-        let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: ")).map(str::to_owned);
-        let is_help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
-        let message = if is_help { "a command is missing".to_owned() } else { message };
-        Self::usage(message).with_hint(tip.unwrap_or_else(|| "`lango --help` shows what there is".to_owned()))
+        let first = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
+        let message = first.split_whitespace().collect::<Vec<_>>().join(" ");
+        let suggested =
+            [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+        let hint = suggested
+            .into_iter()
+            .find_map(|kind| error.get(kind))
+            .map(|near| format!("did you mean {near}?"));
+        Self::usage(message)
+            .with_hint(hint.unwrap_or_else(|| "`lango --help` shows what there is".to_owned()))
     }
 }

@@ -11,7 +11,7 @@ use crate::tool::Tool;
 
 /// The exact name of an agent: `[a-z][a-z0-9_-]{0,62}`.
 ///
-/// Invariant: only [`AgentName::new`] makes one, so a name in an event or a schema is always well formed.
+/// Invariant: every name in an event or a schema is well formed, whether checked or a root's.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct AgentName(String);
@@ -105,6 +105,8 @@ pub struct AgentSpec {
     pub instruction: String,
     pub prefixes: Vec<Prefix>,
     pub keywords: Vec<String>,
+    /// Those of the keywords that decide by themselves.
+    pub decisive: Vec<String>,
     pub accepts: String,
     pub returns: String,
     pub cannot: Vec<String>,
@@ -124,9 +126,19 @@ pub enum Origin {
 }
 
 impl AgentSpec {
-    /// An agent whose definition claims no prefix never holds a tool.
+    /// The role that thinks, is always there, and never holds a tool (S04, S11).
+    pub const PLANNER: &'static str = "planner";
+
+    /// What of it stands in the routing table.
+    pub fn facts(&self) -> Vec<String> {
+        let capabilities = self.prefixes.iter().filter_map(|prefix| prefix.capability.clone());
+        let single = [&self.description, &self.accepts, &self.returns].into_iter().cloned();
+        let lists = [&self.keywords, &self.cannot, &self.examples].into_iter().flatten().cloned();
+        single.chain(capabilities).chain(lists).collect()
+    }
+
     pub fn takes_tools(&self) -> bool {
-        !self.prefixes.is_empty()
+        self.name != *Self::PLANNER
     }
 }
 
@@ -150,6 +162,7 @@ pub struct Agent {
     pub description: String,
     pub capabilities: Vec<String>,
     pub keywords: Vec<String>,
+    pub decisive: Vec<String>,
     /// The whole system prompt; byte-stable for as long as the team stands.
     pub prompt: Prompt,
     pub tools: Vec<Tool>,

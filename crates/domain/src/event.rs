@@ -1,6 +1,7 @@
 //! The log of a session: what happened, who did it, in which order. The stream, the API and the tests share it.
 
 use std::fmt;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -289,7 +290,7 @@ pub enum Update {
     /// Provisional: text as it comes, no part of the log (B71).
     Delta { author: AgentName, text: String },
     /// Stored, then shown.
-    Event(Event),
+    Event(Arc<Event>),
     /// Nothing more can be stored, so nothing more is shown: the turn ends here.
     Broken(StoreError),
 }

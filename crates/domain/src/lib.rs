@@ -8,6 +8,7 @@ pub mod prompt;
 pub mod seams;
 pub mod session;
 pub mod suggest;
+pub mod text;
 pub mod tokens;
 pub mod tool;
 

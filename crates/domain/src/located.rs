@@ -5,8 +5,9 @@ mod yaml;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use serde_path_to_error::Segment;
 
-use crate::suggest;
+use crate::{suggest, text};
 
 pub use yaml::parse as parse_yaml;
 
@@ -40,9 +41,21 @@ pub struct Mistake {
 }
 
 impl Mistake {
-    pub fn new(line: usize, message: impl Into<String>) -> Self {
-        Self { line, message: message.into() }
+    /// What is quoted from a file cannot do anything to the terminal that shows it.
+    pub fn new(line: usize, message: impl AsRef<str>) -> Self {
+        Self { line, message: text::visible(message.as_ref()) }
     }
+}
+
+/// The parts of a path through a value, as they are written.
+pub fn path_parts(path: &serde_path_to_error::Path) -> Vec<String> {
+    let part = |segment: &Segment| match segment {
+        Segment::Seq { index } => Some(index.to_string()),
+        Segment::Map { key } => Some(key.clone()),
+        Segment::Enum { variant } => Some(variant.clone()),
+        Segment::Unknown => None,
+    };
+    path.iter().filter_map(part).collect()
 }
 
 impl Node {
@@ -59,11 +72,11 @@ impl Node {
     /// Reads the value as a `T`; an unknown key or a wrong type is a mistake on its line.
     pub fn read<T: DeserializeOwned + JsonSchema>(&self) -> Result<T, Mistake> {
         let schema = schemars::schema_for!(T).to_value();
-        if let Some(unknown) = unknown_keys(&schema, self).into_iter().next() {
-            return Err(Mistake::new(unknown.line, unknown.message()));
+        if let Some(wrong) = key_mistakes(&schema, self).into_iter().next() {
+            return Err(Mistake::new(wrong.line, wrong.message()));
         }
         serde_path_to_error::deserialize(self.to_value()).map_err(|error| {
-            let path: Vec<String> = error.path().iter().map(ToString::to_string).collect();
+            let path = path_parts(error.path());
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
             let place = if path.is_empty() { String::new() } else { format!("`{}`: ", path.join(".")) };
             Mistake::new(self.line_of(&path), format!("{place}{}", error.inner()))
@@ -87,26 +100,40 @@ impl Node {
     }
 }
 
-/// A key that the schema does not know.
+/// A key that does not fit the schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownKey {
+pub struct KeyMistake {
     /// Dotted, from the root.
     pub path: String,
     pub line: usize,
-    pub suggestion: Option<String>,
+    pub kind: KeyMistakeKind,
 }
 
-impl UnknownKey {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyMistakeKind {
+    /// The schema does not know it; perhaps it knows one like it.
+    Unknown { suggestion: Option<String> },
+    /// It stands for a table and is none.
+    NotATable,
+}
+
+impl KeyMistake {
     pub fn message(&self) -> String {
-        let hint = self.suggestion.as_ref().map_or(String::new(), |s| format!("; did you mean `{s}`?"));
-        format!("unknown key `{}`{hint}", self.path)
+        match &self.kind {
+            KeyMistakeKind::Unknown { suggestion } => {
+                let hint = suggestion.as_ref().map_or(String::new(), |s| format!("; did you mean `{s}`?"));
+                format!("unknown key `{}`{hint}", self.path)
+            }
+            KeyMistakeKind::NotATable if self.path.is_empty() => "this must be a table of keys".to_owned(),
+            KeyMistakeKind::NotATable => format!("`{}` must be a table of keys", self.path),
+        }
     }
 }
 
-/// Every key of `node` that the JSON Schema `schema` does not name.
-pub fn unknown_keys(schema: &Value, node: &Node) -> Vec<UnknownKey> {
+/// Every key of `node` that does not fit the JSON Schema `schema`.
+pub fn key_mistakes(schema: &Value, node: &Node) -> Vec<KeyMistake> {
     let mut found = Vec::new();
-    collect_unknown(Place { root: schema, here: schema, path: "" }, node, &mut found);
+    collect_mistakes(Place { root: schema, here: schema, path: "" }, node, &mut found);
     found
 }
 
@@ -118,14 +145,27 @@ struct Place<'a> {
     path: &'a str,
 }
 
-fn collect_unknown(place: Place<'_>, node: &Node, found: &mut Vec<UnknownKey>) {
-    let Kind::Map(entries) = &node.kind else { return };
+fn collect_mistakes(place: Place<'_>, node: &Node, found: &mut Vec<KeyMistake>) {
+    let entries = match &node.kind {
+        Kind::Map(entries) => entries,
+        Kind::Scalar(Value::Null) => return,
+        _ => {
+            if is_group(place.root, place.here) {
+                found.push(KeyMistake {
+                    path: place.path.to_owned(),
+                    line: node.line,
+                    kind: KeyMistakeKind::NotATable,
+                });
+            }
+            return;
+        }
+    };
     for entry in entries {
         let path =
             if place.path.is_empty() { entry.key.clone() } else { format!("{}.{}", place.path, entry.key) };
         match child(place.root, place.here, &entry.key) {
             Child::Known(here) => {
-                collect_unknown(Place { root: place.root, here, path: &path }, &entry.value, found);
+                collect_mistakes(Place { root: place.root, here, path: &path }, &entry.value, found);
             }
             Child::Anything => {}
             Child::Unknown(known) => {
@@ -137,7 +177,11 @@ fn collect_unknown(place: Place<'_>, node: &Node, found: &mut Vec<UnknownKey>) {
                             format!("{}.{near}", place.path)
                         }
                     });
-                found.push(UnknownKey { path, line: entry.line, suggestion });
+                found.push(KeyMistake {
+                    path,
+                    line: entry.line,
+                    kind: KeyMistakeKind::Unknown { suggestion },
+                });
             }
         }
     }
@@ -170,6 +214,11 @@ pub fn child<'a>(root: &'a Value, schema: &'a Value, key: &str) -> Child<'a> {
         }
     }
     Child::Unknown(shapes.iter().flat_map(|shape| property_names(shape)).collect())
+}
+
+/// Whether a schema stands for a table with keys of its own, as against a value or a table of anything.
+pub fn is_group(root: &Value, schema: &Value) -> bool {
+    object_shapes(root, schema).iter().any(|shape| shape.get("properties").is_some())
 }
 
 /// The keys that one object schema names.
@@ -230,6 +279,28 @@ mod tests {
         let mistake = read("name: x\nretries:\n  count: many\n").unwrap_err();
         assert_eq!(mistake.line, 3);
         assert!(mistake.message.starts_with("`retries.count`: "), "{}", mistake.message);
+    }
+
+    #[test]
+    fn a_list_where_a_table_belongs_is_refused() {
+        assert_eq!(
+            read("name: x\nretries: [3]\n").unwrap_err(),
+            Mistake::new(2, "`retries` must be a table of keys")
+        );
+        assert_eq!(read("[x, [3]]\n").unwrap_err(), Mistake::new(1, "this must be a table of keys"));
+    }
+
+    #[derive(Debug, Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only the shape matters")]
+    struct Words {
+        words: Vec<String>,
+    }
+
+    #[test]
+    fn an_item_of_a_list_is_shown_on_its_own_line() {
+        let mistake = parse_yaml("words:\n  - a\n  - 7\n").unwrap().read::<Words>().unwrap_err();
+        assert_eq!(mistake.line, 3);
+        assert!(mistake.message.starts_with("`words.1`: "), "{mistake}");
     }
 
     #[test]

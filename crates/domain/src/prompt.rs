@@ -5,8 +5,8 @@ use crate::tokens;
 /// One named part of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
-    pub id: String,
-    pub text: String,
+    id: String,
+    text: String,
 }
 
 impl Section {
@@ -18,16 +18,29 @@ impl Section {
     /// The most that one section may hold, in tokens.
     pub const CAP: usize = 8_000;
 
-    /// Invariant: what is kept stays within [`Section::CAP`]; what was cut says so where it ends.
-    pub fn new(id: impl Into<String>, text: &str) -> Self {
+    /// A section within [`Section::CAP`].
+    pub fn new(id: &str, text: &str) -> Self {
+        Self::capped(id, text, Self::CAP)
+    }
+
+    /// Invariant: what is kept stays within the cap; what was cut says so where it ends.
+    pub fn capped(id: &str, text: &str, cap: usize) -> Self {
         const MARK: &str = "\n[cut here: this section is longer than its cap]";
         let text = text.trim();
-        let text = if tokens::estimate(text) > Self::CAP {
-            format!("{}{MARK}", tokens::cut(text, Self::CAP - tokens::estimate(MARK)))
+        let text = if tokens::estimate(text) > cap {
+            format!("{}{MARK}", tokens::cut(text, cap.saturating_sub(tokens::estimate(MARK))))
         } else {
             text.to_owned()
         };
-        Self { id: id.into(), text }
+        Self { id: id.to_owned(), text }
+    }
+
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
     }
 }
 

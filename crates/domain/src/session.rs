@@ -1,5 +1,7 @@
 //! The seam to where sessions are kept.
 
+use std::sync::Arc;
+
 use futures::future::BoxFuture;
 
 use crate::event::{Draft, Event, Principal, SessionId};
@@ -10,14 +12,14 @@ pub trait SessionStore: Send + Sync {
     fn lock<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<TurnLock, StoreError>>;
 
     /// Every event in order; none for a session that does not exist yet.
-    fn load<'a>(&'a self, key: SessionKey<'a>) -> BoxFuture<'a, Result<Vec<Event>, StoreError>>;
+    fn load<'a>(&'a self, key: SessionKey<'a>) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>>;
 
     /// Returns when the events are durable. The first append makes the session the principal's.
     fn append<'a>(
         &'a self,
         key: SessionKey<'a>,
         drafts: Vec<Draft>,
-    ) -> BoxFuture<'a, Result<Vec<Event>, StoreError>>;
+    ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>>;
 }
 
 /// A session, and on whose behalf it is opened.

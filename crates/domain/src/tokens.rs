@@ -1,6 +1,6 @@
 //! Tokens without a tokenizer: an estimate good enough for caps and budgets, and cheap enough for every request.
 
-/// About as many tokens as o200k would count; a little more rather than a little less.
+/// About as many tokens as o200k would count.
 pub fn estimate(text: &str) -> usize {
     let mut count = Count::default();
     text.chars().for_each(|c| count.read(c));
@@ -8,25 +8,27 @@ pub fn estimate(text: &str) -> usize {
     count.tokens.ceil() as usize
 }
 
-/// The longest beginning of `text`, cut between words, that stays within `cap` tokens.
+/// The longest beginning of `text` that stays within `cap` tokens, cut between words where there are words.
 pub fn cut(text: &str, cap: usize) -> &str {
     if estimate(text) <= cap {
         return text;
     }
     let mut count = Count::default();
-    let mut end = 0;
+    let (mut word_end, mut char_end) = (0, 0);
     for (at, c) in text.char_indices() {
+        let mut so_far = count.clone();
+        so_far.close();
+        if so_far.tokens.ceil() as usize > cap {
+            break;
+        }
+        char_end = at;
         if c.is_whitespace() {
-            let mut so_far = count.clone();
-            so_far.close();
-            if so_far.tokens.ceil() as usize > cap {
-                break;
-            }
-            end = at;
+            word_end = at;
         }
         count.read(c);
     }
-    &text[..end]
+    // A text without white space near its cut is cut between characters.
+    &text[..if word_end > char_end / 2 { word_end } else { char_end }]
 }
 
 #[derive(Clone, Copy, Default, PartialEq)]
@@ -115,6 +117,7 @@ mod tests {
         assert!(long[short.len()..].starts_with(' '));
         assert_eq!(cut("short", 100), "short");
         assert_eq!(cut("", 0), "");
-        assert_eq!(cut("unbrokenunbrokenunbroken", 1), "");
+        let unbroken = "가나다라".repeat(5_000);
+        assert!(estimate(cut(&unbroken, 100)) > 90);
     }
 }

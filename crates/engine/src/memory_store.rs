@@ -16,7 +16,7 @@ pub struct MemoryStore {
 #[derive(Debug)]
 struct Kept {
     principal: Principal,
-    events: Vec<Event>,
+    events: Vec<Arc<Event>>,
 }
 
 impl SessionStore for MemoryStore {
@@ -25,7 +25,7 @@ impl SessionStore for MemoryStore {
         async move { Ok(TurnLock::new(turn.lock_owned().await)) }.boxed()
     }
 
-    fn load<'a>(&'a self, key: SessionKey<'a>) -> BoxFuture<'a, Result<Vec<Event>, StoreError>> {
+    fn load<'a>(&'a self, key: SessionKey<'a>) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
         let loaded = match held(&self.sessions).get(key.session) {
             Some(kept) if kept.principal != *key.principal => Err(StoreError::NotFound(key.session.clone())),
             Some(kept) => Ok(kept.events.clone()),
@@ -38,7 +38,7 @@ impl SessionStore for MemoryStore {
         &'a self,
         key: SessionKey<'a>,
         drafts: Vec<Draft>,
-    ) -> BoxFuture<'a, Result<Vec<Event>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
         let mut sessions = held(&self.sessions);
         let new = || Kept { principal: key.principal.clone(), events: Vec::new() };
         let kept = sessions.entry(key.session.clone()).or_insert_with(new);
@@ -47,8 +47,9 @@ impl SessionStore for MemoryStore {
         }
         let mut appended = Vec::with_capacity(drafts.len());
         for draft in drafts {
-            appended.push(draft.into_event(key.session.clone(), kept.events.len() as u64 + 1));
-            kept.events.extend(appended.last().cloned());
+            let event = Arc::new(draft.into_event(key.session.clone(), kept.events.len() as u64 + 1));
+            kept.events.push(Arc::clone(&event));
+            appended.push(event);
         }
         ready(Ok(appended)).boxed()
     }

@@ -19,7 +19,7 @@ pub(crate) struct Record {
     surroundings: Surroundings,
     /// Keeps the order of the log, of this copy of it and of what is shown the same, whichever branch appends.
     order: tokio::sync::Mutex<()>,
-    log: RwLock<Vec<Event>>,
+    log: RwLock<Vec<Arc<Event>>>,
     calls: Mutex<HashSet<CallId>>,
     updates: UnboundedSender<Update>,
 }
@@ -37,7 +37,7 @@ impl Record {
     pub async fn open(opening: Opening) -> Result<Self, StoreError> {
         let Opening { session, principal, store, surroundings, updates } = opening;
         let log = store.load(SessionKey { session: &session, principal: &principal }).await?;
-        let calls = log.iter().filter_map(call_of).cloned().collect();
+        let calls = log.iter().filter_map(|event| call_of(event)).cloned().collect();
         let turn = (surroundings.new_turn)();
         let (order, log, calls) = (tokio::sync::Mutex::new(()), RwLock::new(log), Mutex::new(calls));
         Ok(Self { session, principal, turn, store, surroundings, order, log, calls, updates })
@@ -60,7 +60,7 @@ impl Record {
         let key = SessionKey { session: &self.session, principal: &self.principal };
         let events = self.store.append(key, bodies.into_iter().map(draft).collect()).await?;
         for event in &events {
-            self.send(Update::Event(event.clone()));
+            self.send(Update::Event(Arc::clone(event)));
         }
         self.log.write().unwrap_or_else(PoisonError::into_inner).extend(events);
         Ok(())
@@ -71,7 +71,7 @@ impl Record {
         self.send(Update::Delta { author: author.clone(), text });
     }
 
-    pub fn read<T>(&self, look: impl FnOnce(&[Event]) -> T) -> T {
+    pub fn read<T>(&self, look: impl FnOnce(&[Arc<Event>]) -> T) -> T {
         look(&self.log.read().unwrap_or_else(PoisonError::into_inner))
     }
 

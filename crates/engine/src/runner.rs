@@ -269,7 +269,7 @@ impl Driver {
 }
 
 /// What a turn got done, in a sentence for whoever finds it unfinished.
-fn what_was_done(log: &[Event], turn: &TurnId) -> String {
+fn what_was_done(log: &[Arc<Event>], turn: &TurnId) -> String {
     let mut done: BTreeMap<String, usize> = BTreeMap::new();
     let mut names = BTreeMap::new();
     for event in log.iter().filter(|event| event.turn == *turn) {

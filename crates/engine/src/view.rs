@@ -8,6 +8,7 @@ mod own;
 mod quote;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use lango_domain::AgentName;
 use lango_domain::event::{Author, Body, Branch, CallId, Event, TurnId};
@@ -26,11 +27,11 @@ pub(crate) struct Viewer<'a> {
 }
 
 /// The messages for the viewer's next request, within about `budget` tokens.
-pub(crate) fn messages(log: &[Event], viewer: Viewer<'_>, budget: usize) -> Vec<Message> {
+pub(crate) fn messages(log: &[Arc<Event>], viewer: Viewer<'_>, budget: usize) -> Vec<Message> {
     cut::fit(groups(log, viewer), budget)
 }
 
-fn groups(log: &[Event], viewer: Viewer<'_>) -> Vec<Group> {
+fn groups(log: &[Arc<Event>], viewer: Viewer<'_>) -> Vec<Group> {
     let index = Index::of(log);
     let mut view = View { viewer, index: &index, groups: Vec::new(), steps: OwnSteps::default() };
     for event in log {
@@ -48,10 +49,10 @@ struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    fn of(log: &'a [Event]) -> Self {
+    fn of(log: &'a [Arc<Event>]) -> Self {
         let mut index = Self { branches: HashMap::new(), ends: HashMap::new() };
         for event in log {
-            index.branches.entry((&event.turn, &event.branch)).or_default().push(event);
+            index.branches.entry((&event.turn, &event.branch)).or_default().push(&**event);
             if let Body::TransferResult { id, .. } = &event.body {
                 index.ends.insert((&event.turn, id), event.seq);
             }
@@ -95,15 +96,19 @@ impl<'a> View<'a, '_> {
                 self.close_steps();
                 self.groups.push(Group::user(quote::failed_turn(message)));
             }
-            Body::Transfer { id, to, task, into, .. } if !self.viewer.is_root && to == self.viewer.agent => {
-                if self.may_see(event, id, into) {
-                    self.own_delegation(event, task.as_deref(), into);
-                }
+            Body::Transfer { id, to, task, into, .. }
+                if self.is_for_viewer(to) && self.may_see(event, id, into) =>
+            {
+                self.own_delegation(event, task.as_deref(), into);
             }
             Body::Answer { text } if !self.is_own(event) => self.foreign_answer(event, text),
             _ if self.viewer.is_root && self.is_own(event) => self.own_step(event),
             _ => {}
         }
+    }
+
+    fn is_for_viewer(&self, to: &AgentName) -> bool {
+        !self.viewer.is_root && to == self.viewer.agent
     }
 
     fn is_own(&self, event: &Event) -> bool {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lango_domain::located::{Mistake, Node, parse_yaml};
-use lango_domain::{AgentName, AgentSpec, Origin, Prefix, Section, tokens};
+use lango_domain::{AgentName, AgentSpec, Origin, Prefix, Section, text, tokens};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,9 +12,6 @@ use crate::embedded;
 
 /// The most that the facts of one agent may weigh in the routing table, in tokens (B41).
 const FACTS_CAP: usize = 400;
-
-/// The role that thinks and never acts (S04, S11).
-const TOOLLESS_ROLE: &str = "planner";
 
 /// What is wrong with a definition, and where.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +31,9 @@ struct FrontMatter {
     prefixes: Value,
     #[serde(default)]
     keywords: Vec<String>,
+    /// Those keywords that decide by themselves.
+    #[serde(default)]
+    decisive: Vec<String>,
     #[serde(default)]
     accepts: String,
     #[serde(default)]
@@ -59,7 +59,7 @@ fn parse(file: &Path, text: &str, origin: Origin) -> Result<AgentSpec, Mistake> 
     let facts: FrontMatter = node.read().map_err(|m| Mistake::new(m.line + 1, m.message))?;
     let line_of = |key: &str| node.line_of(&[key]) + 1;
     let prefixes = prefixes(&facts.prefixes).map_err(|why| Mistake::new(line_of("prefixes"), why))?;
-    if name == *TOOLLESS_ROLE && !prefixes.is_empty() {
+    if name == *AgentSpec::PLANNER && !prefixes.is_empty() {
         return Err(Mistake::new(
             line_of("prefixes"),
             "the planner never holds tools; give this agent another name",
@@ -70,19 +70,23 @@ fn parse(file: &Path, text: &str, origin: Origin) -> Result<AgentSpec, Mistake> 
     }
     let instruction = instruction(body).map_err(|why| Mistake::new(front.lines().count() + 3, why))?;
     let spec = AgentSpec {
-        name,
         order: facts.order,
-        description: one_line(&facts.description),
+        description: text::one_line(&facts.description),
         instruction,
         prefixes,
         keywords: one_line_each(&facts.keywords),
-        accepts: one_line(&facts.accepts),
-        returns: one_line(&facts.returns),
+        decisive: one_line_each(&facts.decisive),
+        accepts: text::one_line(&facts.accepts),
+        returns: text::one_line(&facts.returns),
         cannot: one_line_each(&facts.cannot),
         examples: one_line_each(&facts.examples),
-        always_include: facts.always_include,
+        always_include: facts.always_include || name == *AgentSpec::PLANNER,
+        name,
         origin,
     };
+    if let Some(stray) = spec.decisive.iter().find(|word| !spec.keywords.contains(word)) {
+        return Err(Mistake::new(line_of("decisive"), format!("`{stray}` is not one of the keywords")));
+    }
     check_weight(&spec, &node)?;
     Ok(spec)
 }
@@ -92,13 +96,22 @@ fn instruction(body: &str) -> Result<String, String> {
     if body.trim().is_empty() {
         return Err("the instruction below the front matter is missing".to_owned());
     }
-    let whole = format!("{}\n\n{}", body.trim(), embedded::prompt("HANDING_BACK.md").trim());
+    let whole = with_hand_back(body);
     match tokens::estimate(&whole) {
         weight if weight > Section::CAP => {
             Err(format!("the instruction weighs about {weight} tokens; at most {} fit", Section::CAP))
         }
         _ => Ok(whole),
     }
+}
+
+/// An instruction always says how a task is handed back, whoever wrote it (S36).
+pub(crate) fn with_hand_back(instruction: &str) -> String {
+    let instruction = text::visible(instruction);
+    if instruction.contains("[REJECT]") {
+        return instruction.trim().to_owned();
+    }
+    format!("{}\n\n{}", instruction.trim(), embedded::prompt("HANDING_BACK.md").trim())
 }
 
 fn name_of(file: &Path) -> Result<AgentName, Mistake> {
@@ -133,9 +146,9 @@ fn split(text: &str) -> Result<(String, &str), Mistake> {
 }
 
 fn prefixes(written: &Value) -> Result<Vec<Prefix>, String> {
-    let prefix = |text: &str, capability: Option<&str>| match text.trim() {
+    let prefix = |name: &str, capability: Option<&str>| match name.trim() {
         "" => Err("a prefix must not be empty; `*` claims what nobody else does".to_owned()),
-        text => Ok(Prefix { text: text.to_owned(), capability: capability.map(one_line) }),
+        name => Ok(Prefix { text: name.to_owned(), capability: capability.map(text::one_line) }),
     };
     let wrong =
         || "`prefixes` is a list of prefixes, or a map from prefix to what its tools can do".to_owned();
@@ -155,13 +168,8 @@ fn prefixes(written: &Value) -> Result<Vec<Prefix>, String> {
     }
 }
 
-/// What stands in a table of one line per fact must not bring lines of its own.
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 fn one_line_each(texts: &[String]) -> Vec<String> {
-    texts.iter().map(|text| one_line(text)).filter(|text| !text.is_empty()).collect()
+    texts.iter().map(|text| text::one_line(text)).filter(|text| !text.is_empty()).collect()
 }
 
 fn check_weight(spec: &AgentSpec, node: &Node) -> Result<(), Mistake> {
@@ -239,6 +247,12 @@ mod tests {
             ("a.md", "---\ndescription: x\n---\n \n", "the instruction below the front matter is missing"),
             ("A B.md", GOOD, "A B.md:1: the file's name"),
             ("user.md", GOOD, "user.md:1: the name `user` is reserved"),
+            (
+                "a.md",
+                "---\ndescription: x\nkeywords: [a]\ndecisive: [b]\n---\nbody",
+                "a.md:4: `b` is not one of the keywords",
+            ),
+            ("a.md", "---\n- x\n---\nbody", "a.md:2: this must be a table"),
             ("planner.md", GOOD, "planner.md:4: the planner never holds tools"),
             ("a.md", &long, "a.md:3: the front matter weighs about"),
             (

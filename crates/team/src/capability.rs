@@ -1,6 +1,8 @@
 //! What tools can do, in words: the orchestrator reads these, never tool names (S22).
 
-use lango_domain::{AgentSpec, Prefix};
+use lango_domain::{AgentSpec, Origin, Prefix};
+
+use crate::roster::Roster;
 
 /// What is said of a tool whose prefix has no phrase.
 pub const GENERAL_ACTIONS: &str = "general actions";
@@ -12,10 +14,14 @@ pub struct CapabilityMap {
 }
 
 impl CapabilityMap {
+    /// The user's phrases, then those of the team's built-in agents, then what is generally known about a prefix.
     pub fn of(specs: &[AgentSpec]) -> Self {
-        let described =
-            specs.iter().flat_map(|spec| &spec.prefixes).filter(|prefix| prefix.text != Prefix::ANY);
-        let phrases = described.filter_map(|prefix| Some((prefix.text.clone(), prefix.capability.clone()?)));
+        let general = Roster::built_in().specs;
+        let (users, built_in): (Vec<_>, Vec<_>) =
+            specs.iter().partition(|spec| spec.origin != Origin::BuiltIn);
+        let described = users.into_iter().chain(built_in).chain(&general).flat_map(|spec| &spec.prefixes);
+        let phrases =
+            described.filter_map(|prefix| Some((beginning(prefix).to_owned(), prefix.capability.clone()?)));
         Self { phrases: phrases.collect() }
     }
 
@@ -34,8 +40,14 @@ impl CapabilityMap {
 
 /// What one tool can do; the longest prefix decides, and a tool without one does [`GENERAL_ACTIONS`] (S20).
 pub fn tool_capability<'a>(map: &'a CapabilityMap, tool: &str) -> &'a str {
-    let matching = map.phrases.iter().filter(|(prefix, _)| tool.starts_with(prefix));
+    // Of equally long prefixes the last found wins, so they are read backwards: the first stands.
+    let matching = map.phrases.iter().rev().filter(|(prefix, _)| tool.starts_with(prefix));
     matching.max_by_key(|(prefix, _)| prefix.len()).map_or(GENERAL_ACTIONS, |(_, phrase)| phrase)
+}
+
+/// `*` stands for any name, however it begins.
+fn beginning(prefix: &Prefix) -> &str {
+    if prefix.text == Prefix::ANY { "" } else { &prefix.text }
 }
 
 /// What a set of tools can do: the distinct phrases in tool order, joined by ", " (S21).

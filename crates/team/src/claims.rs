@@ -1,7 +1,7 @@
 //! Who claims which tool names.
 //!
-//! What the user says (agents of their own, `agent.routes`) is asked first, then the built-in roles, then whoever
-//! claims `*`. Within each the longest prefix wins, so the order of agents, routes and tools never matters (S12).
+//! What the user says (agents of their own, `agent.routes`) is asked first, then the built-in roles, then whoever of
+//! the user's claims `*`. Within each the longest prefix wins, so the order of agents, routes and tools never matters (S12).
 
 use std::collections::BTreeMap;
 

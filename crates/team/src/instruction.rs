@@ -87,8 +87,8 @@ fn unassigned_section(briefing: &Briefing<'_>) -> String {
         confusable_words(name).is_empty()
             && !briefing.absent.iter().any(|agent| contains_word(name, agent.as_str()))
     };
-    let named: Vec<String> =
-        briefing.unassigned.iter().copied().filter(nameable).take(MAX_UNASSIGNED).map(printable).collect();
+    let printable = briefing.unassigned.iter().copied().map(printable);
+    let named: Vec<String> = printable.filter(|name| nameable(&name.as_str())).take(MAX_UNASSIGNED).collect();
     let rest = match briefing.unassigned.len() - named.len() {
         0 => String::new(),
         rest if named.is_empty() => format!("{rest} tools"),

@@ -11,8 +11,9 @@ pub struct KeywordMatch {
     pub matched: Vec<String>,
 }
 
-/// A single word is listed only when it decides by itself; a phrase tells more the more words it has.
-const DECISIVE: u32 = 100;
+/// A keyword tells more the more words it has; one that decides by itself outweighs them all, however many stand
+/// against it.
+const DECISIVE: u32 = 1_000;
 
 /// Every agent with at least one keyword in `request`, strongest first; ties keep the order of the team.
 pub fn rank_by_keywords(tree: &AgentTree, request: &str) -> Vec<KeywordMatch> {
@@ -28,9 +29,12 @@ fn matches(agent: &Agent, request: &[String]) -> KeywordMatch {
     for keyword in &agent.keywords {
         let phrase = stems(keyword);
         if !phrase.is_empty() && contains_in_order(request, &phrase) {
-            found.score += if phrase.len() == 1 { DECISIVE } else { phrase.len() as u32 };
+            found.score += phrase.len() as u32;
             found.matched.push(keyword.clone());
         }
+    }
+    if found.matched.iter().any(|keyword| agent.decisive.contains(keyword)) {
+        found.score += DECISIVE;
     }
     found
 }

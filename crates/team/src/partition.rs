@@ -45,6 +45,22 @@ pub fn tools_for_spec(set: &mut RoleToolSet, spec: &AgentSpec) -> Vec<Tool> {
 }
 
 impl RoleToolSet {
+    /// Every home of a tool, the built-in roles and `unmatched` first.
+    pub fn homes(&self) -> Vec<(&str, &[Tool])> {
+        let roles: [(&str, &[Tool]); 8] = [
+            ("operator", &self.operator),
+            ("navigator", &self.navigator),
+            ("vault", &self.vault),
+            ("librarian", &self.librarian),
+            ("planner", &self.planner),
+            ("chronicler", &self.chronicler),
+            ("automator", &self.automator),
+            ("unmatched", &self.unmatched),
+        ];
+        let custom = self.custom.iter().map(|(name, tools)| (name.as_str(), tools.as_slice()));
+        roles.into_iter().chain(custom).collect()
+    }
+
     fn field(&mut self, agent: &str) -> Option<&mut Vec<Tool>> {
         match agent {
             "operator" => Some(&mut self.operator),

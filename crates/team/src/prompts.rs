@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use lango_domain::{Prompt, Section};
+use lango_domain::{Prompt, Section, text};
 
+use crate::agent_file::with_hand_back;
 use crate::embedded;
+use crate::files::read_bounded;
 
 /// Section and file, in the order in which a prompt has them.
 const SHARED: [(&str, &str); 4] = [
@@ -16,8 +18,16 @@ const SHARED: [(&str, &str); 4] = [
     (Section::TOOL_USAGE, "TOOL_USAGE.md"),
 ];
 
-/// In an agent's own folder, what replaces its instruction.
-const AGENT_IDENTITY_FILE: &str = "IDENTITY.md";
+/// The same in an agent's own folder.
+const OWN: [(&str, &str); 4] = [
+    (Section::SAFETY, "SAFETY.md"),
+    (Section::CONVERSATION, "CONVERSATION_RULES.md"),
+    (Section::TOOL_USAGE, "TOOL_USAGE.md"),
+    (Section::INSTRUCTION, "IDENTITY.md"),
+];
+
+/// Far more than any section may hold.
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the prompt {}: {source}", path.display())]
@@ -31,30 +41,59 @@ pub struct UnreadablePrompt {
 pub struct PromptSources {
     shared: Vec<Section>,
     per_agent: BTreeMap<String, Vec<Section>>,
+    /// Markdown files whose names mean nothing here.
+    pub ignored: Vec<PathBuf>,
 }
 
 impl Default for PromptSources {
     /// The sections embedded in the binary.
     fn default() -> Self {
         let shared = SHARED.map(|(id, file)| Section::new(id, embedded::prompt(file)));
-        Self { shared: shared.into(), per_agent: BTreeMap::new() }
+        Self { shared: shared.into(), per_agent: BTreeMap::new(), ignored: Vec::new() }
     }
 }
 
 impl PromptSources {
-    /// The embedded sections, replaced and extended by the files of `folder`. Blank files change nothing.
+    /// The embedded sections, replaced by the files of `folder`. Blank files change nothing.
     pub fn from_folder(folder: &Path) -> Result<Self, UnreadablePrompt> {
         let mut sources = Self::default();
-        overlay(&mut sources.shared, read_sections(folder, Section::IDENTITY)?);
+        let shared = sources.read_sections(folder, &SHARED)?;
+        overlay(&mut sources.shared, shared);
         let agents = folder.join("agents");
         if agents.is_dir() {
             for path in entries(&agents)?.into_iter().filter(|path| path.is_dir()) {
                 let name =
                     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-                sources.per_agent.insert(name, read_sections(&path, Section::INSTRUCTION)?);
+                let own = sources.read_sections(&path, &OWN)?;
+                sources.per_agent.insert(name, own);
             }
         }
         Ok(sources)
+    }
+
+    /// The non-blank files of one folder that have a meaning there, as sections.
+    fn read_sections(
+        &mut self,
+        folder: &Path,
+        known: &[(&str, &str)],
+    ) -> Result<Vec<Section>, UnreadablePrompt> {
+        let mut sections = Vec::new();
+        for path in entries(folder)? {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            if !name.ends_with(".md") || path.is_dir() {
+                continue;
+            }
+            let Some((id, _)) = known.iter().find(|(_, file)| *file == name) else {
+                self.ignored.push(path);
+                continue;
+            };
+            let text = read_text(&path).map_err(|source| UnreadablePrompt { path, source })?;
+            if !text.trim().is_empty() {
+                let text = if *id == Section::INSTRUCTION { with_hand_back(&text) } else { text };
+                sections.push(Section::new(id, &text));
+            }
+        }
+        Ok(sections)
     }
 
     /// The single agent reads every section.
@@ -65,9 +104,9 @@ impl PromptSources {
     /// The orchestrator: a delegation identity, no tool usage, and its generated instruction last (S31).
     pub fn orchestrator(&self, instruction: &str) -> Prompt {
         let identity = Section::new(Section::IDENTITY, embedded::prompt("ORCHESTRATOR_IDENTITY.md"));
-        let shared = self.shared.iter().filter(|section| !is_about_tools(section)).cloned();
-        let instruction =
-            Section { id: Section::INSTRUCTION.to_owned(), text: instruction.trim().to_owned() };
+        let shared = self.shared.iter().filter(|section| !is_confusing(section)).cloned();
+        // Each entry of the routing table has its cap, and so has their number: together they are bounded.
+        let instruction = Section::capped(Section::INSTRUCTION, instruction, usize::MAX);
         Prompt::new(std::iter::once(identity).chain(shared).chain([instruction]))
     }
 
@@ -78,7 +117,7 @@ impl PromptSources {
             .shared
             .iter()
             .filter(|section| {
-                section.id != Section::IDENTITY && (takes_tools || section.id != Section::TOOL_USAGE)
+                section.id() != Section::IDENTITY && (takes_tools || section.id() != Section::TOOL_USAGE)
             })
             .cloned()
             .collect();
@@ -87,7 +126,7 @@ impl PromptSources {
             overlay(&mut sections, own.clone());
         }
         let (instruction, shared): (Vec<_>, Vec<_>) =
-            sections.into_iter().partition(|section| section.id == Section::INSTRUCTION);
+            sections.into_iter().partition(|section| section.id() == Section::INSTRUCTION);
         Prompt::new(shared.into_iter().chain(instruction))
     }
 
@@ -98,43 +137,25 @@ impl PromptSources {
 }
 
 /// The sections whose words are mistaken for agents by an orchestrator.
-fn is_about_tools(section: &Section) -> bool {
-    section.id == Section::IDENTITY || section.id == Section::TOOL_USAGE
+fn is_confusing(section: &Section) -> bool {
+    section.id() == Section::IDENTITY || section.id() == Section::TOOL_USAGE
 }
 
 /// A section of the same id is replaced in place; a new one is added at the end.
 fn overlay(sections: &mut Vec<Section>, replacements: Vec<Section>) {
     for new in replacements {
-        match sections.iter_mut().find(|section| section.id == new.id) {
+        match sections.iter_mut().find(|section| section.id() == new.id()) {
             Some(section) => *section = new,
             None => sections.push(new),
         }
     }
 }
 
-/// The non-blank markdown files of one folder as sections; `identity` is the section that IDENTITY.md replaces.
-fn read_sections(folder: &Path, identity: &str) -> Result<Vec<Section>, UnreadablePrompt> {
-    let mut sections = Vec::new();
-    for path in entries(folder)? {
-        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-        if !name.ends_with(".md") || path.is_dir() {
-            continue;
-        }
-        let text =
-            fs::read_to_string(&path).map_err(|source| UnreadablePrompt { path: path.clone(), source })?;
-        if !text.trim().is_empty() {
-            sections.push(Section::new(section_id(name, identity), &text));
-        }
-    }
-    Ok(sections)
-}
-
-fn section_id(file: &str, identity: &str) -> String {
-    if file == AGENT_IDENTITY_FILE {
-        return identity.to_owned();
-    }
-    let shared = SHARED.iter().find(|(_, name)| *name == file);
-    shared.map_or_else(|| file.trim_end_matches(".md").to_lowercase(), |(id, _)| (*id).to_owned())
+fn read_text(path: &Path) -> io::Result<String> {
+    let bytes = read_bounded(path, MAX_FILE_BYTES)?;
+    String::from_utf8(bytes)
+        .map(|text| text::visible(&text))
+        .map_err(|_| io::Error::other("it is not valid UTF-8"))
 }
 
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, UnreadablePrompt> {

@@ -8,6 +8,8 @@ use lango_domain::{AgentSpec, Origin};
 
 use crate::agent_file::{AgentFileMistake, parse_agent_file};
 use crate::embedded;
+use crate::files::read_bounded;
+use crate::instruction::{confusable_words, contains_word};
 
 /// A definition larger than this is a mistake, not an agent.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
@@ -69,6 +71,27 @@ impl Roster {
         self
     }
 
+    /// What is unwise about definitions that can be read: words that mislead whoever delegates (S33).
+    pub fn complaints(&self) -> Vec<String> {
+        let names: Vec<&str> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
+        let mut complaints = Vec::new();
+        for spec in &self.specs {
+            let file = match &spec.origin {
+                Origin::BuiltIn => format!("agents/{}.md", spec.name),
+                Origin::User(file) => file.display().to_string(),
+            };
+            let facts = spec.facts().join("\n");
+            let confusing = confusable_words(&facts);
+            let confusing = confusing.iter().filter(|word| !names.contains(&word.as_str()));
+            complaints.extend(confusing.map(|word| format!("{file}: `{word}` may be taken for an agent")));
+            let read = format!("{facts}\n{}", spec.instruction);
+            let others =
+                names.iter().filter(|name| spec.name.as_str() != **name && contains_word(&read, name));
+            complaints.extend(others.map(|name| format!("{file}: it names another agent, {name}")));
+        }
+        complaints
+    }
+
     fn take(&mut self, read: Result<AgentSpec, AgentFileMistake>) {
         match read {
             Ok(spec) => self.specs.push(spec),
@@ -88,11 +111,8 @@ impl Roster {
 fn read_definition(file: &Path) -> Result<AgentSpec, AgentFileMistake> {
     let mistake =
         |message: String| AgentFileMistake { file: file.to_owned(), mistake: Mistake::new(1, message) };
-    let size = fs::metadata(file).map_err(|error| mistake(format!("cannot be read: {error}")))?.len();
-    if size > MAX_FILE_BYTES {
-        return Err(mistake(format!("has {size} bytes; an agent's file holds at most {MAX_FILE_BYTES}")));
-    }
-    let bytes = fs::read(file).map_err(|error| mistake(format!("cannot be read: {error}")))?;
+    let bytes =
+        read_bounded(file, MAX_FILE_BYTES).map_err(|error| mistake(format!("cannot be read: {error}")))?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let good = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..good].iter().filter(|byte| **byte == b'\n').count() + 1;

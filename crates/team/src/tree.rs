@@ -19,6 +19,9 @@ pub const DEFAULT_DELEGATION_ROUNDS: u32 = 5;
 /// Above this the routing table would fill a request by itself (B41).
 const MAX_AGENTS: usize = 64;
 
+/// The most that a specialist's whole prompt may hold, in tokens (B41).
+const PROMPT_CAP: usize = 32_000;
+
 /// Given an agent's name and the instruction of its definition, the whole prompt that the agent reads (S39).
 pub type SubAgentPromptFunc = Arc<dyn Fn(&str, &str) -> String + Send + Sync>;
 
@@ -68,6 +71,7 @@ pub fn build_agent_tree(config: Config) -> Result<AgentTree, BuildError> {
 }
 
 fn check(config: &Config) -> Result<(), BuildError> {
+    Claims::new(&config.specs, &config.routes)?;
     let count = config.specs.len() + config.remote_agents.len();
     if count > MAX_AGENTS {
         return Err(BuildError::TooManyAgents(count));
@@ -94,6 +98,7 @@ fn single(config: Config) -> AgentTree {
         description: describe("Does everything by itself.", &capabilities),
         capabilities,
         keywords: Vec::new(),
+        decisive: Vec::new(),
         prompt: config.prompts.single(),
         tools: config.tools,
         place: Place::Here,
@@ -146,6 +151,7 @@ fn orchestrator(prompt: Prompt) -> Agent {
         description: "Talks with the user and delegates; holds no tools.".to_owned(),
         capabilities: Vec::new(),
         keywords: Vec::new(),
+        decisive: Vec::new(),
         prompt,
         tools: Vec::new(),
         place: Place::Here,
@@ -166,10 +172,8 @@ fn specialist(
         description: describe(&spec.description, &capabilities),
         capabilities,
         keywords: spec.keywords.clone(),
-        prompt: Prompt::new([Section {
-            id: Section::INSTRUCTION.to_owned(),
-            text: instruction.trim().to_owned(),
-        }]),
+        decisive: spec.decisive.clone(),
+        prompt: Prompt::new([Section::capped(Section::INSTRUCTION, instruction, PROMPT_CAP)]),
         tools,
         place: Place::Here,
     }
@@ -182,6 +186,7 @@ fn remote(card: RemoteCard) -> Agent {
         description: card.description,
         capabilities: Vec::new(),
         keywords: Vec::new(),
+        decisive: Vec::new(),
         prompt: Prompt::default(),
         tools: Vec::new(),
         place: Place::Remote,

@@ -1,6 +1,7 @@
 //! What holds for every turn, whatever the model does.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use lango_domain::event::{Author, Body, Event, TurnId};
 use lango_domain::model::{Message, ModelRequest};
@@ -20,7 +21,7 @@ pub fn complaints(told: &Told) -> Vec<String> {
 }
 
 /// B59: each turn ends exactly once, in an answer or a failure.
-fn turns_end(events: &[Event]) -> Vec<String> {
+fn turns_end(events: &[Arc<Event>]) -> Vec<String> {
     let mut ends: HashMap<&TurnId, (usize, usize, usize)> = HashMap::new();
     for event in events {
         let (answers, done, failed) = ends.entry(&event.turn).or_default();
@@ -40,7 +41,7 @@ fn turns_end(events: &[Event]) -> Vec<String> {
 }
 
 /// B54, B72: each call and each delegation has exactly one result, after it.
-fn pairs(events: &[Event]) -> Vec<String> {
+fn pairs(events: &[Arc<Event>]) -> Vec<String> {
     let mut open = HashSet::new();
     let mut complaints = Vec::new();
     for event in events {
@@ -59,7 +60,7 @@ fn pairs(events: &[Event]) -> Vec<String> {
 }
 
 /// Authors are the user and agents that exist; a root that delegates is told apart from who answers.
-fn authors(events: &[Event], agents: &[String]) -> Vec<String> {
+fn authors(events: &[Arc<Event>], agents: &[String]) -> Vec<String> {
     let is_known = |author: &Author| *author == Author::User || agents.contains(&author.to_string());
     let strangers = events.iter().filter(|event| !is_known(&event.author));
     strangers.map(|event| format!("{} is nobody's name", event.author)).collect()
@@ -128,7 +129,7 @@ fn is_cut(request: &ModelRequest) -> bool {
     matches!(request.messages.first(), Some(Message::User(text)) if text.contains("left out"))
 }
 
-fn side_by_side(events: &[Event]) -> HashSet<&str> {
+fn side_by_side(events: &[Arc<Event>]) -> HashSet<&str> {
     let mut open: HashMap<_, &str> = HashMap::new();
     let mut parallel = HashSet::new();
     for event in events {
@@ -147,7 +148,7 @@ fn side_by_side(events: &[Event]) -> HashSet<&str> {
 }
 
 /// Sequence numbers have no gaps.
-fn order(events: &[Event]) -> Vec<String> {
+fn order(events: &[Arc<Event>]) -> Vec<String> {
     let expected = 1..=events.len() as u64;
     let is_in_order = events.iter().map(|event| event.seq).eq(expected);
     if is_in_order { Vec::new() } else { vec!["sequence numbers have gaps".to_owned()] }

@@ -26,7 +26,7 @@ use crate::scripted::{ScriptedApprover, ScriptedModel, ScriptedRemote, ScriptedS
 /// Everything that a story left behind.
 pub struct Told {
     pub transcript: String,
-    pub events: Vec<Event>,
+    pub events: Vec<Arc<Event>>,
     pub requests: Vec<ModelRequest>,
     pub agents: Vec<String>,
 }
@@ -54,7 +54,7 @@ pub async fn tell(script: &Script) -> Result<Told, String> {
     };
     let transcript = turns.iter().map(|updates| transcript(updates)).collect::<Vec<_>>().join("\n");
     let updates = turns.into_iter().flatten();
-    let mut events: Vec<Event> = updates
+    let mut events: Vec<Arc<Event>> = updates
         .filter_map(|update| match update {
             Update::Event(event) => Some(event),
             _ => None,
@@ -230,9 +230,10 @@ fn line(event: &Event, updates: &[Update]) -> Option<String> {
 
 fn target(call: &CallId, updates: &[Update]) -> String {
     let found = updates.iter().find_map(|update| match update {
-        Update::Event(Event { body: Body::Transfer { id, to, .. }, .. }) if id == call => {
-            Some(to.to_string())
-        }
+        Update::Event(event) => match &event.body {
+            Body::Transfer { id, to, .. } if id == call => Some(to.to_string()),
+            _ => None,
+        },
         _ => None,
     });
     found.unwrap_or_else(|| "?".to_owned())

@@ -26,7 +26,7 @@ pub fn check(files: &[SourceFile]) -> Result<Vec<String>> {
     }
     complaints
         .extend(pending.difference(&rules).map(|id| format!("{PENDING}: {id} is no rule of the contract")));
-    if let Some(before) = committed_pending() {
+    for before in ["HEAD", "HEAD~1"].into_iter().filter_map(pending_at) {
         complaints.extend(
             pending.difference(&before).map(|id| format!("{PENDING} may only shrink; {id} was added")),
         );
@@ -61,9 +61,12 @@ fn words(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The list as it was committed last; none before the first commit of it.
-fn committed_pending() -> Option<BTreeSet<String>> {
-    let output =
-        Command::new("git").args(["show", &format!("HEAD:{PENDING}")]).current_dir(root()).output().ok()?;
+/// The list as it was committed; a fresh clone has its own last commit to compare with, and the one before.
+fn pending_at(revision: &str) -> Option<BTreeSet<String>> {
+    let output = Command::new("git")
+        .args(["show", &format!("{revision}:{PENDING}")])
+        .current_dir(root())
+        .output()
+        .ok()?;
     output.status.success().then(|| words(&String::from_utf8_lossy(&output.stdout)))
 }

@@ -1,9 +1,9 @@
 //! Reading one configuration file: TOML, JSON or YAML, by its extension.
 
-use std::fs;
 use std::path::Path;
 
 use lango_domain::located::{Entry, Kind, Mistake, Node, parse_yaml};
+use lango_team::read_bounded;
 use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -16,19 +16,15 @@ const MAX_BYTES: u64 = 1024 * 1024;
 pub(super) fn read(path: &Path) -> Result<Layer, ConfigError> {
     let shown = path.display();
     let unreadable = |error| ConfigError::new(format!("cannot read the configuration {shown}: {error}"));
-    let size = fs::metadata(path).map_err(unreadable)?.len();
-    if size > MAX_BYTES {
-        return Err(ConfigError::new(format!(
-            "{shown} has {size} bytes; a configuration has at most {MAX_BYTES}"
-        )));
-    }
-    let bytes = fs::read(path).map_err(unreadable)?;
+    let bytes = read_bounded(path, MAX_BYTES).map_err(unreadable)?;
     let text =
         String::from_utf8(bytes).map_err(|_| ConfigError::new(format!("{shown} is not valid UTF-8")))?;
-    let node = parse(path, &text)?;
-    if !matches!(node.kind, Kind::Map(_)) {
+    let mut node = parse(path, &text)?;
+    let Kind::Map(entries) = &mut node.kind else {
         return Err(ConfigError::new(format!("{shown}: a configuration is a table of settings")));
-    }
+    };
+    // Editors look there for help with the file.
+    entries.retain(|entry| entry.key != "$schema");
     Ok(Layer { source: Source::File(path.to_owned()), node })
 }
 
@@ -47,11 +43,11 @@ fn parse(path: &Path, text: &str) -> Result<Node, ConfigError> {
 }
 
 fn parse_toml(text: &str) -> Result<Node, Mistake> {
-    let line_at =
-        |offset: usize| text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1;
+    let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
+    let line_at = |offset: usize| ends.partition_point(|end| *end < offset) + 1;
     let table = DeTable::parse(text).map_err(|error| {
         let line = error.span().map_or(1, |span| line_at(span.start));
-        Mistake::new(line, error.message().to_owned())
+        Mistake::new(line, error.message())
     })?;
     Ok(Node { line: 1, kind: Kind::Map(toml_entries(table.get_ref(), &line_at)) })
 }
@@ -73,8 +69,9 @@ fn toml_node(value: &Spanned<DeValue<'_>>, line_at: &dyn Fn(usize) -> usize) -> 
             Kind::Scalar(parsed.map_or_else(|_| Value::from(number.as_str()), Value::from))
         }
         DeValue::Float(number) => {
-            let parsed = number.as_str().parse::<f64>();
-            Kind::Scalar(parsed.map_or_else(|_| Value::from(number.as_str()), Value::from))
+            // JSON has no infinity: it stays text, which no number setting takes.
+            let parsed = number.as_str().parse::<f64>().ok().filter(|value| value.is_finite());
+            Kind::Scalar(parsed.map_or_else(|| Value::from(number.as_str()), Value::from))
         }
         DeValue::Boolean(truth) => Kind::Scalar(Value::Bool(*truth)),
         DeValue::Datetime(moment) => Kind::Scalar(Value::from(moment.to_string())),

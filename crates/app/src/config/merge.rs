@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use lango_domain::located::{self, Kind, Node};
+use lango_domain::located::{self, Child, KeyMistakeKind, Kind, Node};
+use lango_domain::text;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::{ConfigError, Layer, Source};
+use super::{ConfigError, Layer, Source, variables};
 use crate::environment::Environment;
 
 /// Where a value was set.
@@ -55,11 +56,17 @@ impl Merged {
         let mut merged = Self { value: Value::Object(Map::new()), origins: BTreeMap::new() };
         for layer in layers {
             let mut leaves = Vec::new();
-            collect_leaves(&layer.node, &mut Vec::new(), layer.node.line, &mut leaves);
+            collect_leaves(
+                Place { root: schema, schema: Some(schema), path: &[] },
+                &layer.node,
+                layer.node.line,
+                &mut leaves,
+            );
             for leaf in leaves {
                 let origin = layer.source.at(leaf.line);
-                let value = expand(leaf.value, environment)
-                    .map_err(|name| unset_variable(&origin, &leaf.path.join("."), &name))?;
+                let key = leaf.path.join(".");
+                let value =
+                    expand(schema, &leaf, environment).map_err(|problem| problem.report(&origin, &key))?;
                 merged.put(&leaf.path, value, origin);
             }
         }
@@ -70,10 +77,7 @@ impl Merged {
     pub(super) fn read<T: DeserializeOwned + Default>(&self, group: &str) -> Result<T, ConfigError> {
         let Some(value) = self.value.get(group) else { return Ok(T::default()) };
         serde_path_to_error::deserialize(value).map_err(|error| {
-            let key = match error.path().to_string().as_str() {
-                "." => group.to_owned(),
-                path => format!("{group}.{path}"),
-            };
+            let key = [vec![group.to_owned()], located::path_parts(error.path())].concat().join(".");
             let origin = self.nearest_origin(&key).map_or(String::new(), |origin| format!("{origin}: "));
             ConfigError::new(format!("{origin}`{key}`: {}", error.inner()))
                 .with_hint("`lango config schema` says what each setting takes")
@@ -91,21 +95,23 @@ impl Merged {
         self.origins.iter().filter(move |(known, _)| is_under(known)).map(|(_, origin)| origin)
     }
 
-    /// Invariant: a leaf replaces whatever stood at or below its path, and its origin with it.
+    /// Invariant: a leaf replaces whatever stood at or below its path, and its origin with it. Null takes a setting
+    /// back to its default, and so does an empty text where nothing may stand.
     fn put(&mut self, path: &[String], value: Value, origin: Origin) {
-        let mut here = &mut self.value;
-        for part in path {
-            if !here.is_object() {
-                *here = Value::Object(Map::new());
-            }
-            let Value::Object(map) = here else { return };
-            here = map.entry(part).or_insert(Value::Null);
-        }
-        *here = value;
         let key = path.join(".");
         let below = format!("{key}.");
-        self.origins.retain(|known, _| !known.starts_with(&below));
-        self.origins.insert(key, origin);
+        self.origins.retain(|known, _| *known != key && !known.starts_with(&below));
+        let Some((last, groups)) = path.split_last() else { return };
+        let mut here = &mut self.value;
+        for group in groups {
+            here = &mut table(here)[group.as_str()];
+        }
+        if !value.is_null() {
+            table(here)[last.as_str()] = value;
+            self.origins.insert(key, origin);
+        } else if let Value::Object(map) = here {
+            map.remove(last);
+        }
     }
 
     fn nearest_origin(&self, key: &str) -> Option<&Origin> {
@@ -119,20 +125,44 @@ impl Merged {
     }
 }
 
+/// The value as a table, made one if it is none.
+fn table(value: &mut Value) -> &mut Value {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    value
+}
+
 fn refuse_unknown_keys(schema: &Value, layers: &[Layer]) -> Result<(), ConfigError> {
+    const MOST: usize = 10;
     let mut messages = Vec::new();
     let mut hint = None;
     for layer in layers {
-        for unknown in located::unknown_keys(schema, &layer.node) {
-            messages.push(format!("{}: {}", layer.source.at(unknown.line), unknown.message()));
-            hint = hint.or(unknown.suggestion.map(|near| format!("did you mean `{near}`?")));
+        for mistake in located::key_mistakes(schema, &layer.node) {
+            messages.push(format!(
+                "{}: {}",
+                layer.source.at(mistake.line),
+                text::visible(&mistake.message())
+            ));
+            if let KeyMistakeKind::Unknown { suggestion: Some(near) } = mistake.kind {
+                hint = hint.or(Some(format!("did you mean `{near}`?")));
+            }
         }
     }
     if messages.is_empty() {
         return Ok(());
     }
+    if messages.len() > MOST {
+        let rest = messages.len() - MOST;
+        messages.truncate(MOST);
+        messages.push(format!("and {rest} more"));
+    }
     let hint = hint.unwrap_or_else(|| "`lango config schema` lists every setting".to_owned());
-    Err(ConfigError::new(messages.join("\n")).with_hint(hint))
+    Err(ConfigError::new(messages.join(
+        "
+",
+    ))
+    .with_hint(hint))
 }
 
 struct Leaf {
@@ -141,58 +171,105 @@ struct Leaf {
     line: usize,
 }
 
-/// Maps are merged key by key, everything else is replaced whole; what is written as null counts as not written.
-fn collect_leaves(node: &Node, path: &mut Vec<String>, line: usize, leaves: &mut Vec<Leaf>) {
+/// Tables of settings are merged key by key, everything else is replaced whole.
+fn collect_leaves(place: Place<'_>, node: &Node, line: usize, leaves: &mut Vec<Leaf>) {
+    let is_group = place.schema.is_some_and(|schema| located::is_group(place.root, schema));
     match &node.kind {
-        Kind::Map(entries) if !entries.is_empty() || path.is_empty() => {
+        Kind::Map(entries) if is_group || !entries.is_empty() => {
             for entry in entries {
-                path.push(entry.key.clone());
-                collect_leaves(&entry.value, path, entry.line, leaves);
-                path.pop();
+                let schema =
+                    place.schema.and_then(|schema| match located::child(place.root, schema, &entry.key) {
+                        Child::Known(schema) => Some(schema),
+                        Child::Anything | Child::Unknown(_) => None,
+                    });
+                let path = [place.path, std::slice::from_ref(&entry.key)].concat();
+                collect_leaves(
+                    Place { root: place.root, schema, path: &path },
+                    &entry.value,
+                    entry.line,
+                    leaves,
+                );
             }
         }
-        Kind::Scalar(Value::Null) | Kind::Map(_) => {}
-        _ => leaves.push(Leaf { path: path.clone(), value: node.to_value(), line }),
+        // An empty section says nothing.
+        Kind::Scalar(Value::Null) if is_group => {}
+        _ => leaves.push(Leaf { path: place.path.to_vec(), value: node.to_value(), line }),
     }
 }
 
-/// `${NAME}` stands for the variable's value, `$${` for itself. The name of an unset variable is the error.
-fn expand(value: Value, environment: &Environment) -> Result<Value, String> {
+/// A position in the settings.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    root: &'a Value,
+    schema: Option<&'a Value>,
+    path: &'a [String],
+}
+
+/// What can be wrong with a value that takes something from the environment.
+enum Problem {
+    Unset(String),
+    Unclosed,
+}
+
+impl Problem {
+    fn report(&self, origin: &Origin, key: &str) -> ConfigError {
+        match self {
+            Self::Unset(name) => ConfigError::new(format!(
+                "{origin}: `{key}` takes its value from ${{{name}}}, which is not set"
+            ))
+            .with_hint(format!("set the variable {name}, or write $${{{name}}} if the text itself is meant")),
+            Self::Unclosed => ConfigError::new(format!("{origin}: `{key}` holds a `${{` without its `}}`"))
+                .with_hint("write $${ if the text itself is meant"),
+        }
+    }
+}
+
+/// `${NAME}` stands for the variable's value, `$${` for itself; a setting that takes no text reads the result as JSON.
+fn expand(schema: &Value, leaf: &Leaf, environment: &Environment) -> Result<Value, Problem> {
+    match &leaf.value {
+        Value::String(text) if text.contains("${") => {
+            let expanded = expand_text(text, environment)?;
+            Ok(variables::value_for(schema, &leaf.path, &expanded))
+        }
+        Value::String(text) if text.is_empty() && variables::is_optional(schema, &leaf.path) => {
+            Ok(Value::Null)
+        }
+        other => expand_within(other, environment),
+    }
+}
+
+fn expand_within(value: &Value, environment: &Environment) -> Result<Value, Problem> {
     Ok(match value {
-        Value::String(text) => Value::String(expand_text(&text, environment)?),
+        Value::String(text) => Value::String(expand_text(text, environment)?),
         Value::Array(items) => {
-            Value::Array(items.into_iter().map(|item| expand(item, environment)).collect::<Result<_, _>>()?)
+            Value::Array(items.iter().map(|item| expand_within(item, environment)).collect::<Result<_, _>>()?)
         }
         Value::Object(map) => Value::Object(
-            map.into_iter()
-                .map(|(key, item)| Ok((key, expand(item, environment)?)))
-                .collect::<Result<_, String>>()?,
+            map.iter()
+                .map(|(key, item)| Ok((key.clone(), expand_within(item, environment)?)))
+                .collect::<Result<_, Problem>>()?,
         ),
-        other => other,
+        other => other.clone(),
     })
 }
 
-fn expand_text(text: &str, environment: &Environment) -> Result<String, String> {
+fn expand_text(text: &str, environment: &Environment) -> Result<String, Problem> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("${") {
         let (before, from) = rest.split_at(at);
-        let Some(end) = from.find('}') else { break };
         if let Some(before) = before.strip_suffix('$') {
             expanded.push_str(before);
-            expanded.push_str(&from[..=end]);
-        } else {
-            let name = &from[2..end];
-            expanded.push_str(before);
-            expanded.push_str(environment.variables.get(name).ok_or(name)?);
+            expanded.push_str("${");
+            rest = &from[2..];
+            continue;
         }
+        let end = from.find('}').ok_or(Problem::Unclosed)?;
+        let name = &from[2..end];
+        expanded.push_str(before);
+        expanded.push_str(environment.variables.get(name).ok_or_else(|| Problem::Unset(name.to_owned()))?);
         rest = &from[end + 1..];
     }
     expanded.push_str(rest);
     Ok(expanded)
-}
-
-fn unset_variable(origin: &Origin, key: &str, name: &str) -> ConfigError {
-    ConfigError::new(format!("{origin}: `{key}` takes its value from ${{{name}}}, which is not set"))
-        .with_hint(format!("set the variable {name}, or write $${{{name}}} if the text itself is meant"))
 }

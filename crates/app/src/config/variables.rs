@@ -45,8 +45,8 @@ fn key_of_variable(schema: &Value, name: &str) -> Vec<String> {
         let shapes = here.map(|here| located::object_shapes(schema, here)).unwrap_or_default();
         let mut known = shapes.iter().flat_map(|shape| located::property_names(shape));
         let spelled = known.find(|property| property.to_lowercase() == part.to_lowercase().replace('_', ""));
-        let part =
-            spelled.unwrap_or_else(|| if shapes.is_empty() { part.to_lowercase() } else { camel_case(part) });
+        let has_names = shapes.iter().any(|shape| shape.get("properties").is_some());
+        let part = spelled.unwrap_or_else(|| if has_names { camel_case(part) } else { part.to_lowercase() });
         here = here.and_then(|here| match located::child(schema, here, &part) {
             Child::Known(next) => Some(next),
             Child::Anything | Child::Unknown(_) => None,
@@ -67,28 +67,37 @@ fn camel_case(part: &str) -> String {
     text
 }
 
-/// Text where a text is wanted, else JSON where it is JSON.
-fn value_for(schema: &Value, key: &[String], text: &str) -> Value {
-    if is_text(schema, key) {
-        Value::from(text)
-    } else {
-        serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
+/// Text where a text is wanted, else JSON where it is JSON; `null` where nothing may stand.
+pub(super) fn value_for(schema: &Value, key: &[String], text: &str) -> Value {
+    match text {
+        "" | "null" if is_optional(schema, key) => Value::Null,
+        _ if is_text(schema, key) => Value::from(text),
+        _ => serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)),
     }
 }
 
 fn is_text(schema: &Value, key: &[String]) -> bool {
-    let mut here = schema;
-    for part in key {
-        match located::child(schema, here, part) {
-            Child::Known(next) => here = next,
-            Child::Anything | Child::Unknown(_) => return false,
-        }
-    }
-    let kind = here.get("type");
-    let is_string = |value: &Value| value == "string";
-    kind.is_some_and(|kind| {
-        is_string(kind) || kind.as_array().is_some_and(|kinds| kinds.iter().any(is_string))
+    schema_at(schema, key).is_some_and(|here| takes(here, "string"))
+}
+
+/// Whether a setting may be left empty.
+pub(super) fn is_optional(schema: &Value, key: &[String]) -> bool {
+    schema_at(schema, key).is_some_and(|here| takes(here, "null"))
+}
+
+fn schema_at<'a>(schema: &'a Value, key: &[String]) -> Option<&'a Value> {
+    key.iter().try_fold(schema, |here, part| match located::child(schema, here, part) {
+        Child::Known(next) => Some(next),
+        Child::Anything | Child::Unknown(_) => None,
     })
+}
+
+fn takes(schema: &Value, kind: &str) -> bool {
+    match schema.get("type") {
+        Some(Value::Array(kinds)) => kinds.iter().any(|known| known == kind),
+        Some(only) => only == kind,
+        None => false,
+    }
 }
 
 fn nested(key: &[String], value: Node) -> Node {

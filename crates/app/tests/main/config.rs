@@ -121,7 +121,18 @@ fn a_wrong_type_is_refused_where_it_stands() {
     let error = Machine::new().load(&["agent.team=classic"]).unwrap_err();
     assert!(error.message.contains("--set agent.team: `agent.team`: unknown variant `classic`"), "{error}");
     let error = Machine::new().load(&["agent=7"]).unwrap_err();
-    assert!(error.message.contains("`agent`"), "{error}");
+    assert_eq!(error.message, "--set agent: `agent` must be a table of keys");
+    assert!(Machine::new().load(&["agent=[false]"]).unwrap_err().message.contains("must be a table"));
+    let error = Machine::new()
+        .with_file("work/lango.toml", "[agent.routes]\noperator = [\n  \"a_\",\n  7,\n]\n")
+        .load(&[])
+        .unwrap_err();
+    assert!(error.message.contains("lango.toml:2: `agent.routes.operator.1`"), "{error}");
+    let error = Machine::new()
+        .with_file("work/lango.toml", "[agent]\nmaxDelegationRounds = inf\n")
+        .load(&[])
+        .unwrap_err();
+    assert!(error.message.contains("lango.toml:2"), "{error}");
 }
 
 #[test]
@@ -185,7 +196,7 @@ fn bad_files_get_a_clear_error() {
     let machine = Machine::new().with_file("work/lango.toml", "").with_file("work/lango.yaml", "");
     assert!(machine.load(&[]).unwrap_err().message.contains("more than one configuration file"));
     let machine = Machine::new().with_file("work/lango.toml", &"#".repeat(2_000_000));
-    assert!(machine.load(&[]).unwrap_err().message.contains("2000000 bytes"));
+    assert!(machine.load(&[]).unwrap_err().message.contains("more than 1048576 bytes"));
     for bad in ["agent.multiAgent", "=x", "agent..x=1", ".=1"] {
         assert!(Machine::new().load(&[bad]).unwrap_err().message.contains("key=value"), "{bad}");
     }
@@ -195,4 +206,84 @@ fn bad_files_get_a_clear_error() {
 fn empty_sections_and_other_variables_are_harmless() {
     let machine = Machine::new().with_file("work/lango.yaml", "agent:\n").with_variable("LANGO_LOG", "debug");
     assert!(machine.load(&[]).unwrap().settings.agent.team.multi_agent);
+}
+
+#[test]
+fn settings_can_be_taken_back_to_their_default() {
+    let machine = Machine::new().with_file(
+        "work/lango.toml",
+        "[agent]\nagentsDir = \"a\"\nmultiAgent = false\nroutes.vault = [\"x_\"]\n",
+    );
+    for set in [
+        ["agent.agentsDir=null", "agent.multiAgent=null", "agent.routes={}"],
+        ["agent.agentsDir=", "agent.multiAgent=null", "agent.routes=null"],
+    ] {
+        let team = machine.load(&set).unwrap().settings.agent.team;
+        assert_eq!(team, lango_team::Settings::default(), "{set:?}");
+    }
+}
+
+#[test]
+fn values_from_the_environment_have_the_type_that_is_wanted() {
+    let machine = Machine::new().with_variable("FLAG", "false").with_variable("N", "7");
+    let team = machine
+        .load(&["agent.multiAgent=${FLAG}", "agent.maxDelegationRounds=${N}", "agent.agentsDir=${N}"])
+        .unwrap()
+        .settings
+        .agent
+        .team;
+    assert_eq!((team.multi_agent, team.max_delegation_rounds, team.agents_dir), (false, 7, Some("7".into())));
+    assert!(machine.load(&["agent.agentsDir=${N"]).unwrap_err().message.contains("without its `}`"));
+}
+
+#[test]
+fn many_mistakes_are_not_all_told_and_take_no_time() {
+    let keys: String = (0..50_000).map(|n| format!("k{n} = 1\n")).collect();
+    let error =
+        Machine::new().with_file("work/lango.toml", &format!("[agent]\n{keys}")).load(&[]).unwrap_err();
+    assert_eq!(error.message.lines().count(), 11);
+    assert!(error.message.ends_with("and 49990 more"));
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_not_passed_over() {
+    let machine = Machine::new();
+    std::os::unix::fs::symlink("nowhere", machine.folder.path().join("work/lango.toml")).unwrap();
+    assert!(machine.load(&[]).unwrap_err().message.contains("lango.toml"));
+}
+
+#[test]
+fn names_of_agents_in_variables_are_kept() {
+    let machine = Machine::new().with_variable("LANGO_AGENT__ROUTES__CODE_REVIEW", "[\"x_\"]");
+    assert_eq!(machine.load(&[]).unwrap().settings.agent.team.routes["code_review"], ["x_"]);
+}
+
+#[test]
+fn an_editor_may_find_the_schema_through_the_file() {
+    let machine = Machine::new().with_file("work/lango.json", "{ \"$schema\": \"x.json\", \"agent\": {} }");
+    assert!(machine.load(&[]).is_ok());
+}
+
+/// S34, B56
+#[test]
+fn limits_come_from_the_settings() {
+    let limits = Machine::new().load(&[]).unwrap().settings.limits();
+    assert_eq!((limits.rounds.get(), limits.model_calls.get(), limits.repeats.get()), (5, 40, 5));
+    assert_eq!(
+        (limits.seconds.get(), limits.tool_seconds.get(), limits.tokens, limits.usd),
+        (600, 120, None, None)
+    );
+    let set = ["agent.maxDelegationRounds=0", "agent.limits.modelCalls=7", "agent.limits.usd=0.5"];
+    let limits = Machine::new().load(&set).unwrap().settings.limits();
+    assert_eq!((limits.rounds.get(), limits.model_calls.get(), limits.usd), (5, 7, Some(0.5)));
+    let error = Machine::new().load(&["agent.limits.modelCalls=0"]).unwrap_err();
+    assert!(error.message.contains("--set agent.limits.modelCalls: `agent.limits.modelCalls`"), "{error}");
+    assert!(
+        Machine::new()
+            .load(&["agent.limits.modelCall=1"])
+            .unwrap_err()
+            .hint
+            .unwrap()
+            .contains("agent.limits.modelCalls")
+    );
 }

@@ -23,8 +23,7 @@ fn the_commented_file_changes_nothing_and_works_uncommented() {
     let file = commented_file();
     let defaults = Machine::new().load(&[]).unwrap().settings;
     assert_eq!(Machine::new().with_file("work/lango.toml", &file).load(&[]).unwrap().settings, defaults);
-    let is_setting =
-        |line: &str| line.starts_with('#') && !line.starts_with("# ") && !line.ends_with("= \"\"");
+    let is_setting = |line: &str| line.starts_with('#') && !line.starts_with("# ");
     let uncommented: Vec<&str> =
         file.lines().map(|line| if is_setting(line) { &line[1..] } else { line }).collect();
     let loaded = Machine::new().with_file("work/lango.toml", &uncommented.join("\n")).load(&[]).unwrap();

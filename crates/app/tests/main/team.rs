@@ -77,3 +77,35 @@ fn unknown_agents_get_suggestions() {
     assert!(team.prompt("vault").unwrap_err().message.contains("no tools"));
     assert!(team.prompt("zzz").unwrap_err().hint.unwrap().contains("lango-orchestrator, operator, planner"));
 }
+
+/// B14
+#[test]
+fn a_broken_file_is_named_where_it_is_missed() {
+    let machine = Machine::new()
+        .with_file("work/a/broken.md", "---\ndescription: x\n")
+        .with_file("work/lango.toml", "[agent]\nagentsDir = \"a\"\n\nroutes.broken = [\"x_\"]\n");
+    let error = assemble_team(&machine.load(&[]).unwrap(), &machine.environment, vec![]).err().unwrap();
+    assert!(
+        error.message.contains("lango.toml:4: agent.routes.broken") && error.message.contains("broken.md:2:"),
+        "{error}"
+    );
+    let single =
+        assemble_team(&machine.load(&["agent.multiAgent=false"]).unwrap(), &machine.environment, vec![]);
+    assert!(single.is_err(), "routes are checked in both modes");
+}
+
+#[test]
+fn misleading_definitions_are_warned_about() {
+    let machine = Machine::new().with_file(
+        "work/a/zed.md",
+        "---\ndescription: Uses the browser and asks vault.\nprefixes: [zed_]\n---\nx\n",
+    );
+    let warnings = team(&machine, &["zed_x"], &["agent.agentsDir=a"]).warnings().join("\n");
+    assert!(
+        warnings.contains("zed.md: `browser`") && warnings.contains("names another agent, vault"),
+        "{warnings}"
+    );
+    let empty = Machine::new().with_file("work/a/notes.txt", "");
+    let warnings = team(&empty, &[], &["agent.team=custom", "agent.agentsDir=a"]).warnings().join("\n");
+    assert!(warnings.contains("no specialists"), "{warnings}");
+}

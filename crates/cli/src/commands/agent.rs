@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use lango_app::Team;
+use lango_app::{ConfigError, Team};
 use lango_domain::{Agent, AgentTree, Mode, Place, SkippedAgent, Tool, tokens};
 use lango_team::{CapabilityMap, Claims, RoleToolSet, capability_description, partition_tools};
 use serde_json::{Map, Value, json};
@@ -55,10 +55,14 @@ fn agent_json(agent: &Agent) -> Value {
 /// Agents that got no tools, and files that hold no agent.
 fn skipped(team: &Team) -> Vec<SkippedAgent> {
     let mut skipped = team.tree.skipped.clone();
-    skipped.extend(team.mistakes.iter().map(|mistake| SkippedAgent {
-        name: mistake.file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default(),
-        reason: mistake.to_string(),
-    }));
+    for mistake in &team.mistakes {
+        let stem =
+            mistake.file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        // A bad file beside a built-in agent of its name is not that agent.
+        let is_taken = team.specs.iter().any(|spec| spec.name == *stem);
+        let name = if is_taken { format!("{stem}.md") } else { stem };
+        skipped.push(SkippedAgent { name, reason: mistake.to_string() });
+    }
     skipped
 }
 
@@ -141,44 +145,24 @@ fn draw_leaves(text: &mut String, indent: &str, leaves: &[&str]) {
 fn partition(setting: &Setting, typed: &[String]) -> Result<Output, Failure> {
     let team = setting.team(&no_tools())?;
     let routes = &setting.loaded.settings.agent.team.routes;
-    let claims = Claims::new(&team.specs, routes).map_err(|error| Failure::usage(error.to_string()))?;
+    let claims = Claims::new(&team.specs, routes).map_err(|error| ConfigError::new(error.to_string()))?;
     let set = partition_tools(&team.specs, &claims, stand_ins(typed.iter().map(String::as_str)));
-    let json = partition_json(&set);
     let mut plain = String::new();
-    for (owner, tools) in homes(&set) {
-        if !tools.is_empty() {
-            let _ = writeln!(plain, "{}  {}", styled(NAME, format!("{owner:10}")), tools.join(", "));
-        }
+    for (owner, tools) in set.homes().into_iter().filter(|(_, tools)| !tools.is_empty()) {
+        let _ = writeln!(plain, "{}  {}", styled(NAME, format!("{owner:10}")), names(tools).join(", "));
     }
-    Ok(Output::new(plain, json).with_warnings(team.warnings()))
-}
-
-fn homes(set: &RoleToolSet) -> Vec<(&str, Vec<&str>)> {
-    let mut homes = roles(set).to_vec();
-    homes.extend(set.custom.iter().map(|(name, tools)| (name.as_str(), names(tools))));
-    homes
-}
-
-fn roles(set: &RoleToolSet) -> [(&str, Vec<&str>); 8] {
-    [
-        ("operator", names(&set.operator)),
-        ("navigator", names(&set.navigator)),
-        ("vault", names(&set.vault)),
-        ("librarian", names(&set.librarian)),
-        ("planner", names(&set.planner)),
-        ("chronicler", names(&set.chronicler)),
-        ("automator", names(&set.automator)),
-        ("unmatched", names(&set.unmatched)),
-    ]
+    Ok(Output::new(plain, partition_json(&set)).with_warnings(team.warnings()))
 }
 
 fn partition_json(set: &RoleToolSet) -> Value {
-    let mut json: Map<String, Value> =
-        roles(set).into_iter().map(|(role, tools)| (role.to_owned(), json!(tools))).collect();
-    if !set.custom.is_empty() {
-        let custom: Map<String, Value> =
-            set.custom.iter().map(|(name, tools)| (name.to_string(), json!(names(tools)))).collect();
-        json.insert("custom".to_owned(), Value::Object(custom));
+    let object = |homes: &[(&str, &[Tool])]| {
+        homes.iter().map(|(owner, tools)| ((*owner).to_owned(), json!(names(tools)))).collect::<Map<_, _>>()
+    };
+    let homes = set.homes();
+    let (roles, custom) = homes.split_at(homes.len() - set.custom.len());
+    let mut json = object(roles);
+    if !custom.is_empty() {
+        json.insert("custom".to_owned(), Value::Object(object(custom)));
     }
     Value::Object(json)
 }
@@ -198,7 +182,7 @@ fn prompt(team: &Team, agent: Option<&str>) -> Result<Output, Failure> {
     let sections: Vec<Value> = prompt
         .sections()
         .iter()
-        .map(|section| json!({ "id": section.id, "tokens": tokens::estimate(&section.text) }))
+        .map(|section| json!({ "id": section.id(), "tokens": tokens::estimate(section.text()) }))
         .collect();
     let json = json!({
         "agent": agent,

@@ -2,14 +2,15 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Write as _;
+use std::io::{self, Write as _};
+use std::path::Path;
 
 use lango_app::config::{Entry, FILE_NAMES, commented_file, entries, to_json};
 use lango_app::{Loaded, Settings};
 use serde_json::{Value, json};
 
 use super::{Setting, environment};
-use crate::args::{ConfigCommand, Global, ToolNames};
+use crate::args::{ConfigCommand, Global, Init, ToolNames};
 use crate::output::{DIM, Failure, NAME, Output, styled};
 
 pub fn run(global: &Global, command: &ConfigCommand) -> Result<Output, Failure> {
@@ -62,35 +63,58 @@ fn check(setting: &Setting) -> Result<Output, Failure> {
     Ok(Output::new(format!("{verdict} ({read})."), json).with_warnings(warnings))
 }
 
-pub fn init(user: bool, force: bool) -> Result<Output, Failure> {
+pub fn init(global: &Global, wish: &Init) -> Result<Output, Failure> {
     let environment = environment()?;
-    let folder = if user {
+    let folder = if wish.user {
         let none = || Failure::usage("there is no configuration folder: neither LANGO_HOME nor HOME is set");
         environment.config_folder().ok_or_else(none)?
     } else {
-        environment.working_folder
+        environment.working_folder.clone()
     };
-    if let Some(present) =
-        FILE_NAMES.iter().map(|name| folder.join(name)).find(|file| file.exists() && !force)
-    {
-        let message = format!("{} is there already; nothing was written", present.display());
-        return Err(Failure::usage(message).with_hint("--force replaces it"));
+    let file = global
+        .config
+        .as_ref()
+        .map_or_else(|| folder.join(FILE_NAMES[0]), |named| environment.working_folder.join(named));
+    if file.extension().is_none_or(|extension| extension != "toml") {
+        return Err(Failure::usage(format!("{} does not end in .toml", file.display())));
     }
-    let file = folder.join(FILE_NAMES[0]);
-    let cannot = |error| Failure::usage(format!("cannot write {}: {error}", file.display()));
-    fs::create_dir_all(&folder).map_err(cannot)?;
-    // Written beside and renamed, so that a full disk leaves the old file as it was.
-    let beside = folder.join(".lango.toml.new");
-    let written = fs::File::create(&beside)
-        .and_then(|mut new| new.write_all(commented_file().as_bytes()).and_then(|()| new.sync_all()))
-        .and_then(|()| fs::rename(&beside, &file));
-    if let Err(error) = written {
-        let _ = fs::remove_file(&beside);
-        return Err(cannot(error));
-    }
+    refuse_to_overwrite(&file, wish.force)?;
+    write_whole(&file, commented_file().as_bytes())
+        .map_err(|error| Failure::usage(format!("cannot write {}: {error}", file.display())))?;
     let shown = file.display().to_string();
     Ok(Output::new(
         format!("Wrote {shown}; every setting stands there with its default."),
         json!({ "written": shown }),
     ))
+}
+
+fn refuse_to_overwrite(file: &Path, force: bool) -> Result<(), Failure> {
+    let is_there = |file: &Path| file.symlink_metadata().is_ok();
+    if is_there(file) && !force {
+        let message = format!("{} is there already; nothing was written", file.display());
+        return Err(Failure::usage(message).with_hint("--force replaces it"));
+    }
+    let is_default_name = file.file_name().is_some_and(|name| name == FILE_NAMES[0]);
+    let others = FILE_NAMES[1..].iter().map(|name| file.with_file_name(name));
+    match others.into_iter().find(|other| is_default_name && is_there(other)) {
+        Some(other) => Err(Failure::usage(format!(
+            "{} is this folder's configuration; nothing was written",
+            other.display()
+        ))
+        .with_hint("move it away first: a folder has one configuration file")),
+        None => Ok(()),
+    }
+}
+
+/// Written beside and renamed, so that a full disk leaves the old file as it was, and nothing is written through a link.
+fn write_whole(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let beside = folder.join(format!(".lango-{}.new", std::process::id()));
+    let mut new = fs::OpenOptions::new().write(true).create_new(true).open(&beside)?;
+    let written = new.write_all(bytes).and_then(|()| new.sync_all()).and_then(|()| fs::rename(&beside, file));
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written
 }

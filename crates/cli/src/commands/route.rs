@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use lango_app::Team;
+use lango_domain::AgentName;
 use lango_team::{KeywordMatch, rank_by_keywords};
 use serde_json::json;
 
@@ -13,12 +14,12 @@ pub fn run(team: &Team, text: &str) -> Result<Output, Failure> {
     let chosen = ranking.first().map(|best| best.agent.as_str());
     let decision = if chosen.is_some() { "agent" } else { "none" };
     let json = json!({ "decision": decision, "agent": chosen, "ranking": ranking });
-    Ok(Output::new(plain(&ranking), json).with_warnings(team.warnings()))
+    Ok(Output::new(plain(&team.tree.root.name, &ranking), json).with_warnings(team.warnings()))
 }
 
-fn plain(ranking: &[KeywordMatch]) -> String {
+fn plain(root: &AgentName, ranking: &[KeywordMatch]) -> String {
     if ranking.is_empty() {
-        return "No keyword of the team stands in this request; the orchestrator decides.".to_owned();
+        return format!("No keyword of a specialist stands in this request; {root} decides.");
     }
     let mut text = String::new();
     for found in ranking {

@@ -17,7 +17,9 @@ fn a_mistake_in_the_arguments_is_json_too() {
     let run = lango(&["agnt", "--json"]);
     assert_eq!(run.exit, 2);
     assert_eq!(run.error()["code"], "usage");
-    assert!(run.error()["hint"].as_str().unwrap().contains("agent"));
+    assert_eq!(run.error()["hint"], "did you mean agent?");
+    let missing = lango(&["agent", "partition", "--json"]).error();
+    assert!(missing["message"].as_str().unwrap().contains("<NAME>"), "{missing}");
     let run = lango(&["agent", "partition"]);
     assert_eq!(run.exit, 2);
     assert!(run.stderr.contains("Usage:"));
@@ -89,4 +91,32 @@ fn a_reader_that_leaves_early_is_no_failure() {
     let script = format!("{} agent prompt --tools all | head -c 1; echo ${{PIPESTATUS[0]}}", lango.display());
     let output = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
     assert!(String::from_utf8_lossy(&output.stdout).ends_with("Y0\n"), "{output:?}");
+}
+
+#[test]
+fn init_never_writes_through_a_link_nor_beside_another_configuration() {
+    let desk = Desk::new();
+    desk.write("victim", "precious");
+    std::os::unix::fs::symlink("victim", desk.path().join("lango.toml")).unwrap();
+    assert_eq!(desk.lango(&["init"]).exit, 2);
+    assert_eq!(desk.lango(&["init", "--force"]).exit, 0);
+    assert_eq!(std::fs::read_to_string(desk.path().join("victim")).unwrap(), "precious");
+    let desk = Desk::new();
+    desk.write("lango.yaml", "agent: {}");
+    for args in [&["init"][..], &["init", "--force"]] {
+        let run = desk.lango(args);
+        assert!(run.exit == 2 && run.stderr.contains("lango.yaml"), "{}", run.stderr);
+    }
+    assert_eq!(desk.lango(&["init", "--config", "other.toml"]).exit, 0);
+    assert!(desk.path().join("other.toml").exists());
+}
+
+#[test]
+fn a_pipe_in_the_way_is_reported_not_read() {
+    let desk = Desk::new();
+    desk.write("a/x.txt", "");
+    let made = std::process::Command::new("mkfifo").arg(desk.path().join("a/x.md")).status().unwrap();
+    assert!(made.success());
+    let run = desk.lango(&["agent", "list", "--set", "agent.agentsDir=a"]);
+    assert!(run.stderr.contains("it is not a regular file"), "{}", run.stderr);
 }

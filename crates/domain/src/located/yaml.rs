@@ -1,5 +1,7 @@
 //! YAML, and JSON with it, into located values. Plain data only: no anchors, no tags, one document.
 
+use std::collections::HashSet;
+
 use granit_parser::{Event, Parser, ScalarStyle, Span};
 use serde_json::Value;
 
@@ -78,13 +80,14 @@ where
 
     fn map(&mut self, depth: usize) -> Result<Vec<Entry>, Mistake> {
         let mut entries: Vec<Entry> = Vec::new();
+        let mut seen = HashSet::new();
         loop {
             let (key, line) = match self.next()? {
                 (Event::MappingEnd, _) => return Ok(entries),
                 (Event::Scalar(text, ..), span) => (text.into_owned(), line(&span)),
                 (_, span) => return Err(Mistake::new(line(&span), "a key must be plain text")),
             };
-            if entries.iter().any(|entry| entry.key == key) {
+            if !seen.insert(key.clone()) {
                 return Err(Mistake::new(line, format!("the key `{key}` stands here twice")));
             }
             let (event, span) = self.next()?;
@@ -98,7 +101,7 @@ fn line(span: &Span) -> usize {
     span.start.line()
 }
 
-/// The core schema of YAML 1.2: only what is written plainly can be anything but a string.
+/// Only what is written plainly can be anything but a string; numbers are decimal.
 fn scalar(text: &str, style: ScalarStyle) -> Value {
     if style != ScalarStyle::Plain {
         return Value::from(text);

@@ -102,8 +102,8 @@ async fn dropping_the_stream_cancels_the_turn() {
     let next: Vec<Update> = runner.run(request("s", "local")).collect().await;
     assert_eq!(last_body(&next), Some(&Body::TurnDone));
     let key = SessionKey { session: &SessionId::new("s"), principal: &Principal::local() };
-    let codes = store.load(key).await.unwrap().into_iter().filter_map(|event| match event.body {
-        Body::TurnFailed { code, .. } => Some(code),
+    let codes = store.load(key).await.unwrap().into_iter().filter_map(|event| match &event.body {
+        Body::TurnFailed { code, .. } => Some(code.clone()),
         _ => None,
     });
     assert_eq!(codes.collect::<Vec<_>>(), ["cancelled"]);
@@ -133,7 +133,7 @@ impl SessionStore for FullDisk {
         self.inner.lock(session)
     }
 
-    fn load<'a>(&'a self, key: SessionKey<'a>) -> BoxFuture<'a, Result<Vec<Event>, StoreError>> {
+    fn load<'a>(&'a self, key: SessionKey<'a>) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
         self.inner.load(key)
     }
 
@@ -141,7 +141,7 @@ impl SessionStore for FullDisk {
         &'a self,
         key: SessionKey<'a>,
         drafts: Vec<Draft>,
-    ) -> BoxFuture<'a, Result<Vec<Event>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
         use std::sync::atomic::Ordering::SeqCst;
         let room = self.room.load(SeqCst);
         if room == 0 {
@@ -162,7 +162,7 @@ async fn a_full_disk_ends_the_turn_wherever_it_happens() {
             .run(request("s", "local"))
             .collect()
             .await;
-        let shown: Vec<&Event> =
+        let shown: Vec<&Arc<Event>> =
             updates.iter().filter_map(|u| if let Update::Event(e) = u { Some(e) } else { None }).collect();
         let key = SessionKey { session: &SessionId::new("s"), principal: &Principal::local() };
         let kept = store.load(key).await.unwrap();

@@ -83,3 +83,22 @@ fn descriptions_carry_capabilities_and_no_tool_names() {
         }
     }
 }
+
+/// S20: a phrase that a definition does not give is still known; the user's own stands before it.
+#[test]
+fn phrases_do_not_depend_on_who_lists_a_prefix() {
+    let map = CapabilityMap::of(&[crate::setup::user_spec("operator", &["exec", "fs_"])]);
+    assert_eq!(tool_capability(&map, "exec_shell"), "command execution");
+    let mut mine = crate::setup::user_spec("mine", &["fs_", "*"]);
+    mine.prefixes[0].capability = Some("my files".into());
+    mine.prefixes[1].capability = Some("odd jobs".into());
+    for specs in [
+        vec![mine.clone()],
+        [Roster::built_in().specs, vec![mine.clone()]].concat(),
+        [vec![mine], Roster::built_in().specs].concat(),
+    ] {
+        let map = CapabilityMap::of(&specs);
+        assert_eq!(tool_capability(&map, "fs_read"), "my files");
+        assert_eq!(tool_capability(&map, "whatever"), "odd jobs");
+    }
+}

@@ -66,10 +66,10 @@ fn only_agents_that_were_created_are_named() {
 #[test]
 fn no_word_that_could_be_taken_for_an_agent() {
     let mut tools = ONE_TOOL_PER_PREFIX.to_vec();
-    tools.extend(["crypto", "my_agent", "run browser", "custom_x"]);
+    tools.extend(["crypto", "my_agent", "run browser", "éexec", "custom_x"]);
     let prompt = orchestrator_prompt(&tools);
     assert_eq!(confusable_words(&prompt), Vec::<String>::new());
-    assert!(prompt.contains("unavailable: custom_x and 3 more."), "withheld names are counted");
+    assert!(prompt.contains("unavailable: custom_x and 4 more."), "withheld names are counted");
     let few = orchestrator_prompt(&["vault", "custom_x"]);
     assert!(!contains_word(&few, "vault"), "not even as the name of a tool");
 }

@@ -1,7 +1,7 @@
-use lango_team::rank_by_keywords;
+use lango_team::{build_agent_tree, rank_by_keywords};
 use lango_testkit::ONE_TOOL_PER_PREFIX;
 
-use crate::setup::tree;
+use crate::setup::{config, tree, user_spec};
 
 fn first(request: &str) -> Option<String> {
     rank_by_keywords(&tree(&ONE_TOOL_PER_PREFIX), request).into_iter().next().map(|found| found.agent)
@@ -31,6 +31,8 @@ fn the_automators_words_reach_the_automator() {
         "automate my invoices",
         "what is scheduled?",
         "list workflows",
+        "I have a question about my cron job",
+        "schedule the question round",
     ] {
         assert_eq!(first(request).as_deref(), Some("automator"), "{request}");
     }
@@ -65,4 +67,17 @@ fn words_without_meaning_here_match_nobody() {
     for request in ["", "hello", "안녕하세요", "🙂", "the profile of a filet"] {
         assert_eq!(first(request), None, "{request}");
     }
+}
+
+/// S38: many words of another agent do not outweigh one that decides.
+#[test]
+fn a_decisive_word_outweighs_any_number_of_others() {
+    let mut config = config(&["cron_add", "deploy_x"]);
+    let mut deployer = user_spec("deployer", &["deploy_"]);
+    deployer.keywords = ["deploy", "release", "backup"].map(str::to_owned).to_vec();
+    config.specs.push(deployer);
+    let tree = build_agent_tree(config).unwrap();
+    let ranking = rank_by_keywords(&tree, "schedule a backup of the release, then deploy");
+    assert_eq!(ranking[0].agent, "automator");
+    assert_eq!(ranking[1].matched, ["deploy", "release", "backup"]);
 }

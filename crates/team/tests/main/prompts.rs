@@ -5,11 +5,11 @@ use lango_domain::{Prompt, Section};
 use lango_team::PromptSources;
 
 fn ids(prompt: &Prompt) -> Vec<&str> {
-    prompt.sections().iter().map(|section| section.id.as_str()).collect()
+    prompt.sections().iter().map(|section| section.id()).collect()
 }
 
 fn text<'a>(prompt: &'a Prompt, id: &str) -> &'a str {
-    &prompt.sections().iter().find(|section| section.id == id).unwrap().text
+    prompt.sections().iter().find(|section| section.id() == id).unwrap().text()
 }
 
 fn write(folder: &Path, name: &str, text: &str) {
@@ -46,8 +46,10 @@ fn files_replace_the_defaults() {
     ] {
         write(folder.path(), name, text);
     }
-    let single = PromptSources::from_folder(folder.path()).unwrap().single();
-    assert_eq!(ids(&single), ["identity", "safety", "conversation", "tool_usage", "house_style"]);
+    let sources = PromptSources::from_folder(folder.path()).unwrap();
+    let single = sources.single();
+    assert_eq!(ids(&single), ["identity", "safety", "conversation", "tool_usage"]);
+    assert_eq!(sources.ignored, [folder.path().join("HOUSE_STYLE.md")]);
     assert_eq!(text(&single, "identity"), "I am mine.");
     assert_eq!(text(&single, "safety"), "Be safe.");
     assert_eq!(
@@ -75,9 +77,13 @@ fn an_agents_own_folder_replaces_its_sections_only() {
     write(folder.path(), "agents/vault/SAFETY.md", "Guard the gold.");
     let sources = PromptSources::from_folder(folder.path()).unwrap();
     let vault = sources.specialist("vault", "default", true);
-    assert_eq!(text(&vault, "instruction"), "You are a dragon.");
+    assert!(text(&vault, "instruction").starts_with("You are a dragon."));
+    assert!(
+        text(&vault, "instruction").contains("\n[REJECT] "),
+        "whoever wrote it, a task can be handed back"
+    );
     assert_eq!(text(&vault, "safety"), "Guard the gold.");
-    assert_eq!(vault.sections().last().unwrap().id, Section::INSTRUCTION);
+    assert_eq!(vault.sections().last().unwrap().id(), Section::INSTRUCTION);
     let operator = sources.specialist("operator", "default", true);
     assert_eq!(text(&operator, "instruction"), "default");
     assert_ne!(text(&operator, "safety"), "Guard the gold.");

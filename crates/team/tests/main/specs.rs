@@ -1,7 +1,7 @@
 use std::fs;
 
 use lango_domain::AgentSpec;
-use lango_team::{Roster, confusable_words, contains_word};
+use lango_team::Roster;
 
 fn specs() -> Vec<AgentSpec> {
     let roster = Roster::built_in();
@@ -79,24 +79,41 @@ fn every_definition_is_complete() {
 /// S33
 #[test]
 fn no_definition_names_another_agent_or_a_confusable_word() {
-    let all = specs();
-    for spec in &all {
-        let facts = [
-            spec.description.clone(),
-            spec.keywords.join("\n"),
-            spec.accepts.clone(),
-            spec.returns.clone(),
-            spec.cannot.join("\n"),
-            spec.examples.join("\n"),
-        ]
-        .join("\n");
-        assert_eq!(confusable_words(&facts), Vec::<String>::new(), "{}", spec.name);
-        for other in &all {
-            assert!(!contains_word(&facts, other.name.as_str()), "{} names {}", spec.name, other.name);
-            let named = other.name != spec.name && contains_word(&spec.instruction, other.name.as_str());
-            assert!(!named, "the instruction of {} names {}", spec.name, other.name);
-        }
-    }
+    assert_eq!(Roster::built_in().complaints(), Vec::<String>::new());
+    let mut roster = Roster::built_in();
+    roster.specs[0].description = "Asks the vault or the Browser.".into();
+    let complaints = roster.complaints().join(
+        "
+",
+    );
+    assert!(
+        complaints.contains("`browser` may be taken") && complaints.contains("names another agent, vault")
+    );
+}
+
+/// S04
+#[test]
+fn a_planner_of_the_users_is_always_included() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(
+        folder.path().join("planner.md"),
+        "---
+description: Mine.
+---
+Think.
+",
+    )
+    .unwrap();
+    let roster = Roster::from_folder(folder.path()).unwrap();
+    assert!(roster.specs[0].always_include && !roster.specs[0].takes_tools());
+}
+
+#[test]
+fn what_is_not_a_regular_file_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/dev/zero", folder.path().join("zero.md")).unwrap();
+    let roster = Roster::from_folder(folder.path()).unwrap();
+    assert!(roster.mistakes[0].to_string().contains("it is not a regular file"), "{:?}", roster.mistakes);
 }
 
 #[test]
@@ -128,7 +145,7 @@ fn a_bad_file_is_reported_and_the_others_load() {
         mistakes[0].contains("bad.md:3: unknown key `prefixs`; did you mean `prefixes`?"),
         "{mistakes:?}"
     );
-    assert!(mistakes[1].contains("huge.md:1: has 307200 bytes"), "{mistakes:?}");
+    assert!(mistakes[1].contains("huge.md:1: cannot be read: it has more than 262144 bytes"), "{mistakes:?}");
     assert!(mistakes[2].contains("latin.md:2: is not valid UTF-8"), "{mistakes:?}");
 }
 
