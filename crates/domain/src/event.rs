@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::AgentName;
+use crate::model::Thought;
 use crate::session::StoreError;
 use crate::tool::Safety;
 
@@ -159,6 +160,8 @@ pub enum Body {
         source: String,
         text: String,
     },
+    /// What the model thought before the calls that follow; read by nobody but that model.
+    Thought(Thought),
     /// What an agent said beside its calls.
     Note {
         text: String,

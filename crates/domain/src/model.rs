@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::BoxStream;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::AgentName;
@@ -40,6 +41,7 @@ pub enum Message {
     User(String),
     /// What the model itself said and called before.
     Assistant {
+        thoughts: Vec<Thought>,
         text: String,
         calls: Vec<Call>,
     },
@@ -55,6 +57,18 @@ pub struct Call {
     pub arguments: Value,
 }
 
+/// What a model thought before it spoke: kept apart from its words, and carried back to whoever made it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Thought {
+    /// Who made it; nobody else can read its seal.
+    pub provider: String,
+    pub text: String,
+    /// What the provider wants back unchanged: a signature, or thinking that it hides.
+    pub seal: Option<Value>,
+    /// The call that the seal belongs to, where it belongs to one.
+    pub call: Option<CallId>,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallResult {
     pub id: CallId,
@@ -67,6 +81,7 @@ pub struct CallResult {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fragment {
     Text(String),
+    Thought(Thought),
     Call(Call),
     Usage(Usage),
     /// The reply is whole. A stream that ends without it broke off.
@@ -82,6 +97,8 @@ pub enum ModelError {
     Quota,
     #[error("the provider is busy")]
     Busy { retry_after: Option<Duration> },
+    #[error("there is no such model: {0}")]
+    NotFound(String),
     #[error("the request is too long for the model")]
     TooLong,
     #[error("the model refused to answer: {0}")]

@@ -9,11 +9,11 @@ use futures::future::{BoxFuture, FutureExt, join_all};
 use futures::stream::FuturesOrdered;
 use lango_domain::AgentName;
 use lango_domain::event::{Author, Body, Branch, TransferOutcome};
-use lango_domain::model::{Call, Fragment, Message, ModelRequest};
+use lango_domain::model::{Call, Fragment, Message, ModelError, ModelRequest};
 use lango_domain::seams::{Approver, RemoteAgent, RemoteTask};
 use tokio_util::sync::CancellationToken;
 
-use crate::crew::Crew;
+use crate::crew::{Crew, Member};
 use crate::dispatch::ToolAnswer;
 use crate::failure::Failure;
 use crate::limits::{Limits, Spent};
@@ -22,7 +22,7 @@ use crate::record::Record;
 use crate::reply::{Collector, Reply};
 use crate::runner::Models;
 use crate::view::{self, Viewer};
-use crate::work::{Ask, CarriedOut, Delegated, Outcome, Step, Work};
+use crate::work::{Ask, CarriedOut, Delegated, Outcome, Said, Step, Work};
 
 /// Said to a model whose reply was empty; no part of the log.
 const ASK_AGAIN: &str = "Your last reply was empty. Answer in words now.";
@@ -67,8 +67,8 @@ impl Driver {
                 let step = work.next(&self.limits, &self.spent());
                 match step {
                     Step::AskModel(ask) => work.replied(self.ask(seat, ask).await?, ask),
-                    Step::CarryOut { note, actions } => {
-                        work.carried_out(self.carry_out(seat, note, actions).await?)
+                    Step::CarryOut { said, actions } => {
+                        work.carried_out(self.carry_out(seat, said, actions).await?)
                     }
                     Step::Finish(outcome) => return Ok(outcome),
                     Step::GiveUp(failure) => return Err(failure),
@@ -87,22 +87,18 @@ impl Driver {
         }
     }
 
+    /// One reply. A request that is too long for the model is made again, once, with half the history.
     async fn ask(&self, seat: &Seat, ask: Ask) -> Result<Reply, Failure> {
-        let request = self.model_request(seat, ask)?;
+        let member =
+            self.crew.member(&seat.agent).ok_or_else(|| Failure::internal("An agent is missing."))?;
+        let budget = member.budget(self.models.of(&seat.agent).window());
         self.spent().count_model_call();
-        let mut fragments = self.models.of(&seat.agent).stream(request);
-        let mut collector = Collector::default();
-        while let Some(fragment) = self.wait(fragments.next()).await? {
-            let fragment = fragment?;
-            let is_end = fragment == Fragment::Done;
-            if let Some(text) = collector.take(fragment)?.filter(|_| seat.is_shown) {
-                self.record.show(&seat.agent, text);
+        let reply = match self.stream(seat, self.model_request(seat, member, ask, budget)).await? {
+            Err(ModelError::TooLong) => {
+                self.stream(seat, self.model_request(seat, member, ask, budget / 2)).await??
             }
-            if is_end {
-                break;
-            }
-        }
-        let reply = collector.finish(|id| self.record.fresh_id(id))?;
+            reply => reply?,
+        };
         if let Some(usage) = &reply.usage {
             self.spent().count_usage(usage);
             self.keep(seat, vec![Body::Usage(usage.clone())]).await?;
@@ -110,29 +106,38 @@ impl Driver {
         Ok(reply)
     }
 
+    async fn stream(&self, seat: &Seat, request: ModelRequest) -> Result<Result<Reply, ModelError>, Failure> {
+        let mut fragments = self.models.of(&seat.agent).stream(request);
+        let mut collector = Collector::default();
+        while let Some(fragment) = self.wait(fragments.next()).await? {
+            let is_end = matches!(fragment, Ok(Fragment::Done));
+            match fragment.and_then(|fragment| collector.take(fragment)) {
+                Ok(Some(text)) if seat.is_shown => self.record.show(&seat.agent, text),
+                Ok(_) => {}
+                Err(error) => return Ok(Err(error)),
+            }
+            if is_end {
+                break;
+            }
+        }
+        Ok(collector.finish(|id| self.record.fresh_id(id)))
+    }
+
     /// A pure function of the log and the team.
-    fn model_request(&self, seat: &Seat, ask: Ask) -> Result<ModelRequest, Failure> {
-        let member =
-            self.crew.member(&seat.agent).ok_or_else(|| Failure::internal("An agent is missing."))?;
+    fn model_request(&self, seat: &Seat, member: &Member, ask: Ask, budget: usize) -> ModelRequest {
         let is_root = seat.agent == *self.crew.root();
         let viewer = Viewer { agent: &seat.agent, turn: &self.record.turn, branch: &seat.branch, is_root };
-        let budget = member.budget(self.models.of(&seat.agent).window());
         let mut messages = self.record.read(|log| view::messages(log, viewer, budget));
         if ask == Ask::Again {
             messages.push(Message::User(ASK_AGAIN.to_owned()));
         }
         let (system, tools) = (Arc::clone(&member.system), Arc::clone(&member.declarations));
-        Ok(ModelRequest { agent: seat.agent.clone(), system, tools, messages })
+        ModelRequest { agent: seat.agent.clone(), system, tools, messages }
     }
 
     /// Calls first, side by side; then transfers (B54).
-    async fn carry_out(
-        &self,
-        seat: &Seat,
-        note: String,
-        actions: Vec<Action>,
-    ) -> Result<CarriedOut, Failure> {
-        let delegations = self.write_down(seat, note, &actions).await?;
+    async fn carry_out(&self, seat: &Seat, said: Said, actions: Vec<Action>) -> Result<CarriedOut, Failure> {
+        let delegations = self.write_down(seat, said, &actions).await?;
         self.answer_calls(seat, &actions).await?;
         let handed_back = actions.iter().find_map(|action| match action {
             Action::HandBack { reason, .. } => Some(reason.clone()),
@@ -146,13 +151,13 @@ impl Driver {
     async fn write_down(
         &self,
         seat: &Seat,
-        note: String,
+        said: Said,
         actions: &[Action],
     ) -> Result<Vec<Delegation>, Failure> {
-        let mut bodies = Vec::new();
+        let mut bodies: Vec<Body> = said.thoughts.into_iter().map(Body::Thought).collect();
         let mut delegations = Vec::new();
-        if !note.trim().is_empty() {
-            bodies.push(Body::Note { text: note });
+        if !said.note.trim().is_empty() {
+            bodies.push(Body::Note { text: said.note });
         }
         for action in actions {
             match action {

@@ -21,6 +21,7 @@ pub enum ModelCode {
     Auth,
     Quota,
     Busy,
+    NotFound,
     TooLong,
     Refused,
     Malformed,
@@ -44,6 +45,7 @@ impl fmt::Display for Code {
             Self::Model(ModelCode::Auth) => "model.auth",
             Self::Model(ModelCode::Quota) => "model.quota",
             Self::Model(ModelCode::Busy) => "model.busy",
+            Self::Model(ModelCode::NotFound) => "model.not_found",
             Self::Model(ModelCode::TooLong) => "model.too_long",
             Self::Model(ModelCode::Refused) => "model.refused",
             Self::Model(ModelCode::Malformed) => "model.malformed",
@@ -132,6 +134,7 @@ impl From<ModelError> for Failure {
             ModelError::TooLong => {
                 (ModelCode::TooLong, "Start a new session, or use a model with a larger window.")
             }
+            ModelError::NotFound(_) => (ModelCode::NotFound, "Check agent.model and the provider's address."),
             ModelError::Refused(_) => (ModelCode::Refused, "Put the request in other words."),
             ModelError::Malformed(_) => (ModelCode::Malformed, "Try again; if it stays, try another model."),
             ModelError::Connection(_) => {

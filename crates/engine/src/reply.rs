@@ -1,7 +1,7 @@
 //! One reply of a model, put together from its fragments; what may be shown of it while it comes.
 
 use lango_domain::event::{CallId, Usage};
-use lango_domain::model::{Call, Fragment, ModelError};
+use lango_domain::model::{Call, Fragment, ModelError, Thought};
 
 /// How a specialist says that a task is not its own (B55).
 const REJECT: &str = "[REJECT]";
@@ -13,6 +13,7 @@ const MAX_CALLS: usize = 1_000;
 /// A whole reply.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Reply {
+    pub thoughts: Vec<Thought>,
     pub text: String,
     pub calls: Vec<Call>,
     pub usage: Option<Usage>,
@@ -50,6 +51,7 @@ impl Collector {
                 }
                 self.reply.calls.push(call);
             }
+            Fragment::Thought(thought) => self.reply.thoughts.push(thought),
             Fragment::Usage(usage) => self.reply.usage = Some(usage),
             Fragment::Done => self.done = true,
         }
@@ -61,8 +63,13 @@ impl Collector {
         if !self.done {
             return Err(ModelError::BrokeOff);
         }
-        for call in &mut self.reply.calls {
-            call.id = fresh_id(&call.id);
+        let Reply { calls, thoughts, .. } = &mut self.reply;
+        for call in calls {
+            let id = fresh_id(&call.id);
+            for thought in thoughts.iter_mut().filter(|thought| thought.call.as_ref() == Some(&call.id)) {
+                thought.call = Some(id.clone());
+            }
+            call.id = id;
         }
         Ok(self.reply)
     }

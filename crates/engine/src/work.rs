@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use lango_domain::AgentName;
-use lango_domain::model::Call;
+use lango_domain::model::{Call, Thought};
 
 use crate::crew::Crew;
 use crate::failure::{Failure, LimitCode};
@@ -16,9 +16,16 @@ use crate::reply::Reply;
 #[derive(Debug, PartialEq)]
 pub(crate) enum Step {
     AskModel(Ask),
-    CarryOut { note: String, actions: Vec<Action> },
+    CarryOut { said: Said, actions: Vec<Action> },
     Finish(Outcome),
     GiveUp(Failure),
+}
+
+/// What a reply holds beside its calls.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Said {
+    pub thoughts: Vec<Thought>,
+    pub note: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +146,7 @@ impl<'a> Work<'a> {
         let delegates = actions.iter().any(|action| matches!(action, Action::Delegate { .. }));
         match limits.check_round(spent) {
             Err(limit) if delegates => Step::GiveUp(Failure::limit(limit)),
-            _ => Step::CarryOut { note: reply.text, actions },
+            _ => Step::CarryOut { said: Said { thoughts: reply.thoughts, note: reply.text }, actions },
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{BoxStream, StreamExt, iter, pending};
 use lango_domain::event::{CallId, Usage};
-use lango_domain::model::{Call, Fragment, Model, ModelError, ModelRequest};
+use lango_domain::model::{Call, Fragment, Model, ModelError, ModelRequest, Thought};
 use lango_domain::seams::{
     Approver, ContextError, ContextRequest, ContextSource, Decision, Question, RemoteAgent, RemoteError,
     RemoteTask,
@@ -76,6 +76,10 @@ fn fragments(part: Part, id: &str) -> Vec<Result<Fragment, ModelError>> {
         Part::Usage(tokens) => {
             let usage = Usage { model: "scripted".to_owned(), input: tokens, ..Usage::default() };
             vec![Ok(Fragment::Usage(usage))]
+        }
+        Part::Thought(text) => {
+            let seal = Some(json!({ "signature": text.len() }));
+            vec![Ok(Fragment::Thought(Thought { provider: "scripted".to_owned(), text, seal, call: None }))]
         }
         Part::Error(kind) => vec![Err(error(&kind))],
         Part::BreaksOff | Part::Hangs => Vec::new(),

@@ -223,6 +223,7 @@ fn line(event: &Event, updates: &[Update]) -> Option<String> {
         Body::Report { text } => format!("{who} reports: {}", short(text)),
         Body::Answer { text } => format!("{who} ANSWERS: {}", short(text)),
         Body::Usage(_) => return None,
+        Body::Thought(thought) => format!("{who} thinks: {}", short(&thought.text)),
         Body::TurnDone => "done".to_owned(),
         Body::TurnFailed { code, message, .. } => format!("FAILED {code}: {message}"),
     })

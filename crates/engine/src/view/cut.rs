@@ -47,9 +47,10 @@ impl Group {
     fn texts(&self) -> impl Iterator<Item = String> {
         self.messages.iter().flat_map(|message| match message {
             Message::User(text) => vec![text.clone()],
-            Message::Assistant { text, calls } => {
+            Message::Assistant { thoughts, text, calls } => {
+                let thoughts = thoughts.iter().map(|thought| format!("{} {:?}", thought.text, thought.seal));
                 let calls = calls.iter().map(|call| format!("{} {} {}", call.id, call.name, call.arguments));
-                std::iter::once(text.clone()).chain(calls).collect()
+                std::iter::once(text.clone()).chain(thoughts).chain(calls).collect()
             }
             Message::Results(results) => {
                 results.iter().map(|result| format!("{} {}", result.id, result.content)).collect()
@@ -97,7 +98,7 @@ mod tests {
         let id = CallId::new(format!("c{n}"));
         let call = Call { id: id.clone(), name: "fs_read".into(), arguments: serde_json::json!({ "n": n }) };
         let result = CallResult { id, name: "fs_read".into(), ok: true, content: "word ".repeat(100) };
-        let calls = Message::Assistant { text: String::new(), calls: vec![call] };
+        let calls = Message::Assistant { thoughts: vec![], text: String::new(), calls: vec![call] };
         Group::of(vec![calls, Message::Results(vec![result])])
     }
 

@@ -1,7 +1,7 @@
 //! An agent's own steps: each reply with its calls and their results is one group.
 
 use lango_domain::event::{Body, Branch, CallId, TransferOutcome};
-use lango_domain::model::{Call, CallResult, Message};
+use lango_domain::model::{Call, CallResult, Message, Thought};
 use serde_json::{Value, json};
 
 use super::cut::Group;
@@ -11,6 +11,7 @@ use crate::transfer::TRANSFER;
 /// Gathers the events of one reply until they are whole.
 #[derive(Default)]
 pub(super) struct OwnSteps {
+    thoughts: Vec<Thought>,
     text: String,
     calls: Vec<OpenCall>,
     any_result: bool,
@@ -34,11 +35,15 @@ impl OwnSteps {
     /// Takes the next event; gives the groups that it completes. `report` is what a delegation gave.
     pub fn take(&mut self, body: &Body, report: Option<&str>) -> Vec<Group> {
         let mut complete = Vec::new();
-        let begins_reply = matches!(body, Body::Note { .. } | Body::ToolCall { .. } | Body::Transfer { .. });
+        let begins_reply = matches!(
+            body,
+            Body::Thought(_) | Body::Note { .. } | Body::ToolCall { .. } | Body::Transfer { .. }
+        );
         if begins_reply && self.any_result {
             complete.extend(self.close());
         }
         match body {
+            Body::Thought(thought) => self.thoughts.push(thought.clone()),
             Body::Note { text } => self.text.clone_from(text),
             Body::ToolCall { id, tool, args } => self.open(id, tool, args.clone(), None),
             Body::Transfer { id, to, task, report_back, into } => {
@@ -75,7 +80,7 @@ impl OwnSteps {
 
     /// The reply gathered so far; a call without a result was interrupted, and says so (B72).
     pub fn close(&mut self) -> Option<Group> {
-        let Self { text, calls, .. } = std::mem::take(self);
+        let Self { thoughts, text, calls, .. } = std::mem::take(self);
         if calls.is_empty() {
             return (!text.is_empty()).then(|| Group::of(vec![assistant(text)]));
         }
@@ -85,7 +90,7 @@ impl OwnSteps {
         });
         let results = Message::Results(results.collect());
         let calls = calls.into_iter().map(|open| open.call).collect();
-        Some(Group::of(vec![Message::Assistant { text, calls }, results]))
+        Some(Group::of(vec![Message::Assistant { thoughts, text, calls }, results]))
     }
 
     /// Whether a call that is still open here went into that branch.
@@ -107,7 +112,7 @@ impl OwnSteps {
 }
 
 fn assistant(text: String) -> Message {
-    Message::Assistant { text, calls: Vec::new() }
+    Message::Assistant { thoughts: Vec::new(), text, calls: Vec::new() }
 }
 
 fn transfer_arguments(to: &str, task: Option<&str>, report_back: bool) -> Value {

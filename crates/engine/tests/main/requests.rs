@@ -33,7 +33,7 @@ fn render(request: &ModelRequest) -> String {
     for message in &request.messages {
         match message {
             Message::User(words) => _ = writeln!(text, "\n[user]\n{words}"),
-            Message::Assistant { text: words, calls } => {
+            Message::Assistant { text: words, calls, .. } => {
                 let _ = writeln!(text, "\n[assistant]\n{words}");
                 for call in calls {
                     let _ = writeln!(text, "call {} {} {}", call.id, call.name, call.arguments);
