@@ -110,3 +110,17 @@ pub enum ModelError {
     #[error("the reply broke off")]
     BrokeOff,
 }
+
+impl ModelError {
+    /// The same error with its words changed: to take out what must not be shown.
+    #[must_use]
+    pub fn map_words(self, change: impl FnOnce(&str) -> String) -> Self {
+        match self {
+            Self::NotFound(words) => Self::NotFound(change(&words)),
+            Self::Refused(words) => Self::Refused(change(&words)),
+            Self::Malformed(words) => Self::Malformed(change(&words)),
+            Self::Connection(words) => Self::Connection(change(&words)),
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Events of a message into fragments.
+
+use std::collections::{BTreeMap, HashMap};
+
+use lango_domain::event::{CallId, Usage};
+use lango_domain::model::{Call, Fragment, ModelError, ModelRequest, Thought};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::calls::arguments;
+use crate::dialect::{CUT_OFF, Decoder, Target, read_json};
+use crate::sse::SseEvent;
+use crate::status;
+use crate::tool_names::names_back;
+
+pub(crate) fn decoder(request: &ModelRequest, target: &Target) -> AnthropicDecoder {
+    AnthropicDecoder {
+        provider: target.provider.clone(),
+        names_back: names_back(&request.tools),
+        blocks: BTreeMap::new(),
+        usage: Usage { model: format!("{}/{}", target.provider, target.model), ..Usage::default() },
+        stop_reason: None,
+        finished: false,
+    }
+}
+
+pub(crate) struct AnthropicDecoder {
+    provider: String,
+    names_back: HashMap<String, String>,
+    blocks: BTreeMap<u64, Block>,
+    usage: Usage,
+    stop_reason: Option<String>,
+    finished: bool,
+}
+
+/// A block that is still coming.
+enum Block {
+    Text,
+    Call {
+        id: String,
+        name: String,
+        input: String,
+    },
+    Thinking {
+        text: String,
+        signature: String,
+    },
+    /// Thinking that the provider hides; goes back as it came.
+    Hidden(Value),
+    Other,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum WireEvent {
+    MessageStart {
+        message: Started,
+    },
+    ContentBlockStart {
+        index: u64,
+        content_block: Value,
+    },
+    ContentBlockDelta {
+        index: u64,
+        delta: Delta,
+    },
+    ContentBlockStop {
+        index: u64,
+    },
+    MessageDelta {
+        delta: MessageDelta,
+        #[serde(default)]
+        usage: WireUsage,
+    },
+    MessageStop,
+    Error,
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Started {
+    usage: WireUsage,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct MessageDelta {
+    stop_reason: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct WireUsage {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Delta {
+    TextDelta {
+        text: String,
+    },
+    InputJsonDelta {
+        partial_json: String,
+    },
+    ThinkingDelta {
+        thinking: String,
+    },
+    SignatureDelta {
+        signature: String,
+    },
+    #[serde(other)]
+    Unknown,
+}
+
+impl Decoder for AnthropicDecoder {
+    fn event(&mut self, event: &SseEvent, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
+        if event.data.trim().is_empty() {
+            return Ok(());
+        }
+        match read_json::<WireEvent>(&event.data)? {
+            WireEvent::MessageStart { message } => self.count(&message.usage),
+            WireEvent::ContentBlockStart { index, content_block } => {
+                let block = Block::started(content_block, out);
+                self.blocks.insert(index, block);
+            }
+            WireEvent::ContentBlockDelta { index, delta } => self.delta(index, delta, out),
+            WireEvent::ContentBlockStop { index } => self.stop(index, out),
+            WireEvent::MessageDelta { delta, usage } => {
+                self.count(&usage);
+                self.stop_reason = delta.stop_reason.or(self.stop_reason.take());
+            }
+            WireEvent::MessageStop => self.finished = true,
+            WireEvent::Error => return Err(status::detail(&event.data).error()),
+            WireEvent::Unknown => {}
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
+        if !self.finished {
+            return Err(ModelError::BrokeOff);
+        }
+        match self.stop_reason.as_deref() {
+            Some("refusal") => return Err(ModelError::Refused("it declined".to_owned())),
+            Some("max_tokens") => out.push(Fragment::Text(CUT_OFF.to_owned())),
+            _ => {}
+        }
+        out.push(Fragment::Usage(self.usage.clone()));
+        out.push(Fragment::Done);
+        Ok(())
+    }
+
+    fn whole(&mut self, body: &str, _out: &mut Vec<Fragment>) -> Result<(), ModelError> {
+        Err(status::detail(body).error())
+    }
+}
+
+impl Block {
+    fn started(block: Value, out: &mut Vec<Fragment>) -> Self {
+        let text = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        match block.get("type").and_then(Value::as_str) {
+            Some("text") => {
+                out.extend(Some(text("text")).filter(|text| !text.is_empty()).map(Fragment::Text));
+                Self::Text
+            }
+            Some("tool_use") => {
+                let input =
+                    block.get("input").filter(|input| input.as_object().is_some_and(|map| !map.is_empty()));
+                Self::Call {
+                    id: text("id"),
+                    name: text("name"),
+                    input: input.map(Value::to_string).unwrap_or_default(),
+                }
+            }
+            Some("thinking") => Self::Thinking { text: text("thinking"), signature: text("signature") },
+            Some("redacted_thinking") => Self::Hidden(block),
+            _ => Self::Other,
+        }
+    }
+}
+
+impl AnthropicDecoder {
+    fn delta(&mut self, index: u64, delta: Delta, out: &mut Vec<Fragment>) {
+        match (self.blocks.get_mut(&index), delta) {
+            (Some(Block::Call { input, .. }), Delta::InputJsonDelta { partial_json }) => {
+                input.push_str(&partial_json)
+            }
+            (Some(Block::Thinking { text, .. }), Delta::ThinkingDelta { thinking }) => {
+                text.push_str(&thinking)
+            }
+            (Some(Block::Thinking { signature, .. }), Delta::SignatureDelta { signature: more }) => {
+                signature.push_str(&more)
+            }
+            (_, Delta::TextDelta { text }) if !text.is_empty() => out.push(Fragment::Text(text)),
+            _ => {}
+        }
+    }
+
+    fn stop(&mut self, index: u64, out: &mut Vec<Fragment>) {
+        match self.blocks.remove(&index) {
+            Some(Block::Call { id, name, input }) => {
+                let name = self.names_back.get(&name).cloned().unwrap_or(name);
+                out.push(Fragment::Call(Call { id: CallId::new(id), name, arguments: arguments(&input) }));
+            }
+            Some(Block::Thinking { text, signature }) => {
+                let seal = json!({ "type": "thinking", "thinking": text, "signature": signature });
+                let seal = (!signature.is_empty()).then_some(seal);
+                out.push(Fragment::Thought(Thought {
+                    provider: self.provider.clone(),
+                    text,
+                    seal,
+                    call: None,
+                }));
+            }
+            Some(Block::Hidden(block)) => {
+                let (provider, text) = (self.provider.clone(), String::new());
+                out.push(Fragment::Thought(Thought { provider, text, seal: Some(block), call: None }));
+            }
+            Some(Block::Text | Block::Other) | None => {}
+        }
+    }
+
+    /// What was read from the cache and written to it is part of what was read.
+    fn count(&mut self, usage: &WireUsage) {
+        if let Some(input) = usage.input_tokens {
+            let cached = usage.cache_read_input_tokens.unwrap_or(0);
+            self.usage.cached = cached;
+            self.usage.input = input + cached + usage.cache_creation_input_tokens.unwrap_or(0);
+        }
+        self.usage.output = usage.output_tokens.unwrap_or(self.usage.output);
+    }
+}

@@ -1,0 +1,166 @@
+//! Calls put together from fragments: by id, by index, or, where a server gives neither, by what is complete.
+
+use std::collections::HashMap;
+
+use lango_domain::event::CallId;
+use lango_domain::model::Call;
+use serde_json::{Map, Value};
+
+/// A piece of a call, as OpenAI-compatible servers send it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Piece<'a> {
+    pub index: Option<u64>,
+    pub id: &'a str,
+    pub name: &'a str,
+    pub arguments: &'a str,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Assembler {
+    open: Vec<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+impl Assembler {
+    pub fn take(&mut self, piece: &Piece<'_>) {
+        let at = self.place(piece);
+        let open = &mut self.open[at];
+        if open.id.is_empty() {
+            piece.id.clone_into(&mut open.id);
+        }
+        if open.name.is_empty() {
+            piece.name.clone_into(&mut open.name);
+        }
+        open.arguments.push_str(piece.arguments);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// The calls in the order in which they began.
+    pub fn finish(&mut self, names_back: &HashMap<String, String>) -> Vec<Call> {
+        let calls = std::mem::take(&mut self.open).into_iter().map(|open| Call {
+            id: CallId::new(open.id),
+            name: names_back.get(&open.name).cloned().unwrap_or(open.name),
+            arguments: arguments(&open.arguments),
+        });
+        calls.collect()
+    }
+
+    /// The open call that a piece belongs to; a new one where it begins one.
+    fn place(&mut self, piece: &Piece<'_>) -> usize {
+        let found = if piece.id.is_empty() {
+            self.by_index_or_last(piece)
+        } else {
+            let same_id = self.open.iter().rposition(|open| open.id == piece.id && open.index == piece.index);
+            same_id.or_else(|| {
+                let at =
+                    self.open.iter().rposition(|open| open.index == piece.index && piece.index.is_some())?;
+                self.open[at].id.is_empty().then_some(at)
+            })
+        };
+        found.unwrap_or_else(|| {
+            let (id, name) = (String::new(), String::new());
+            self.open.push(Open { index: piece.index, id, name, arguments: String::new() });
+            self.open.len() - 1
+        })
+    }
+
+    fn by_index_or_last(&self, piece: &Piece<'_>) -> Option<usize> {
+        let at = match piece.index {
+            Some(index) => self.open.iter().rposition(|open| open.index == Some(index))?,
+            None => self.open.len().checked_sub(1)?,
+        };
+        // A second name behind whole arguments begins another call, whatever the index says.
+        let begins_another =
+            !piece.name.is_empty() && !self.open[at].name.is_empty() && is_whole(&self.open[at].arguments);
+        (!begins_another).then_some(at)
+    }
+}
+
+fn is_whole(arguments: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_ok()
+}
+
+/// An object where it is one, nothing where there is nothing, and what was said where it is not JSON.
+pub(crate) fn arguments(text: &str) -> Value {
+    if text.trim().is_empty() {
+        return Value::Object(Map::new());
+    }
+    serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn calls(pieces: &[(Option<u64>, &str, &str, &str)]) -> Vec<(String, String, Value)> {
+        let mut assembler = Assembler::default();
+        for (index, id, name, arguments) in pieces {
+            assembler.take(&Piece { index: *index, id, name, arguments });
+        }
+        let calls = assembler.finish(&HashMap::new()).into_iter();
+        calls.map(|call| (call.id.to_string(), call.name, call.arguments)).collect()
+    }
+
+    fn two() -> Vec<(String, String, Value)> {
+        vec![("1".into(), "a".into(), json!({ "x": 1 })), ("2".into(), "b".into(), json!({}))]
+    }
+
+    #[test]
+    fn fragments_find_their_call_by_index_or_by_id() {
+        assert_eq!(
+            calls(&[
+                (Some(0), "1", "a", ""),
+                (Some(0), "", "", "{\"x\""),
+                (Some(1), "2", "b", "{"),
+                (Some(0), "", "", ":1}"),
+                (Some(1), "", "", "}")
+            ]),
+            two()
+        );
+        assert_eq!(
+            calls(&[
+                (None, "1", "a", "{\"x\""),
+                (None, "2", "b", "{"),
+                (None, "1", "", ":1}"),
+                (None, "2", "", "}")
+            ]),
+            two()
+        );
+        assert_eq!(
+            calls(&[(Some(0), "1", "a", "{\"x\":1}"), (Some(0), "2", "b", "{}")]),
+            two(),
+            "one index for all"
+        );
+        assert_eq!(
+            calls(&[(Some(0), "1", "a", "{\"x\":"), (Some(0), "1", "a", "1}"), (Some(1), "2", "b", "")]),
+            two(),
+            "id repeated"
+        );
+    }
+
+    #[test]
+    fn a_server_that_gives_neither_is_understood() {
+        let found = calls(&[(None, "", "a", "{\"x\":"), (None, "", "", "1}"), (None, "", "b", "{}")]);
+        assert_eq!(
+            found,
+            [(String::new(), "a".into(), json!({ "x": 1 })), (String::new(), "b".into(), json!({}))]
+        );
+    }
+
+    #[test]
+    fn what_is_not_json_is_passed_on() {
+        assert_eq!(calls(&[(Some(0), "1", "a", "{oops")]), [("1".into(), "a".into(), json!("{oops"))]);
+        assert_eq!(calls(&[(Some(0), "", "", "")]), [(String::new(), String::new(), json!({}))]);
+    }
+}

@@ -1,0 +1,113 @@
+//! What is known about models: windows and prices, as data. Unknown is unknown, never zero.
+
+use std::collections::BTreeMap;
+
+use lango_domain::event::Usage;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a model can hold when nothing is known about it.
+const UNKNOWN_WINDOW: usize = 32_000;
+
+/// US dollars per million tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Price {
+    /// Tokens read.
+    pub input: f64,
+    /// Tokens read from the provider's cache; like others when not set.
+    pub cached: Option<f64>,
+    /// Tokens written.
+    pub output: f64,
+}
+
+impl Price {
+    pub fn of(&self, usage: &Usage) -> f64 {
+        let cached = usage.cached.min(usage.input);
+        let read =
+            (usage.input - cached) as f64 * self.input + cached as f64 * self.cached.unwrap_or(self.input);
+        (read + usage.output as f64 * self.output) / 1e6
+    }
+}
+
+/// One row: holds for every model whose name begins so; the longest row wins.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Entry {
+    pub model: String,
+    pub window: Option<usize>,
+    #[serde(flatten)]
+    pub price: Option<Price>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Catalogue {
+    entries: Vec<Entry>,
+}
+
+impl Catalogue {
+    /// The built-in table, and prices of the user's that stand before it.
+    pub fn new(prices: &BTreeMap<String, Price>) -> Self {
+        let mut entries: Vec<Entry> = serde_json::from_str(include_str!("models.json")).unwrap_or_default();
+        for (model, price) in prices {
+            let window = None;
+            entries.retain(|entry| entry.model != *model || entry.window.is_some());
+            match entries.iter_mut().find(|entry| entry.model == *model) {
+                Some(entry) => entry.price = Some(*price),
+                None => entries.push(Entry { model: model.clone(), window, price: Some(*price) }),
+            }
+        }
+        Self { entries }
+    }
+
+    pub fn window(&self, model: &str) -> usize {
+        self.best(model, |entry| entry.window).unwrap_or(UNKNOWN_WINDOW)
+    }
+
+    pub fn price(&self, model: &str) -> Option<Price> {
+        self.best(model, |entry| entry.price)
+    }
+
+    /// The longest row about `model` that says something; a maker's prefix (`openai/gpt-5`) does not matter.
+    fn best<T>(&self, model: &str, says: impl Fn(&Entry) -> Option<T>) -> Option<T> {
+        let bare = model.rsplit('/').next().unwrap_or(model);
+        let about = self
+            .entries
+            .iter()
+            .filter(|entry| model.starts_with(&entry.model) || bare.starts_with(&entry.model));
+        let (_, best) = about
+            .filter_map(|entry| Some((entry.model.len(), says(entry)?)))
+            .max_by_key(|(length, _)| *length)?;
+        Some(best)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_row_wins_and_unknown_stays_unknown() {
+        let catalogue = Catalogue::new(&BTreeMap::new());
+        assert_eq!(catalogue.price("gpt-5-mini-2025").unwrap().output, 2.0);
+        assert_eq!(catalogue.price("openai/gpt-5").unwrap().output, 10.0);
+        assert_eq!(catalogue.price("claude-next"), None);
+        assert_eq!(catalogue.window("claude-next"), 200_000);
+        assert_eq!((catalogue.price("qwen3"), catalogue.window("qwen3")), (None, UNKNOWN_WINDOW));
+    }
+
+    #[test]
+    fn prices_of_the_users_stand_first() {
+        let mine = Price { input: 1.0, cached: None, output: 2.0 };
+        let prices = BTreeMap::from([("qwen3".to_owned(), mine), ("gpt-5".to_owned(), mine)]);
+        let catalogue = Catalogue::new(&prices);
+        assert_eq!(catalogue.price("qwen3:8b"), Some(mine));
+        assert_eq!(catalogue.price("gpt-5"), Some(mine));
+        assert_eq!(catalogue.window("gpt-5"), 400_000);
+    }
+
+    #[test]
+    fn what_was_cached_costs_less() {
+        let price = Price { input: 10.0, cached: Some(1.0), output: 100.0 };
+        let usage = Usage { input: 1_000_000, cached: 900_000, output: 10_000, ..Usage::default() };
+        assert!((price.of(&usage) - (1.0 + 0.9 + 1.0)).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,238 @@
+//! From settings and environment to the models that will be asked. Pure: what has to be looked for is handed in.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lango_domain::model::{Model, ModelError};
+use lango_domain::suggest;
+
+use crate::catalogue::{Catalogue, Price};
+use crate::dialect::{Dialect, Target};
+use crate::http::{HttpModel, Timing, client};
+use crate::retry::{Policy, Resilient};
+use crate::secret::Secret;
+use crate::settings::{AgentSettings, ModelOverride, ProviderKind, ProviderSettings, Providers};
+
+/// What a choice is made from.
+pub struct Plan<'a> {
+    pub agent: &'a AgentSettings,
+    pub providers: &'a Providers,
+    pub prices: &'a BTreeMap<String, Price>,
+    pub variable: &'a dyn Fn(&str) -> Option<String>,
+    /// The name of a model that an Ollama on this machine has; asked only when nothing else is found.
+    pub ollama: &'a dyn Fn() -> Option<String>,
+}
+
+/// A provider and a model, and why they were chosen.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    pub provider: String,
+    pub kind: ProviderKind,
+    pub model: String,
+    pub settings: ProviderSettings,
+    pub key: Option<Secret>,
+    pub window: usize,
+    pub price: Option<Price>,
+    pub why: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoModel {
+    #[error("no model is configured, no key was found, and no Ollama answers on this machine")]
+    NothingFound,
+    #[error("the offline model is not part of this version yet")]
+    Offline,
+    #[error("there is no provider `{id}`{}", hint.as_ref().map_or(String::new(), |hint| format!("; {hint}")))]
+    UnknownProvider { id: String, hint: Option<String> },
+    #[error("providers.{0}.type is not set, and the id does not say it")]
+    UnknownKind(String),
+    #[error("providers.{0}.baseUrl is not an http or https address")]
+    BadAddress(String),
+    #[error("agent.model is not set, and there is no usual model for the provider `{0}`")]
+    NoModelName(String),
+}
+
+/// Known ids, the variables that hold their keys, their addresses and usual models.
+const KNOWN: [(&str, ProviderKind, &[&str], &str, Option<&str>); 4] = [
+    (
+        "anthropic",
+        ProviderKind::Anthropic,
+        &["ANTHROPIC_API_KEY"],
+        "https://api.anthropic.com",
+        Some("claude-sonnet-4-5"),
+    ),
+    ("openai", ProviderKind::Openai, &["OPENAI_API_KEY"], "https://api.openai.com/v1", Some("gpt-5-mini")),
+    (
+        "gemini",
+        ProviderKind::Gemini,
+        &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+        "https://generativelanguage.googleapis.com",
+        Some("gemini-2.5-flash"),
+    ),
+    ("ollama", ProviderKind::Ollama, &[], "http://127.0.0.1:11434/v1", None),
+];
+
+/// The provider and model to ask.
+pub fn choose(plan: &Plan<'_>) -> Result<Chosen, NoModel> {
+    match &plan.agent.provider {
+        Some(id) if id == "offline" => Err(NoModel::Offline),
+        Some(id) => plan.provider(id, plan.agent.model.as_deref(), "agent.provider says so"),
+        None => plan.found(),
+    }
+}
+
+impl Plan<'_> {
+    /// The model of one agent, where it has its own.
+    pub fn for_agent(&self, agent: &str, default: &Chosen) -> Option<Result<Chosen, NoModel>> {
+        let wish = self.agent.models.get(agent)?;
+        Some(self.named(wish, default, &format!("agent.models.{agent} says so")))
+    }
+
+    /// What to ask when the model cannot be reached.
+    pub fn fallback(&self, default: &Chosen) -> Option<Result<Chosen, NoModel>> {
+        let wish = self.agent.fallback.as_ref()?;
+        Some(self.named(wish, default, "agent.fallback says so"))
+    }
+
+    fn named(&self, wish: &str, default: &Chosen, why: &str) -> Result<Chosen, NoModel> {
+        let wish = ModelOverride::read(wish, |id| self.providers.contains_key(id) || known(id).is_some());
+        self.provider(wish.provider.as_deref().unwrap_or(&default.provider), Some(&wish.model), why)
+    }
+
+    /// With nothing said: one configured provider, then keys in the environment, then an Ollama.
+    fn found(&self) -> Result<Chosen, NoModel> {
+        let model = self.agent.model.as_deref();
+        if self.providers.len() == 1
+            && let Some(id) = self.providers.keys().next()
+        {
+            return self.provider(id, model, "it is the one that is configured");
+        }
+        for (id, _, variables, ..) in KNOWN {
+            if let Some(name) = variables.iter().find(|name| (self.variable)(name).is_some()) {
+                return self.provider(id, model, &format!("{name} is set"));
+            }
+        }
+        match (self.ollama)() {
+            Some(found) => {
+                self.provider("ollama", Some(model.unwrap_or(&found)), "it answers on this machine")
+            }
+            None => Err(NoModel::NothingFound),
+        }
+    }
+
+    fn provider(&self, id: &str, model: Option<&str>, why: &str) -> Result<Chosen, NoModel> {
+        let settings = match (self.providers.get(id), known(id)) {
+            (Some(settings), _) => settings.clone(),
+            (None, Some(_)) => ProviderSettings::default(),
+            (None, None) => return Err(self.unknown(id)),
+        };
+        let kind = settings.r#type.or_else(|| known(id).map(|known| known.1));
+        let kind = kind.ok_or_else(|| NoModel::UnknownKind(id.to_owned()))?;
+        if settings
+            .base_url
+            .as_ref()
+            .is_some_and(|url| !url.starts_with("http://") && !url.starts_with("https://"))
+        {
+            return Err(NoModel::BadAddress(id.to_owned()));
+        }
+        let usual = KNOWN.iter().find(|known| known.1 == kind).and_then(|known| known.4);
+        let usual = usual.filter(|_| settings.base_url.is_none()).map(str::to_owned);
+        let ollama =
+            || (kind == ProviderKind::Ollama && settings.base_url.is_none()).then(self.ollama).flatten();
+        let model = model.map(str::to_owned).or(usual).or_else(ollama);
+        let model = model.ok_or_else(|| NoModel::NoModelName(id.to_owned()))?;
+        let catalogue = Catalogue::new(self.prices);
+        Ok(Chosen {
+            provider: id.to_owned(),
+            kind,
+            key: self.key(&settings, kind),
+            window: settings.window.unwrap_or_else(|| catalogue.window(&model)),
+            price: catalogue.price(&model),
+            model,
+            settings,
+            why: why.to_owned(),
+        })
+    }
+
+    /// A key from the environment goes to its provider's own address only.
+    fn key(&self, settings: &ProviderSettings, kind: ProviderKind) -> Option<Secret> {
+        let from_environment = || {
+            let (.., variables, _, _) = KNOWN.iter().find(|known| known.1 == kind)?;
+            variables.iter().find_map(|name| (self.variable)(name)).map(Secret::new)
+        };
+        match &settings.api_key {
+            Some(key) => Some(key.clone()),
+            None if settings.base_url.is_none() => from_environment(),
+            None => None,
+        }
+    }
+
+    fn unknown(&self, id: &str) -> NoModel {
+        let ids = self
+            .providers
+            .keys()
+            .map(String::as_str)
+            .chain(KNOWN.iter().map(|known| known.0))
+            .chain(["offline"]);
+        NoModel::UnknownProvider { id: id.to_owned(), hint: suggest::did_you_mean(id, ids) }
+    }
+}
+
+fn known(
+    id: &str,
+) -> Option<&'static (&'static str, ProviderKind, &'static [&'static str], &'static str, Option<&'static str>)>
+{
+    KNOWN.iter().find(|known| known.0 == id)
+}
+
+impl Chosen {
+    pub fn base_url(&self) -> String {
+        let usual = KNOWN.iter().find(|known| known.1 == self.kind).map_or("", |known| known.3);
+        self.settings.base_url.clone().unwrap_or_else(|| usual.to_owned())
+    }
+
+    /// The model itself, and how persistently it is asked.
+    pub fn connect(
+        &self,
+        jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
+    ) -> Result<(Arc<dyn Model>, Policy), ModelError> {
+        let settings = &self.settings;
+        let timing = Timing {
+            connect: Duration::from_secs(settings.connect_seconds),
+            first_byte: Duration::from_secs(settings.first_byte_seconds),
+            idle: Duration::from_secs(settings.idle_seconds),
+        };
+        let model = HttpModel {
+            client: client(timing.connect)?,
+            dialect: match self.kind {
+                ProviderKind::Openai | ProviderKind::Ollama => Dialect::OpenAi,
+                ProviderKind::Anthropic => Dialect::Anthropic,
+                ProviderKind::Gemini => Dialect::Gemini,
+            },
+            target: Target {
+                provider: self.provider.clone(),
+                base_url: self.base_url(),
+                key: self.key.clone(),
+                model: self.model.clone(),
+                headers: settings.headers.clone(),
+            },
+            timing,
+            window: self.window,
+            price: self.price,
+        };
+        let delay = Duration::from_millis(settings.retry_delay_ms);
+        Ok((Arc::new(model), Policy { retries: settings.retries, delay, jitter }))
+    }
+
+    /// The same with a second model behind it.
+    pub fn connect_with_fallback(
+        &self,
+        fallback: Option<&Self>,
+        jitter: &Arc<dyn Fn() -> f64 + Send + Sync>,
+    ) -> Result<Arc<dyn Model>, ModelError> {
+        let all = std::iter::once(self).chain(fallback);
+        let models = all.map(|chosen| chosen.connect(Arc::clone(jitter))).collect::<Result<_, _>>()?;
+        Ok(Arc::new(Resilient { models }))
+    }
+}

@@ -1,0 +1,82 @@
+//! What a dialect is: pure functions between our requests and fragments and a provider's bytes.
+
+use std::collections::BTreeMap;
+
+use lango_domain::model::{Fragment, ModelError, ModelRequest};
+
+use crate::secret::Secret;
+use crate::sse::SseEvent;
+use crate::{anthropic, gemini, openai};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    OpenAi,
+    Anthropic,
+    Gemini,
+}
+
+/// Whom a request goes to.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The provider's id in the settings; thoughts are carried back only to whoever made them.
+    pub provider: String,
+    pub base_url: String,
+    pub key: Option<Secret>,
+    pub model: String,
+    pub headers: BTreeMap<String, String>,
+}
+
+/// A request as it goes over the wire, apart from the key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WireRequest {
+    pub url: String,
+    pub headers: Vec<(&'static str, String)>,
+    pub body: Vec<u8>,
+}
+
+/// Turns a provider's events into fragments.
+pub trait Decoder: Send {
+    fn event(&mut self, event: &SseEvent, out: &mut Vec<Fragment>) -> Result<(), ModelError>;
+
+    /// The stream has ended; a reply that is whole gives [`Fragment::Done`].
+    fn end(&mut self, out: &mut Vec<Fragment>) -> Result<(), ModelError>;
+
+    /// A server that does not stream answers with one JSON document instead.
+    fn whole(&mut self, body: &str, out: &mut Vec<Fragment>) -> Result<(), ModelError>;
+}
+
+impl Dialect {
+    pub fn encode(self, request: &ModelRequest, target: &Target) -> WireRequest {
+        match self {
+            Self::OpenAi => openai::encode(request, target),
+            Self::Anthropic => anthropic::encode(request, target),
+            Self::Gemini => gemini::encode(request, target),
+        }
+    }
+
+    pub fn decoder(self, request: &ModelRequest, target: &Target) -> Box<dyn Decoder> {
+        match self {
+            Self::OpenAi => Box::new(openai::decoder(request, target)),
+            Self::Anthropic => Box::new(anthropic::decoder(request, target)),
+            Self::Gemini => Box::new(gemini::decoder(request, target)),
+        }
+    }
+
+    /// The header that carries the key, and what stands before it.
+    pub(crate) fn key_header(self) -> (&'static str, &'static str) {
+        match self {
+            Self::OpenAi => ("authorization", "Bearer "),
+            Self::Anthropic => ("x-api-key", ""),
+            Self::Gemini => ("x-goog-api-key", ""),
+        }
+    }
+}
+
+/// Reads one JSON document of a stream.
+pub(crate) fn read_json<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T, ModelError> {
+    serde_json::from_str(text)
+        .map_err(|error| ModelError::Malformed(format!("it is not the JSON that was expected: {error}")))
+}
+
+/// What stands at the end of a reply that the provider cut off.
+pub(crate) const CUT_OFF: &str = "\n[The reply was cut off: the model reached its length limit.]";

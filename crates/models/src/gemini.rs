@@ -1,0 +1,85 @@
+//! The dialect of Gemini's generateContent.
+
+mod decode;
+
+use lango_domain::model::{Call, Message, ModelRequest, Thought};
+use serde_json::{Value, json};
+
+use crate::dialect::{Target, WireRequest};
+use crate::schema::for_gemini;
+use crate::tool_names::wire_name;
+
+pub(crate) use decode::decoder;
+
+pub(crate) fn encode(request: &ModelRequest, target: &Target) -> WireRequest {
+    let declarations: Vec<Value> = request
+        .tools
+        .iter()
+        .map(|tool| {
+            json!({ "name": wire_name(&tool.name), "description": tool.description, "parameters": for_gemini(&tool.parameters) })
+        })
+        .collect();
+    let mut body = json!({
+        "systemInstruction": { "parts": [{ "text": &*request.system }] },
+        "contents": contents(request, &target.provider),
+    });
+    if !declarations.is_empty() {
+        body["tools"] = json!([{ "functionDeclarations": declarations }]);
+    }
+    let base = target.base_url.trim_end_matches('/');
+    WireRequest {
+        url: format!("{base}/v1beta/models/{}:streamGenerateContent?alt=sse", target.model),
+        headers: Vec::new(),
+        body: serde_json::to_vec(&body).unwrap_or_default(),
+    }
+}
+
+/// Turns alternate there too; all results of one reply stand in one turn.
+fn contents(request: &ModelRequest, provider: &str) -> Vec<Value> {
+    let mut turns: Vec<(&'static str, Vec<Value>)> = Vec::new();
+    for message in &request.messages {
+        let (role, parts) = match message {
+            Message::User(text) => ("user", vec![json!({ "text": text })]),
+            Message::Assistant { thoughts, text, calls } => {
+                ("model", model_parts(provider, thoughts, text, calls))
+            }
+            Message::Results(results) => {
+                let part = |result: &lango_domain::model::CallResult| {
+                    let key = if result.ok { "output" } else { "error" };
+                    json!({ "functionResponse": { "name": wire_name(&result.name), "response": { key: result.content } } })
+                };
+                ("user", results.iter().map(part).collect())
+            }
+        };
+        match turns.last_mut() {
+            Some((last, so_far)) if *last == role => so_far.extend(parts),
+            _ => turns.push((role, parts)),
+        }
+    }
+    turns.into_iter().map(|(role, parts)| json!({ "role": role, "parts": parts })).collect()
+}
+
+fn model_parts(provider: &str, thoughts: &[Thought], text: &str, calls: &[Call]) -> Vec<Value> {
+    let mut parts = Vec::new();
+    if !text.is_empty() {
+        parts.push(json!({ "text": text }));
+    }
+    for call in calls {
+        let args = if call.arguments.is_object() {
+            call.arguments.clone()
+        } else {
+            json!({ "said": call.arguments })
+        };
+        let mut part = json!({ "functionCall": { "name": wire_name(&call.name), "args": args } });
+        let is_its_own =
+            |thought: &&Thought| thought.provider == provider && thought.call.as_ref() == Some(&call.id);
+        if let Some(seal) = thoughts.iter().find(is_its_own).and_then(|thought| thought.seal.clone()) {
+            part["thoughtSignature"] = seal;
+        }
+        parts.push(part);
+    }
+    if parts.is_empty() {
+        parts.push(json!({ "text": "" }));
+    }
+    parts
+}

@@ -1,0 +1,174 @@
+//! Pieces of generated content into fragments.
+
+use std::collections::HashMap;
+
+use lango_domain::event::{CallId, Usage};
+use lango_domain::model::{Call, Fragment, ModelError, ModelRequest, Thought};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::dialect::{CUT_OFF, Decoder, Target, read_json};
+use crate::sse::SseEvent;
+use crate::status;
+use crate::tool_names::names_back;
+
+pub(crate) fn decoder(request: &ModelRequest, target: &Target) -> GeminiDecoder {
+    GeminiDecoder {
+        provider: target.provider.clone(),
+        model: target.model.clone(),
+        names_back: names_back(&request.tools),
+        calls: 0,
+        finish_reason: None,
+        usage: None,
+    }
+}
+
+pub(crate) struct GeminiDecoder {
+    provider: String,
+    model: String,
+    names_back: HashMap<String, String>,
+    calls: usize,
+    finish_reason: Option<String>,
+    usage: Option<Usage>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Chunk {
+    #[serde(default)]
+    candidates: Vec<Candidate>,
+    usage_metadata: Option<WireUsage>,
+    prompt_feedback: Option<Feedback>,
+    error: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Candidate {
+    content: Content,
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Content {
+    parts: Vec<Part>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Part {
+    text: Option<String>,
+    thought: bool,
+    function_call: Option<FunctionCall>,
+    thought_signature: Option<Value>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct FunctionCall {
+    name: String,
+    args: Option<Value>,
+    id: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct WireUsage {
+    prompt_token_count: u64,
+    candidates_token_count: u64,
+    cached_content_token_count: u64,
+    thoughts_token_count: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Feedback {
+    block_reason: Option<String>,
+}
+
+impl Decoder for GeminiDecoder {
+    fn event(&mut self, event: &SseEvent, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
+        if event.data.trim().is_empty() { Ok(()) } else { self.chunk(&event.data, out) }
+    }
+
+    fn end(&mut self, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
+        match self.finish_reason.as_deref() {
+            None => return Err(ModelError::BrokeOff),
+            Some("MAX_TOKENS") => out.push(Fragment::Text(CUT_OFF.to_owned())),
+            Some("MALFORMED_FUNCTION_CALL") => {
+                return Err(ModelError::Malformed("the model's call could not be read".to_owned()));
+            }
+            Some(reason @ ("SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII")) => {
+                return Err(ModelError::Refused(reason.to_lowercase()));
+            }
+            Some(_) => {}
+        }
+        out.extend(self.usage.take().map(Fragment::Usage));
+        out.push(Fragment::Done);
+        Ok(())
+    }
+
+    fn whole(&mut self, body: &str, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
+        self.chunk(body, out)?;
+        self.end(out)
+    }
+}
+
+impl GeminiDecoder {
+    fn chunk(&mut self, data: &str, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
+        let chunk: Chunk = read_json(data)?;
+        if chunk.error.is_some() {
+            return Err(status::detail(data).error());
+        }
+        if let Some(reason) = chunk.prompt_feedback.and_then(|feedback| feedback.block_reason) {
+            return Err(ModelError::Refused(reason.to_lowercase()));
+        }
+        if let Some(usage) = chunk.usage_metadata {
+            self.usage = Some(self.usage(&usage));
+        }
+        if let Some(candidate) = chunk.candidates.into_iter().next() {
+            candidate.content.parts.into_iter().for_each(|part| self.part(part, out));
+            self.finish_reason = candidate.finish_reason.or(self.finish_reason.take());
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, part: Part, out: &mut Vec<Fragment>) {
+        if let Some(call) = part.function_call {
+            self.calls += 1;
+            // No ids there: one is made up so that the seal finds its call; the engine makes it unique.
+            let id = CallId::new(call.id.unwrap_or_else(|| format!("gemini-{}", self.calls)));
+            if let Some(seal) = part.thought_signature {
+                let (provider, text) = (self.provider.clone(), String::new());
+                out.push(Fragment::Thought(Thought {
+                    provider,
+                    text,
+                    seal: Some(seal),
+                    call: Some(id.clone()),
+                }));
+            }
+            let name = self.names_back.get(&call.name).cloned().unwrap_or(call.name);
+            out.push(Fragment::Call(Call {
+                id,
+                name,
+                arguments: call.args.unwrap_or_else(|| Value::Object(Map::new())),
+            }));
+        } else if let Some(text) = part.text.filter(|text| !text.is_empty()) {
+            let thought =
+                || Thought { provider: self.provider.clone(), text: text.clone(), seal: None, call: None };
+            out.push(if part.thought { Fragment::Thought(thought()) } else { Fragment::Text(text) });
+        }
+    }
+
+    fn usage(&self, usage: &WireUsage) -> Usage {
+        Usage {
+            model: format!("{}/{}", self.provider, self.model),
+            input: usage.prompt_token_count,
+            output: usage.candidates_token_count + usage.thoughts_token_count,
+            cached: usage.cached_content_token_count,
+            reasoning: usage.thoughts_token_count,
+            cost_usd: None,
+        }
+    }
+}

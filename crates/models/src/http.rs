@@ -1,0 +1,231 @@
+//! One driver for every dialect: sends the request, watches the clock, turns bytes into fragments.
+
+use std::collections::VecDeque;
+use std::sync::Once;
+use std::time::Duration;
+
+use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
+use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::redirect;
+
+use crate::catalogue::Price;
+use crate::dialect::{Decoder, Dialect, Target, WireRequest};
+use crate::sse::SseParser;
+use crate::status::Refusal;
+
+/// How long to wait for what.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    pub connect: Duration,
+    pub first_byte: Duration,
+    pub idle: Duration,
+}
+
+/// At most so much of an error is read.
+const MAX_REFUSAL_BYTES: usize = 64 * 1024;
+/// A reply that does not stream is read whole, up to here.
+const MAX_WHOLE_BYTES: usize = 32 * 1024 * 1024;
+
+/// A client for models: it follows no redirect, because a key belongs to one address.
+pub fn client(connect: Duration) -> Result<reqwest::Client, ModelError> {
+    static PROVIDER: Once = Once::new();
+    PROVIDER.call_once(|| _ = rustls::crypto::ring::default_provider().install_default());
+    reqwest::Client::builder()
+        .connect_timeout(connect)
+        .redirect(redirect::Policy::none())
+        .tcp_nodelay(true)
+        .build()
+        .map_err(|error| ModelError::Connection(error.to_string()))
+}
+
+/// A model behind HTTP.
+pub struct HttpModel {
+    pub client: reqwest::Client,
+    pub dialect: Dialect,
+    pub target: Target,
+    pub timing: Timing,
+    pub window: usize,
+    pub price: Option<Price>,
+}
+
+impl Model for HttpModel {
+    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
+        let wire = self.dialect.encode(&request, &self.target);
+        let decoder = self.dialect.decoder(&request, &self.target);
+        let (timing, price, key) = (self.timing, self.price, self.target.key.clone());
+        let sent = self.send(wire);
+        let opened = async move {
+            let response = sent.await?;
+            Ok(replies(response, decoder, timing.idle))
+        };
+        let priced = move |fragment| match fragment {
+            Fragment::Usage(mut usage) => {
+                usage.cost_usd = price.map(|price| price.of(&usage));
+                Fragment::Usage(usage)
+            }
+            other => other,
+        };
+        // Whatever a provider repeats of our key stays here.
+        let hidden = move |error: ModelError| match &key {
+            Some(key) => error.map_words(|words| key.hide_in(words)),
+            None => error,
+        };
+        stream::once(opened).try_flatten().map_ok(priced).map_err(hidden).boxed()
+    }
+
+    fn window(&self) -> usize {
+        self.window
+    }
+}
+
+impl HttpModel {
+    fn send(
+        &self,
+        wire: WireRequest,
+    ) -> impl Future<Output = Result<reqwest::Response, ModelError>> + Send + 'static {
+        let headers = self.headers(&wire);
+        let (client, first_byte) = (self.client.clone(), self.timing.first_byte);
+        async move {
+            let request = client.post(&wire.url).headers(headers?).body(wire.body);
+            let response = tokio::time::timeout(first_byte, request.send())
+                .await
+                .map_err(|_| ModelError::Connection(format!("no answer within {} s", first_byte.as_secs())))?
+                .map_err(|error| ModelError::Connection(cause(&error)))?;
+            if response.status().is_success() { Ok(response) } else { Err(refusal(response).await) }
+        }
+    }
+
+    fn headers(&self, wire: &WireRequest) -> Result<HeaderMap, ModelError> {
+        let wrong = |what: &str| ModelError::Malformed(format!("the header {what} cannot be sent"));
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        let own = wire.headers.iter().map(|(name, value)| (*name, value.as_str()));
+        let configured = self.target.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        for (name, value) in own.chain(configured) {
+            let header = HeaderName::try_from(name).map_err(|_| wrong(name))?;
+            headers.insert(header, HeaderValue::from_str(value).map_err(|_| wrong(name))?);
+        }
+        if let Some(key) = &self.target.key {
+            let (name, before) = self.dialect.key_header();
+            let mut value =
+                HeaderValue::from_str(&format!("{before}{}", key.expose())).map_err(|_| wrong(name))?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        Ok(headers)
+    }
+}
+
+/// What a provider says instead of a reply.
+async fn refusal(mut response: reqwest::Response) -> ModelError {
+    let status = response.status().as_u16();
+    let retry_after =
+        response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let mut body = Vec::new();
+    while body.len() < MAX_REFUSAL_BYTES {
+        match tokio::time::timeout(Duration::from_secs(5), response.chunk()).await {
+            Ok(Ok(Some(bytes))) => body.extend_from_slice(&bytes),
+            _ => break,
+        }
+    }
+    Refusal { status, retry_after: retry_after.as_deref(), body: &String::from_utf8_lossy(&body) }.error()
+}
+
+/// The fragments of a response as its bytes come.
+fn replies(
+    response: reqwest::Response,
+    decoder: Box<dyn Decoder>,
+    idle: Duration,
+) -> BoxStream<'static, Result<Fragment, ModelError>> {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let is_stream = !kind.starts_with("application/json");
+    let reading = Reading {
+        response,
+        decoder,
+        idle,
+        is_stream,
+        parser: SseParser::default(),
+        whole: Vec::new(),
+        ready: VecDeque::new(),
+        ended: false,
+    };
+    stream::unfold(reading, |mut reading| async move {
+        loop {
+            if let Some(fragment) = reading.ready.pop_front() {
+                return Some((fragment, reading));
+            }
+            if reading.ended {
+                return None;
+            }
+            if let Err(error) = reading.more().await {
+                reading.ended = true;
+                reading.ready.push_back(Err(error));
+            }
+        }
+    })
+    .boxed()
+}
+
+struct Reading {
+    response: reqwest::Response,
+    decoder: Box<dyn Decoder>,
+    idle: Duration,
+    is_stream: bool,
+    parser: SseParser,
+    whole: Vec<u8>,
+    ready: VecDeque<Result<Fragment, ModelError>>,
+    ended: bool,
+}
+
+impl Reading {
+    async fn more(&mut self) -> Result<(), ModelError> {
+        let chunk = tokio::time::timeout(self.idle, self.response.chunk())
+            .await
+            .map_err(|_| ModelError::Connection(format!("nothing came for {} s", self.idle.as_secs())))?
+            .map_err(|error| ModelError::Connection(cause(&error)))?;
+        let mut fragments = Vec::new();
+        let decoded = match chunk {
+            Some(bytes) if self.is_stream => self.events(&bytes, &mut fragments),
+            Some(bytes) => self.collect(&bytes),
+            None => self.finish(&mut fragments),
+        };
+        self.ready.extend(fragments.into_iter().map(Ok));
+        decoded
+    }
+
+    fn events(&mut self, bytes: &[u8], out: &mut Vec<Fragment>) -> Result<(), ModelError> {
+        let mut events = Vec::new();
+        self.parser.feed(bytes, &mut events)?;
+        events.iter().try_for_each(|event| self.decoder.event(event, out))
+    }
+
+    fn collect(&mut self, bytes: &[u8]) -> Result<(), ModelError> {
+        self.whole.extend_from_slice(bytes);
+        let is_endless = self.whole.len() > MAX_WHOLE_BYTES;
+        if is_endless { Err(ModelError::Malformed("the reply has no end".to_owned())) } else { Ok(()) }
+    }
+
+    fn finish(&mut self, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
+        self.ended = true;
+        if !self.is_stream {
+            let body = String::from_utf8(std::mem::take(&mut self.whole));
+            let body = body.map_err(|_| ModelError::Malformed("it is not valid UTF-8".to_owned()))?;
+            return self.decoder.whole(&body, out);
+        }
+        let mut events = Vec::new();
+        self.parser.end(&mut events)?;
+        events.iter().try_for_each(|event| self.decoder.event(event, out))?;
+        self.decoder.end(out)
+    }
+}
+
+/// The innermost reason: the outer ones only say that a request failed.
+fn cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,27 @@
+//! Language models: pure dialects (a request in, bytes out; bytes in, fragments out), one HTTP driver for all of them,
+//! and what happens on their bad days.
+
+mod anthropic;
+mod calls;
+mod catalogue;
+mod choice;
+mod dialect;
+mod gemini;
+mod http;
+mod openai;
+mod retry;
+mod schema;
+mod secret;
+mod settings;
+mod sse;
+mod status;
+mod tool_names;
+
+pub use catalogue::{Catalogue, Entry, Price};
+pub use choice::{Chosen, NoModel, Plan, choose};
+pub use dialect::{Decoder, Dialect, Target, WireRequest};
+pub use http::{HttpModel, Timing, client};
+pub use retry::{Policy, Resilient};
+pub use secret::Secret;
+pub use settings::{AgentSettings, ModelOverride, ProviderKind, ProviderSettings, Providers};
+pub use sse::{SseEvent, SseParser};

@@ -1,0 +1,102 @@
+//! Bad days: try again, wait as asked, turn to another model. Only while nothing of a reply has been seen.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::{self, BoxStream, StreamExt};
+use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
+
+/// Nobody wants to wait longer for a model, whatever it asks for.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+#[derive(Clone)]
+pub struct Policy {
+    pub retries: u32,
+    /// Before the first retry; doubled for each further one.
+    pub delay: Duration,
+    /// A number from 0 to 1, so that many clients do not come back at once.
+    pub jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
+}
+
+/// Models in the order in which they are tried.
+pub struct Resilient {
+    pub models: Vec<(Arc<dyn Model>, Policy)>,
+}
+
+impl Model for Resilient {
+    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
+        let models = self.models.clone();
+        stream::once(async move { first_that_replies(models, request).await }).flatten().boxed()
+    }
+
+    fn window(&self) -> usize {
+        self.models.iter().map(|(model, _)| model.window()).min().unwrap_or(0)
+    }
+}
+
+type Fragments = BoxStream<'static, Result<Fragment, ModelError>>;
+
+async fn first_that_replies(models: Vec<(Arc<dyn Model>, Policy)>, request: ModelRequest) -> Fragments {
+    let mut last = ModelError::Connection("there is no model".to_owned());
+    for (model, policy) in models {
+        match persistently(model.as_ref(), &policy, &request).await {
+            Ok(fragments) => return fragments,
+            Err(error) if another_may_help(&error) => last = error,
+            Err(error) => return only(error),
+        }
+    }
+    only(last)
+}
+
+async fn persistently(
+    model: &dyn Model,
+    policy: &Policy,
+    request: &ModelRequest,
+) -> Result<Fragments, ModelError> {
+    let mut attempt = 0;
+    loop {
+        let mut fragments = model.stream(request.clone());
+        let error = match fragments.next().await {
+            Some(Err(error)) => error,
+            Some(Ok(first)) => return Ok(stream::once(async { Ok(first) }).chain(fragments).boxed()),
+            None => ModelError::BrokeOff,
+        };
+        match wait_before_retry(&error, policy, attempt) {
+            Some(wait) => {
+                tracing::info!(%error, attempt, wait_ms = wait.as_millis(), "the model is tried again");
+                tokio::time::sleep(wait).await;
+            }
+            None => return Err(error),
+        }
+        attempt += 1;
+    }
+}
+
+/// How long to wait, if trying again makes sense at all.
+fn wait_before_retry(error: &ModelError, policy: &Policy, attempt: u32) -> Option<Duration> {
+    if attempt >= policy.retries {
+        return None;
+    }
+    let backoff = policy
+        .delay
+        .saturating_mul(1 << attempt.min(16))
+        .mul_f64(0.5 + (policy.jitter)().clamp(0.0, 1.0) / 2.0);
+    match error {
+        ModelError::Busy { retry_after: Some(asked) } => {
+            (*asked <= LONGEST_WAIT).then(|| backoff.max(*asked))
+        }
+        ModelError::Busy { retry_after: None } | ModelError::Connection(_) | ModelError::BrokeOff => {
+            Some(backoff.min(LONGEST_WAIT))
+        }
+        _ => None,
+    }
+}
+
+/// What is wrong with one model need not be wrong with another; what is wrong with the request is.
+fn another_may_help(error: &ModelError) -> bool {
+    !matches!(error, ModelError::TooLong | ModelError::Refused(_))
+}
+
+fn only(error: ModelError) -> Fragments {
+    stream::once(async { Err(error) }).boxed()
+}

@@ -1,0 +1,80 @@
+//! Values that must not be seen: never printed, never logged, never written down.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A key or token. Shows as `***` wherever it is shown.
+#[derive(Clone)]
+pub struct Secret(SecretString);
+
+impl Secret {
+    pub fn new(value: impl Into<String>) -> Self {
+        Self(SecretString::from(value.into()))
+    }
+
+    /// The value itself, for the one place that sends it.
+    pub(crate) fn expose(&self) -> &str {
+        self.0.expose_secret()
+    }
+
+    /// `text` without this value in it.
+    pub(crate) fn hide_in(&self, text: &str) -> String {
+        if self.expose().is_empty() { text.to_owned() } else { text.replace(self.expose(), "***") }
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl PartialEq for Secret {
+    fn eq(&self, other: &Self) -> bool {
+        self.expose() == other.expose()
+    }
+}
+
+impl Serialize for Secret {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str("***")
+    }
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::new)
+    }
+}
+
+impl JsonSchema for Secret {
+    fn schema_name() -> Cow<'static, str> {
+        "Secret".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        String::json_schema(generator)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_never_shown() {
+        let secret = Secret::new("sk-123");
+        assert_eq!(format!("{secret:?}"), "***");
+        assert_eq!(serde_json::to_string(&secret).unwrap(), "\"***\"");
+        assert_eq!(secret.hide_in("key sk-123 is wrong"), "key *** is wrong");
+        assert_eq!(Secret::new("").hide_in("abc"), "abc");
+    }
+}

@@ -1,0 +1,96 @@
+//! Which providers there are, and which model each agent asks.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::secret::Secret;
+
+/// `providers.<id>`.
+pub type Providers = BTreeMap<String, ProviderSettings>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ProviderKind {
+    /// OpenAI, and every server that speaks its chat completions: vLLM, llama.cpp, LM Studio, OpenRouter.
+    Openai,
+    Anthropic,
+    Gemini,
+    Ollama,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ProviderSettings {
+    /// Which dialect it speaks; not needed where the id says it (openai, anthropic, gemini, ollama).
+    pub r#type: Option<ProviderKind>,
+    /// The key; better written as `${NAME}` than as itself.
+    pub api_key: Option<Secret>,
+    /// Where it is; not needed for the providers' own addresses.
+    pub base_url: Option<String>,
+    /// Further headers for every request.
+    pub headers: BTreeMap<String, String>,
+    /// How many tokens its models can hold, where that is not known.
+    pub window: Option<usize>,
+    /// How often a request is made again when the provider is busy or cannot be reached.
+    pub retries: u32,
+    /// Milliseconds before the first retry; doubled for each further one.
+    pub retry_delay_ms: u64,
+    /// Seconds to wait for a connection.
+    pub connect_seconds: u64,
+    /// Seconds to wait for the beginning of a reply.
+    pub first_byte_seconds: u64,
+    /// Seconds of silence within a reply.
+    pub idle_seconds: u64,
+}
+
+impl Default for ProviderSettings {
+    fn default() -> Self {
+        Self {
+            r#type: None,
+            api_key: None,
+            base_url: None,
+            headers: BTreeMap::new(),
+            window: None,
+            retries: 3,
+            retry_delay_ms: 500,
+            connect_seconds: 10,
+            first_byte_seconds: 120,
+            idle_seconds: 60,
+        }
+    }
+}
+
+/// The models' part of `agent.*`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AgentSettings {
+    /// The id of the provider to ask; found from the environment when not set.
+    pub provider: Option<String>,
+    /// The model to ask for.
+    pub model: Option<String>,
+    /// Other models for single agents, as in `{ librarian = "gpt-5-mini" }` or `{ planner = "anthropic/claude-opus-4-5" }`.
+    pub models: BTreeMap<String, String>,
+    /// What to ask when the model cannot be reached, as in `openai/gpt-5-mini`.
+    pub fallback: Option<String>,
+}
+
+/// `model`, or `provider/model` where the provider is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelOverride {
+    pub provider: Option<String>,
+    pub model: String,
+}
+
+impl ModelOverride {
+    /// A first part that names no provider belongs to the model's name.
+    pub fn read(text: &str, is_provider: impl Fn(&str) -> bool) -> Self {
+        match text.split_once('/') {
+            Some((provider, model)) if is_provider(provider) => {
+                Self { provider: Some(provider.to_owned()), model: model.to_owned() }
+            }
+            _ => Self { provider: None, model: text.to_owned() },
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What a provider's refusal means.
+
+use std::time::Duration;
+
+use lango_domain::model::ModelError;
+use serde::Deserialize;
+
+/// An answer that is not a reply.
+pub(crate) struct Refusal<'a> {
+    pub status: u16,
+    pub retry_after: Option<&'a str>,
+    pub body: &'a str,
+}
+
+/// The shapes in which providers explain themselves.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Explained {
+    error: Explanation,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Explanation {
+    Words(String),
+    Detail(Detail),
+    Other(serde::de::IgnoredAny),
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct Detail {
+    pub message: String,
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    pub code: Option<serde_json::Value>,
+    pub status: Option<String>,
+}
+
+impl Default for Explanation {
+    fn default() -> Self {
+        Self::Words(String::new())
+    }
+}
+
+impl Refusal<'_> {
+    pub fn error(&self) -> ModelError {
+        let detail = detail(self.body);
+        match self.status {
+            401 | 403 => ModelError::Auth,
+            402 => ModelError::Quota,
+            404 => ModelError::NotFound(detail.words()),
+            413 => ModelError::TooLong,
+            429 if detail.says("insufficient_quota") => ModelError::Quota,
+            408 | 409 | 425 | 429 | 500..=599 => ModelError::Busy { retry_after: self.retry_after() },
+            _ => detail.error(),
+        }
+    }
+
+    /// In seconds; a date is not worth waiting for exactly.
+    fn retry_after(&self) -> Option<Duration> {
+        self.retry_after?
+            .trim()
+            .parse::<f64>()
+            .ok()
+            .filter(|s| (0.0..86_400.0).contains(s))
+            .map(Duration::from_secs_f64)
+    }
+}
+
+/// What the provider said about its refusal, in a body or inside a stream.
+pub(crate) fn detail(body: &str) -> Detail {
+    match serde_json::from_str::<Explained>(body).unwrap_or_default().error {
+        Explanation::Detail(detail) => detail,
+        Explanation::Words(message) => Detail { message, ..Detail::default() },
+        Explanation::Other(_) => Detail::default(),
+    }
+}
+
+impl Detail {
+    /// The meaning of an error that came with no telling status.
+    pub fn error(&self) -> ModelError {
+        if self.is_about_length() {
+            return ModelError::TooLong;
+        }
+        if self.says("authentication_error") || self.says("permission_error") || self.says("invalid_api_key")
+        {
+            return ModelError::Auth;
+        }
+        if self.says("overloaded_error")
+            || self.says("rate_limit_error")
+            || self.says("api_error")
+            || self.says("UNAVAILABLE")
+        {
+            return ModelError::Busy { retry_after: None };
+        }
+        if self.says("not_found_error") || self.says("model_not_found") {
+            return ModelError::NotFound(self.words());
+        }
+        if self.says("insufficient_quota") || self.says("billing_error") {
+            return ModelError::Quota;
+        }
+        ModelError::Malformed(format!("the provider did not accept the request: {}", self.words()))
+    }
+
+    fn says(&self, word: &str) -> bool {
+        let code = self.code.as_ref().and_then(serde_json::Value::as_str);
+        [self.kind.as_deref(), code, self.status.as_deref()].contains(&Some(word))
+    }
+
+    /// OpenAI and llama.cpp have a word for it; Anthropic and Gemini have only a sentence, which is the same each time.
+    fn is_about_length(&self) -> bool {
+        self.says("context_length_exceeded")
+            || self.says("exceed_context_size_error")
+            || self.says("request_too_large")
+            || self.message.starts_with("prompt is too long")
+            || self.message.starts_with("The input token count")
+    }
+
+    /// What the provider said, short enough to show.
+    fn words(&self) -> String {
+        lango_domain::text::one_line(&self.message).chars().take(300).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(status: u16, retry_after: Option<&str>, body: &str) -> ModelError {
+        Refusal { status, retry_after, body }.error()
+    }
+
+    #[test]
+    fn each_refusal_has_its_meaning() {
+        let busy = |seconds: Option<u64>| ModelError::Busy { retry_after: seconds.map(Duration::from_secs) };
+        for (status, body, expected) in [
+            (401, "", ModelError::Auth),
+            (403, "<html>", ModelError::Auth),
+            (404, r#"{"error":{"message":"no model x"}}"#, ModelError::NotFound("no model x".into())),
+            (404, r#"{"error":"no model y"}"#, ModelError::NotFound("no model y".into())),
+            (413, "", ModelError::TooLong),
+            (400, r#"{"error":{"message":"x","code":"context_length_exceeded"}}"#, ModelError::TooLong),
+            (
+                400,
+                r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 > 8"}}"#,
+                ModelError::TooLong,
+            ),
+            (429, r#"{"error":{"code":"insufficient_quota"}}"#, ModelError::Quota),
+            (429, "", busy(None)),
+            (500, "[]", busy(None)),
+            (529, r#"{"error":7}"#, busy(None)),
+        ] {
+            assert_eq!(error(status, None, body), expected, "{status} {body}");
+        }
+        assert_eq!(error(429, Some("7"), ""), busy(Some(7)));
+        assert_eq!(error(429, Some("soon"), ""), busy(None));
+        assert_eq!(error(503, Some("-1"), ""), busy(None));
+        assert!(
+            matches!(error(422, None, r#"{"error":{"message":"bad\nfield"}}"#), ModelError::Malformed(why) if why.ends_with("bad field"))
+        );
+    }
+}

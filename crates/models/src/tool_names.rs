@@ -1,0 +1,64 @@
+//! Tool names on the wire: providers take at most 64 letters, digits, `_` and `-`.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use lango_domain::model::ToolDeclaration;
+
+const MOST: usize = 64;
+
+/// The name as providers take it: itself where that is possible, else shortened with a mark that keeps it apart.
+pub(crate) fn wire_name(name: &str) -> Cow<'_, str> {
+    let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if !name.is_empty() && name.len() <= MOST && name.chars().all(is_fine) {
+        return Cow::Borrowed(name);
+    }
+    let plain: String = name.chars().map(|c| if is_fine(c) { c } else { '_' }).take(MOST - 9).collect();
+    Cow::Owned(format!("{plain}_{:08x}", fingerprint(name)))
+}
+
+/// From wire names back to ours; holds only those that differ.
+pub(crate) fn names_back(tools: &[ToolDeclaration]) -> HashMap<String, String> {
+    let shortened = tools.iter().filter_map(|tool| match wire_name(&tool.name) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(wire) => Some((wire, tool.name.clone())),
+    });
+    shortened.collect()
+}
+
+/// FNV-1a: the same in every process, so that recorded requests stay comparable.
+fn fingerprint(name: &str) -> u32 {
+    name.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_and_odd_names_are_shortened_and_mapped_back() {
+        let names = [
+            "fs_read".to_owned(),
+            "a".repeat(64),
+            "a".repeat(65),
+            format!("{}b", "a".repeat(65)),
+            "github.issue".into(),
+            "수".into(),
+        ];
+        let tools: Vec<ToolDeclaration> = names
+            .iter()
+            .map(|name| ToolDeclaration {
+                name: name.clone(),
+                description: String::new(),
+                parameters: serde_json::json!({}),
+            })
+            .collect();
+        let back = names_back(&tools);
+        assert_eq!(back.len(), 4);
+        for name in &names {
+            let wire = wire_name(name);
+            assert!(wire.len() <= 64);
+            assert_eq!(back.get(wire.as_ref()).unwrap_or(&wire.clone().into_owned()), name);
+        }
+    }
+}
