@@ -81,8 +81,13 @@ impl Loaded {
             layers.push(variables::from_assignment(&schema, assignment)?);
         }
         let merged = Merged::of(&schema, layers, environment)?;
+        let agent = Agent {
+            team: merged.read("agent")?,
+            engine: merged.read("agent")?,
+            models: merged.read("agent")?,
+        };
         let settings =
-            Settings { agent: Agent { team: merged.read("agent")?, engine: merged.read("agent")? } };
+            Settings { agent, providers: merged.read("providers")?, prices: merged.read("prices")? };
         Ok(Self { settings, files, merged })
     }
 

@@ -1,9 +1,11 @@
 //! Every setting, put together from what each crate owns. The shape serves writing and the schema; reading goes
 //! part by part, so that a wrong value is reported with its own key.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use lango_engine::Limits;
+use lango_models::{Price, Providers};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -13,6 +15,10 @@ use serde_json::Value;
 pub struct Settings {
     /// The team and how it works.
     pub agent: Agent,
+    /// Where models are.
+    pub providers: Providers,
+    /// US dollars per million tokens, by the beginning of a model's name; stand before the built-in table.
+    pub prices: BTreeMap<String, Price>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -22,12 +28,14 @@ pub struct Agent {
     pub team: lango_team::Settings,
     #[serde(flatten)]
     pub engine: lango_engine::Settings,
+    #[serde(flatten)]
+    pub models: lango_models::AgentSettings,
 }
 
 impl Settings {
     /// The limits of a turn, the delegation rounds among them.
     pub fn limits(&self) -> Limits {
-        let rounds = NonZeroU32::new(self.agent.team.max_delegation_rounds);
+        let rounds = NonZeroU32::new(self.agent.team.rounds());
         Limits { rounds: rounds.unwrap_or(Limits::default().rounds), ..self.agent.engine.limits.clone() }
     }
 

@@ -31,6 +31,15 @@ pub struct Global {
     /// Change one setting, as in agent.multiAgent=false; the value may be JSON.
     #[arg(long, global = true, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// Ask this provider (agent.provider).
+    #[arg(long, global = true, value_name = "ID")]
+    pub provider: Option<String>,
+    /// Ask for this model (agent.model).
+    #[arg(long, global = true, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Say more about what is going on, on stderr.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
     /// Print one JSON value instead of text.
     #[arg(long, global = true)]
     pub json: bool,
@@ -38,12 +47,29 @@ pub struct Global {
 
 impl Global {
     pub fn overrides(&self) -> Overrides {
-        Overrides { config: self.config.clone(), set: self.set.clone() }
+        let provider = self.provider.iter().map(|id| format!("agent.provider={id}"));
+        let model = self.model.iter().map(|name| format!("agent.model={name}"));
+        Overrides {
+            config: self.config.clone(),
+            set: self.set.iter().cloned().chain(provider).chain(model).collect(),
+        }
     }
 }
 
 #[derive(Subcommand)]
 pub enum Command {
+    /// Make one request and show the answer.
+    Ask(Ask),
+    /// Talk with the team (what `lango` alone does).
+    Chat,
+    /// Look at the models.
+    #[command(subcommand)]
+    Model(ModelCommand),
+    /// Add up what a conversation took.
+    Usage {
+        /// Events as `lango ask --json` prints them; - for standard input.
+        file: PathBuf,
+    },
     /// Look at the team: who is in it, who holds what, what each one reads.
     #[command(subcommand)]
     Agent(AgentCommand),
@@ -64,6 +90,29 @@ pub enum Command {
         /// The shell to complete for.
         shell: Shell,
     },
+}
+
+#[derive(clap::Args)]
+pub struct Ask {
+    /// The request; - stands for what is piped in.
+    #[arg(required = true, value_name = "TEXT")]
+    pub text: Vec<String>,
+    /// The session that it belongs to; a new one by default.
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// With --json, print text as it comes, too.
+    #[arg(long)]
+    pub deltas: bool,
+    #[command(flatten)]
+    pub tools: ToolNames,
+}
+
+#[derive(Subcommand)]
+pub enum ModelCommand {
+    /// Show the model that is in force, why, and what else is configured.
+    List,
+    /// Make one tiny request and say what is wrong if it fails.
+    Check,
 }
 
 #[derive(clap::Args)]

@@ -1,8 +1,14 @@
 //! One module per command; each turns arguments into an [`Output`].
 
 mod agent;
+mod ask;
+mod chat;
 mod config;
+mod model;
 mod route;
+mod usage;
+
+use std::process::ExitCode;
 
 use clap::CommandFactory;
 use lango_app::{Environment, Loaded, Team, assemble_team, built_in_tools};
@@ -11,18 +17,29 @@ use lango_team::Roster;
 use serde_json::json;
 
 use crate::args::{Args, Command, Global, ToolNames};
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Form, Output};
 
-pub fn run(args: Args) -> Result<Output, Failure> {
+pub fn run(args: Args) -> Result<ExitCode, Failure> {
     let Args { global, command } = args;
-    let Some(command) = command else { return Ok(help()) };
-    match command {
-        Command::Agent(command) => agent::run(&global, command),
-        Command::Route { text, tools } => route::run(&Setting::read(&global)?.team(&tools)?, &text),
-        Command::Config(command) => config::run(&global, &command),
-        Command::Init(wish) => config::init(&global, &wish),
-        Command::Completions { shell } => Ok(completions(shell)),
-    }
+    let form = if global.json { Form::Json } else { Form::Plain };
+    let output = match command {
+        None | Some(Command::Chat) => return chat::run(&global),
+        Some(Command::Ask(wish)) => return ask::run(&global, &wish),
+        Some(Command::Agent(command)) => agent::run(&global, command),
+        Some(Command::Route { text, tools }) => route::run(&Setting::read(&global)?.team(&tools)?, &text),
+        Some(Command::Model(command)) => model::run(&global, &command),
+        Some(Command::Usage { file }) => usage::run(&file),
+        Some(Command::Config(command)) => config::run(&global, &command),
+        Some(Command::Init(wish)) => config::init(&global, &wish),
+        Some(Command::Completions { shell }) => Ok(completions(shell)),
+    };
+    output.map(|output| output.print(form))
+}
+
+/// One thread is enough for a person; a server brings its own.
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    built.map_err(|error| Failure::usage(format!("cannot start: {error}")))
 }
 
 /// Where a command runs: environment and configuration.
@@ -38,16 +55,19 @@ impl Setting {
         Ok(Self { environment, loaded })
     }
 
-    /// The team with the tools that are named, or with those that exist.
-    fn team(&self, tools: &ToolNames) -> Result<Team, Failure> {
-        let tools = match tools.tools.as_deref() {
+    /// The tools that are named, or those that exist.
+    fn tools(&self, tools: &ToolNames) -> Vec<Tool> {
+        match tools.tools.as_deref() {
             None => built_in_tools(&self.loaded.settings),
             Some(names) => stand_ins(names.split(',').flat_map(|name| match name.trim() {
                 "all" => one_of_each_kind(),
                 name => vec![name.to_owned()],
             })),
-        };
-        Ok(assemble_team(&self.loaded, &self.environment, tools)?)
+        }
+    }
+
+    fn team(&self, tools: &ToolNames) -> Result<Team, Failure> {
+        Ok(assemble_team(&self.loaded, &self.environment, self.tools(tools))?)
     }
 }
 
@@ -72,11 +92,6 @@ fn stand_ins(names: impl IntoIterator<Item = impl Into<String>>) -> Vec<Tool> {
         }
     }
     distinct.into_iter().map(Tool::stand_in).collect()
-}
-
-fn help() -> Output {
-    let help = Args::command().render_long_help();
-    Output::new(help.ansi().to_string(), json!({ "help": help.to_string() }))
 }
 
 fn completions(shell: clap_complete::Shell) -> Output {

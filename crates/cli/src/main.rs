@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod output;
+mod show;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -20,10 +21,21 @@ fn main() -> ExitCode {
         Err(error) => return output::refuse_usage(&error, usage_form(&raw)),
     };
     let form = if args.global.json { Form::Json } else { Form::Plain };
-    match commands::run(args) {
-        Ok(output) => output.print(form),
-        Err(failure) => failure.print(form),
-    }
+    listen(args.global.verbose);
+    commands::run(args).unwrap_or_else(|failure| failure.print(form))
+}
+
+/// What the parts report about themselves goes to stderr, and only when it is asked for.
+fn listen(verbose: u8) {
+    let level = match verbose {
+        0 => return,
+        1 => "info",
+        _ => "debug",
+    };
+    let filter = tracing_subscriber::EnvFilter::new(format!(
+        "warn,lango={level},lango_engine={level},lango_models={level}"
+    ));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
 }
 
 /// Arguments that could not be read still say which form an error should have.

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
-use lango_app::ConfigError;
+use lango_app::{CannotStart, ConfigError};
+use lango_models::NoModel;
 use serde_json::{Value, json};
 
 /// For people, or for programs.
@@ -82,6 +83,11 @@ impl Failure {
         Self { exit: 2, code: "usage", message: message.into(), hint: None }
     }
 
+    /// No model can be asked.
+    pub fn model(message: impl Into<String>) -> Self {
+        Self { exit: 3, code: "model", message: message.into(), hint: None }
+    }
+
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -109,6 +115,35 @@ impl Failure {
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
         Self { exit: 2, code: "config", message: error.message, hint: error.hint }
+    }
+}
+
+impl From<NoModel> for Failure {
+    fn from(error: NoModel) -> Self {
+        let hint = match &error {
+            NoModel::NothingFound | NoModel::Offline => {
+                "set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, start an Ollama, or configure providers.<id>"
+            }
+            NoModel::UnknownProvider { .. } => "`lango config show` prints what is configured",
+            NoModel::UnknownKind(_) => "it is one of openai, anthropic, gemini, ollama",
+            NoModel::BadAddress(_) => "for example http://127.0.0.1:8080/v1",
+            NoModel::NoModelName(_) => "for example --model gpt-5-mini",
+        };
+        let failure = match &error {
+            NoModel::NothingFound | NoModel::Offline => Self::model(error.to_string()),
+            _ => Self::usage(error.to_string()),
+        };
+        failure.with_hint(hint)
+    }
+}
+
+impl From<CannotStart> for Failure {
+    fn from(error: CannotStart) -> Self {
+        match error {
+            CannotStart::Config(error) => error.into(),
+            CannotStart::NoModel(error) => error.into(),
+            CannotStart::Model(error) => Self::model(error.to_string()),
+        }
     }
 }
 

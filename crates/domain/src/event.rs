@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::AgentName;
+use crate::failure::Code;
 use crate::model::Thought;
 use crate::session::StoreError;
 use crate::tool::Safety;
@@ -220,7 +221,7 @@ pub enum Body {
     Usage(Usage),
     TurnDone,
     TurnFailed {
-        code: String,
+        code: Code,
         message: String,
         hint: String,
     },
@@ -271,6 +272,8 @@ pub enum ApprovalState {
     Denied,
     TimedOut,
     NobodyThere,
+    /// The turn ended before anyone answered.
+    Interrupted,
 }
 
 /// Tokens of one model call, and what they cost where the price is known.

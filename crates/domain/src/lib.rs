@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod event;
+pub mod failure;
 pub mod located;
 pub mod model;
 pub mod prompt;

@@ -57,6 +57,13 @@ pub struct Call {
     pub arguments: Value,
 }
 
+impl Call {
+    /// The same tool with the same arguments, whatever their order and the call's id.
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        self.name == other.name && self.arguments == other.arguments
+    }
+}
+
 /// What a model thought before it spoke: kept apart from its words, and carried back to whoever made it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Thought {
@@ -83,6 +90,7 @@ pub enum Fragment {
     Text(String),
     Thought(Thought),
     Call(Call),
+    /// What the reply has taken so far, all in all: of several the last stands.
     Usage(Usage),
     /// The reply is whole. A stream that ends without it broke off.
     Done,

@@ -5,7 +5,7 @@ use futures::stream::BoxStream;
 use serde_json::Value;
 
 use crate::agent::AgentName;
-use crate::event::{Principal, SessionId};
+use crate::event::{CallId, Principal, SessionId};
 use crate::tool::Safety;
 
 /// Asks whoever may decide. Ships for the terminal, HTTP and A2A; tests script it.
@@ -16,7 +16,10 @@ pub trait Approver: Send + Sync {
 /// What exactly is about to happen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
+    /// The call that it is about; the approval events carry the same id.
+    pub call: CallId,
     pub session: SessionId,
+    pub principal: Principal,
     pub agent: AgentName,
     pub tool: String,
     pub args: Value,
@@ -58,6 +61,7 @@ pub trait RemoteAgent: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteTask {
     pub session: SessionId,
+    pub principal: Principal,
     /// The user's own words.
     pub request: String,
     pub task: Option<String>,

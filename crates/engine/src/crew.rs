@@ -115,9 +115,11 @@ impl Member {
 }
 
 impl Member {
-    /// What is left for messages in a window: a quarter of it, at most 8,000 tokens, is kept free for the reply.
+    /// What is left for messages in a window: a quarter of it, at most 8,000 tokens, is kept free for the reply, and a
+    /// fifth because tokens are estimated.
     pub fn budget(&self, window: usize) -> usize {
-        window.saturating_sub(self.weight + (window / 4).min(8_000))
+        let reply = (window / 4).min(8_000);
+        (window.saturating_sub(reply) / 5 * 4).saturating_sub(self.weight)
     }
 }
 
@@ -127,7 +129,7 @@ fn complaints(validator: &Validator, arguments: &Value) -> Result<(), String> {
         .iter_errors(arguments)
         .take(3)
         .map(|error| {
-            let path = error.instance_path().to_string();
+            let path: String = error.instance_path().to_string().chars().take(200).collect();
             let place = if path.is_empty() { "the arguments".to_owned() } else { path };
             let reason: String = error.to_string().chars().take(300).collect();
             format!("{place}: {reason}")

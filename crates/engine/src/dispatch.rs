@@ -39,16 +39,22 @@ impl Driver {
         let Some(tool) = self.crew.tool(&seat.agent, &call.name) else {
             return Ok(ToolAnswer::failed(ToolCode::Unknown, "there is no such tool"));
         };
+        if self.stop.token.is_cancelled() {
+            return Ok(self.interrupted());
+        }
         if let Some(refused) = self.permission(seat, tool, call).await? {
             return Ok(refused);
         }
-        let answer = match self.wait(self.bounded(seat, tool, call)).await {
-            Ok(answer) => answer,
-            Err(stopped) => {
-                ToolAnswer::failed(ToolCode::Interrupted, format!("interrupted: {}", stopped.message))
-            }
-        };
-        Ok(self.cap(answer))
+        // A result that is there is kept, even when the turn is stopped at that moment.
+        Ok(tokio::select! {
+            biased;
+            answer = self.bounded(seat, tool, call) => answer,
+            () = self.stop.token.cancelled() => self.interrupted(),
+        })
+    }
+
+    fn interrupted(&self) -> ToolAnswer {
+        ToolAnswer::failed(ToolCode::Interrupted, format!("interrupted: {}", self.stop.cause().message))
     }
 
     /// The call on a task of its own: a panic stays there, and giving up on it does not wait for it.
@@ -81,6 +87,8 @@ impl Driver {
         if tool.safety != Safety::Dangerous {
             return Ok(None);
         }
+        // One question at a time, so that a second call of the same kind knows the first answer.
+        let _turn = self.approvals.lock().await;
         if self.was_denied(call) {
             return Ok(Some(ToolAnswer::failed(
                 ToolCode::Denied,
@@ -104,9 +112,12 @@ impl Driver {
             Some(Decision::NobodyThere) => {
                 (ApprovalState::NobodyThere, Some("nobody is there who could allow this call"))
             }
-            None => (ApprovalState::Denied, Some("the turn ended before this call was allowed")),
+            None => (ApprovalState::Interrupted, None),
         };
         self.record.keep(&author, &seat.branch, vec![approval(state)]).await?;
+        if state == ApprovalState::Interrupted {
+            return Ok(Some(self.interrupted()));
+        }
         Ok(why.map(|why| {
             self.remember_denied(call);
             ToolAnswer::failed(ToolCode::Denied, why)
@@ -117,6 +128,8 @@ impl Driver {
     async fn decision(&self, seat: &Seat, tool: &Tool, call: &Call) -> Option<Decision> {
         let Some(approver) = &self.approver else { return Some(Decision::NobodyThere) };
         let question = Question {
+            call: call.id.clone(),
+            principal: self.record.principal.clone(),
             session: self.record.session.clone(),
             agent: seat.agent.clone(),
             tool: tool.name.clone(),
@@ -127,7 +140,7 @@ impl Driver {
     }
 
     /// A model reads at most so much of a result: its beginning and its end (B41).
-    fn cap(&self, answer: ToolAnswer) -> ToolAnswer {
+    pub(crate) fn cap(&self, answer: ToolAnswer) -> ToolAnswer {
         let most = self.limits.tool_output_bytes.get();
         match answer {
             ToolAnswer::Worked(text) => ToolAnswer::Worked(without_middle(text, most)),
@@ -137,7 +150,7 @@ impl Driver {
 }
 
 /// Three quarters of what is kept are the beginning, the rest is the end.
-fn without_middle(text: String, most: usize) -> String {
+pub(crate) fn without_middle(text: String, most: usize) -> String {
     if text.len() <= most {
         return text;
     }

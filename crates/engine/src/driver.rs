@@ -1,21 +1,22 @@
 //! The dull part: asks the model, carries calls out, writes down what happened. Every decision is the machine's.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use futures::StreamExt;
 use futures::future::{BoxFuture, FutureExt, join_all};
-use futures::stream::FuturesOrdered;
+use futures::stream::{BoxStream, FuturesOrdered};
 use lango_domain::AgentName;
-use lango_domain::event::{Author, Body, Branch, TransferOutcome};
+use lango_domain::event::{Author, Body, Branch, ToolCode, TransferOutcome};
 use lango_domain::model::{Call, Fragment, Message, ModelError, ModelRequest};
 use lango_domain::seams::{Approver, RemoteAgent, RemoteTask};
 use tokio_util::sync::CancellationToken;
 
 use crate::crew::{Crew, Member};
 use crate::dispatch::ToolAnswer;
-use crate::failure::Failure;
+use crate::failure::{Failure, panic_words};
 use crate::limits::{Limits, Spent};
 use crate::plan::Action;
 use crate::record::Record;
@@ -25,7 +26,7 @@ use crate::view::{self, Viewer};
 use crate::work::{Ask, CarriedOut, Delegated, Outcome, Said, Step, Work};
 
 /// Said to a model whose reply was empty; no part of the log.
-const ASK_AGAIN: &str = "Your last reply was empty. Answer in words now.";
+pub const ASK_AGAIN: &str = "Your last reply was empty. Answer in words now.";
 
 /// Everything that one turn runs with.
 pub(crate) struct Driver {
@@ -40,7 +41,9 @@ pub(crate) struct Driver {
     pub spent: Mutex<Spent>,
     pub delegations: AtomicUsize,
     /// Calls that were refused in this turn.
-    pub denied: Mutex<HashSet<String>>,
+    pub denied: Mutex<Vec<Call>>,
+    /// Questions to the user come one after the other.
+    pub approvals: tokio::sync::Mutex<()>,
 }
 
 /// Where an agent works: its branch of the log, and whether its words reach the user as they come.
@@ -64,6 +67,7 @@ impl Driver {
         async move {
             let mut work = Work::new(&self.crew, &seat.agent);
             loop {
+                self.stop.check()?;
                 let step = work.next(&self.limits, &self.spent());
                 match step {
                     Step::AskModel(ask) => work.replied(self.ask(seat, ask).await?, ask),
@@ -89,29 +93,41 @@ impl Driver {
 
     /// One reply. A request that is too long for the model is made again, once, with half the history.
     async fn ask(&self, seat: &Seat, ask: Ask) -> Result<Reply, Failure> {
-        let member =
-            self.crew.member(&seat.agent).ok_or_else(|| Failure::internal("An agent is missing."))?;
+        let member = self.crew.member(&seat.agent).ok_or_else(|| Failure::internal("an agent is missing"))?;
         let budget = member.budget(self.models.of(&seat.agent).window());
         self.spent().count_model_call();
-        let reply = match self.stream(seat, self.model_request(seat, member, ask, budget)).await? {
+        match self.stream(seat, self.model_request(seat, member, ask, budget)).await? {
             Err(ModelError::TooLong) => {
-                self.stream(seat, self.model_request(seat, member, ask, budget / 2)).await??
+                Ok(self.stream(seat, self.model_request(seat, member, ask, budget / 2)).await??)
             }
-            reply => reply?,
-        };
-        if let Some(usage) = &reply.usage {
-            self.spent().count_usage(usage);
-            self.keep(seat, vec![Body::Usage(usage.clone())]).await?;
+            reply => Ok(reply?),
         }
-        Ok(reply)
     }
 
+    /// What a reply took is counted however it ended.
     async fn stream(&self, seat: &Seat, request: ModelRequest) -> Result<Result<Reply, ModelError>, Failure> {
-        let mut fragments = self.models.of(&seat.agent).stream(request);
+        let fragments = self.models.of(&seat.agent).stream(request);
         let mut collector = Collector::default();
+        let read = self.read(seat, fragments, &mut collector).await;
+        match collector.usage() {
+            Some(usage) => {
+                self.spent().count_usage(usage);
+                self.keep(seat, vec![Body::Usage(usage.clone())]).await?;
+            }
+            None => self.spent().count_tokens(collector.bytes() as u64 / 4),
+        }
+        Ok(read?.and_then(|()| collector.finish(|id| self.record.fresh_id(id))))
+    }
+
+    async fn read(
+        &self,
+        seat: &Seat,
+        mut fragments: Fragments,
+        into: &mut Collector,
+    ) -> Result<Result<(), ModelError>, Failure> {
         while let Some(fragment) = self.wait(fragments.next()).await? {
             let is_end = matches!(fragment, Ok(Fragment::Done));
-            match fragment.and_then(|fragment| collector.take(fragment)) {
+            match fragment.and_then(|fragment| into.take(fragment)) {
                 Ok(Some(text)) if seat.is_shown => self.record.show(&seat.agent, text),
                 Ok(_) => {}
                 Err(error) => return Ok(Err(error)),
@@ -120,7 +136,7 @@ impl Driver {
                 break;
             }
         }
-        Ok(collector.finish(|id| self.record.fresh_id(id)))
+        Ok(Ok(()))
     }
 
     /// A pure function of the log and the team.
@@ -140,7 +156,7 @@ impl Driver {
         let delegations = self.write_down(seat, said, &actions).await?;
         self.answer_calls(seat, &actions).await?;
         let handed_back = actions.iter().find_map(|action| match action {
-            Action::HandBack { reason, .. } => Some(reason.clone()),
+            Action::HandBack { reason, .. } => reason.clone(),
             _ => None,
         });
         let finished = join_all(delegations.iter().map(|delegation| self.delegate(seat, delegation))).await;
@@ -211,31 +227,54 @@ impl Driver {
             |call: &Call, answer: ToolAnswer| futures::future::ready(Ok(answer.into_body(call))).boxed();
         match action {
             Action::Delegate { .. } => None,
-            Action::Refuse { call, code, why } => Some(at_once(call, ToolAnswer::failed(*code, why))),
+            Action::Refuse { call, code, why } => {
+                Some(at_once(call, self.cap(ToolAnswer::failed(*code, why))))
+            }
             Action::HandBack { call, .. } => {
                 Some(at_once(call, ToolAnswer::Worked("handed back".to_owned())))
             }
-            Action::Run(call) => {
-                Some(async move { Ok(self.run_tool(seat, call).await?.into_body(call)) }.boxed())
-            }
+            Action::Run(call) => Some(self.run_soundly(seat, call).boxed()),
         }
     }
 
-    /// The same work, one level down. Whatever happens there, the transfer gets exactly one result.
+    /// Whatever breaks around a tool, its call gets a result.
+    async fn run_soundly(&self, seat: &Seat, call: &Call) -> Result<Body, Failure> {
+        let answer = match AssertUnwindSafe(self.run_tool(seat, call)).catch_unwind().await {
+            Ok(answer) => answer?,
+            Err(payload) => {
+                tracing::error!(detail = panic_words(&*payload), "something broke around a tool");
+                ToolAnswer::failed(ToolCode::Panicked, "something broke around this call")
+            }
+        };
+        Ok(self.cap(answer).into_body(call))
+    }
+
+    /// The same work, one level down. Whatever happens there, the transfer gets exactly one result, and what ends the
+    /// turn ends whatever runs beside it.
     async fn delegate(&self, seat: &Seat, delegation: &Delegation) -> Result<Delegated, Failure> {
         let child = &delegation.seat;
-        let done = if self.crew.is_remote(&child.agent) {
-            self.work_remotely(child, delegation.task.clone()).await
-        } else {
-            self.work(child).await
+        let work = match self.crew.is_remote(&child.agent) {
+            true => self.work_remotely(child, delegation.task.clone()).boxed(),
+            false => self.work(child),
         };
-        let outcome = match done {
-            Ok(outcome) => outcome,
+        let done = AssertUnwindSafe(work).catch_unwind().await;
+        let ended = match done.unwrap_or_else(|payload| Err(Failure::panicked(&*payload))) {
             Err(failure) if failure.ends_the_turn() => {
-                return Err(self.end_delegation(seat, delegation, failure).await);
+                Err(self.end_delegation(seat, delegation, failure).await)
             }
-            Err(failure) => Outcome::Failed(failure),
+            Err(failure) => self.conclude(seat, delegation, Outcome::Failed(failure)).await,
+            Ok(outcome) => self.conclude(seat, delegation, outcome).await,
         };
+        ended.inspect_err(|failure| self.stop.because(failure.clone()))
+    }
+
+    async fn conclude(
+        &self,
+        seat: &Seat,
+        delegation: &Delegation,
+        outcome: Outcome,
+    ) -> Result<Delegated, Failure> {
+        let child = &delegation.seat;
         let (how, detail) = match &outcome {
             Outcome::Answered { text, .. } => {
                 let text = text.clone();
@@ -247,18 +286,23 @@ impl Driver {
                 self.keep(child, vec![Body::Rejected { reason: reason.clone() }]).await?;
                 (TransferOutcome::Rejected, reason.clone())
             }
-            Outcome::Failed(failure) => (TransferOutcome::Failed, failure.message.clone()),
+            Outcome::Failed(failure) => {
+                tracing::warn!(agent = %child.agent, code = %failure.code, detail = failure.detail, "a specialist failed");
+                (TransferOutcome::Failed, failure.message.clone())
+            }
         };
         let id = delegation.call.id.clone();
         self.keep(seat, vec![Body::TransferResult { id, outcome: how, detail }]).await?;
         Ok(Delegated { to: child.agent.clone(), report_back: delegation.report_back, outcome })
     }
 
-    /// What ends the turn ends whatever runs beside it, too.
     async fn end_delegation(&self, seat: &Seat, delegation: &Delegation, failure: Failure) -> Failure {
         let was_stopped = self.stop.token.is_cancelled();
-        let outcome = if was_stopped { TransferOutcome::Cancelled } else { TransferOutcome::Failed };
-        self.stop.because(failure.clone());
+        let (outcome, failure) = if was_stopped {
+            (TransferOutcome::Cancelled, self.stop.cause())
+        } else {
+            (TransferOutcome::Failed, failure)
+        };
         let (id, detail) = (delegation.call.id.clone(), failure.message.clone());
         let kept = self.keep(seat, vec![Body::TransferResult { id, outcome, detail }]).await;
         kept.err().unwrap_or(failure)
@@ -269,8 +313,9 @@ impl Driver {
         let Some(remote) = self.remotes.get(&seat.agent) else {
             return Err(Failure::remote("it is not connected"));
         };
-        let (session, request) = (self.record.session.clone(), self.request.clone());
-        let mut pieces = remote.stream(RemoteTask { session, request, task });
+        let (session, principal) = (self.record.session.clone(), self.record.principal.clone());
+        let request = self.request.clone();
+        let mut pieces = remote.stream(RemoteTask { session, principal, request, task });
         let mut collector = Collector::default();
         while let Some(piece) = self.wait(pieces.next()).await? {
             let text = piece.map_err(|error| Failure::remote(&error.0))?;
@@ -282,7 +327,7 @@ impl Driver {
         let reply = collector.finish(Clone::clone)?;
         match reply.rejection() {
             Some(reason) => Ok(Outcome::Rejected { reason }),
-            None if reply.text.trim().is_empty() => Err(Failure::empty(seat.agent.as_str())),
+            None if reply.text.trim().is_empty() => Err(Failure::remote("it gave no answer")),
             None => Ok(Outcome::Answered { author: seat.agent.clone(), text: reply.text }),
         }
     }
@@ -296,17 +341,16 @@ impl Driver {
     }
 
     pub fn was_denied(&self, call: &Call) -> bool {
-        self.denied.lock().unwrap_or_else(PoisonError::into_inner).contains(&signature(call))
+        let denied = self.denied.lock().unwrap_or_else(PoisonError::into_inner);
+        denied.iter().any(|before| before.is_same_as(call))
     }
 
     pub fn remember_denied(&self, call: &Call) {
-        self.denied.lock().unwrap_or_else(PoisonError::into_inner).insert(signature(call));
+        self.denied.lock().unwrap_or_else(PoisonError::into_inner).push(call.clone());
     }
 }
 
-fn signature(call: &Call) -> String {
-    format!("{} {}", call.name, call.arguments)
-}
+type Fragments = BoxStream<'static, Result<Fragment, ModelError>>;
 
 /// Ends a turn from outside its work: the user, the clock, or a failure in another branch.
 pub(crate) struct Stop {
@@ -319,10 +363,16 @@ impl Stop {
         Self { token, cause: OnceLock::new() }
     }
 
-    /// The first cause stands.
+    /// The first cause stands, the user's wish among them.
     pub fn because(&self, failure: Failure) {
-        let _ = self.cause.set(failure);
+        if !self.token.is_cancelled() {
+            let _ = self.cause.set(failure);
+        }
         self.token.cancel();
+    }
+
+    pub fn check(&self) -> Result<(), Failure> {
+        if self.token.is_cancelled() { Err(self.cause()) } else { Ok(()) }
     }
 
     /// Why the turn was stopped; without a cause the user did it.

@@ -1,78 +1,21 @@
 //! Why a turn failed: a code for programs, a message and a hint for the user, detail for the log.
 
-use std::fmt;
+use std::any::Any;
 
+use lango_domain::failure::{Code, Family};
 use lango_domain::model::ModelError;
 use lango_domain::session::StoreError;
-
-/// What kind of failure; typed, never found by searching a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Code {
-    Model(ModelCode),
-    Limit(LimitCode),
-    /// The model gave no answer, though it was asked twice.
-    Empty,
-    Cancelled,
-    Internal,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ModelCode {
-    Auth,
-    Quota,
-    Busy,
-    NotFound,
-    TooLong,
-    Refused,
-    Malformed,
-    Connection,
-    BrokeOff,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LimitCode {
-    Rounds,
-    Calls,
-    Repeats,
-    Tokens,
-    Time,
-    Money,
-}
-
-impl fmt::Display for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Model(ModelCode::Auth) => "model.auth",
-            Self::Model(ModelCode::Quota) => "model.quota",
-            Self::Model(ModelCode::Busy) => "model.busy",
-            Self::Model(ModelCode::NotFound) => "model.not_found",
-            Self::Model(ModelCode::TooLong) => "model.too_long",
-            Self::Model(ModelCode::Refused) => "model.refused",
-            Self::Model(ModelCode::Malformed) => "model.malformed",
-            Self::Model(ModelCode::Connection) => "model.connection",
-            Self::Model(ModelCode::BrokeOff) => "model.broke_off",
-            Self::Limit(LimitCode::Rounds) => "limit.rounds",
-            Self::Limit(LimitCode::Calls) => "limit.calls",
-            Self::Limit(LimitCode::Repeats) => "limit.repeats",
-            Self::Limit(LimitCode::Tokens) => "limit.tokens",
-            Self::Limit(LimitCode::Time) => "limit.time",
-            Self::Limit(LimitCode::Money) => "limit.money",
-            Self::Empty => "empty",
-            Self::Cancelled => "cancelled",
-            Self::Internal => "internal",
-        })
-    }
-}
+use lango_domain::text::one_line;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub(crate) struct Failure {
     pub code: Code,
     pub message: String,
     pub hint: String,
     /// For the log only: may hold what a user cannot act on.
     pub detail: String,
     /// Set when nothing can be stored any more.
-    pub(crate) store: Option<StoreError>,
+    pub store: Option<StoreError>,
 }
 
 impl Failure {
@@ -80,74 +23,85 @@ impl Failure {
         Self { code, message: message.to_owned(), hint: hint.to_owned(), detail: String::new(), store: None }
     }
 
-    pub(crate) fn limit(code: LimitCode) -> Self {
+    /// A limit was reached; `code` says which.
+    pub fn limit(code: Code) -> Self {
         let (message, hint) = match code {
-            LimitCode::Rounds => {
+            Code::LimitRounds => {
                 ("The request was delegated too often.", "agent.maxDelegationRounds sets the limit.")
             }
-            LimitCode::Calls => {
+            Code::LimitCalls => {
                 ("The request took too many model calls.", "agent.limits.modelCalls sets the limit.")
             }
-            LimitCode::Repeats => (
+            Code::LimitRepeats => (
                 "The same call was made again and again.",
-                "agent.limits.repeats sets the limit; rephrasing may help.",
+                "Rephrasing may help; agent.limits.repeats sets the limit.",
             ),
-            LimitCode::Tokens => ("The request took too many tokens.", "agent.limits.tokens sets the limit."),
-            LimitCode::Time => ("The request took too long.", "agent.limits.seconds sets the limit."),
-            LimitCode::Money => ("The request cost too much.", "agent.limits.usd sets the limit."),
+            Code::LimitTokens => ("The request took too many tokens.", "agent.limits.tokens sets the limit."),
+            Code::LimitMoney => ("The request cost too much.", "agent.limits.usd sets the limit."),
+            _ => ("The request took too long.", "agent.limits.seconds sets the limit."),
         };
-        Self::new(Code::Limit(code), message, hint)
+        Self::new(code, message, hint)
     }
 
-    pub(crate) fn empty(agent: &str) -> Self {
+    pub fn empty(agent: &str) -> Self {
         let message = format!("{agent} gave no answer, though it was asked twice.");
         Self::new(Code::Empty, &message, "Try again, or try another model.")
     }
 
-    pub(crate) fn cancelled() -> Self {
+    pub fn cancelled() -> Self {
         Self::new(Code::Cancelled, "Cancelled.", "The session can be used as before.")
     }
 
-    /// What a colleague elsewhere says about its failure is data from outside: one bounded line.
-    pub(crate) fn remote(why: &str) -> Self {
-        let why: String = why.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(300).collect();
-        let message = format!("It could not do it: {why}");
-        Self::new(Code::Model(ModelCode::Connection), &message, "Check the remote agent's address.")
+    /// What a colleague elsewhere says about its failure is data from outside: one bounded line (B92).
+    pub fn remote(why: &str) -> Self {
+        let why: String = one_line(why).chars().take(300).collect();
+        Self::new(Code::ModelConnection, &why, "Check the remote agent's address.")
     }
 
-    pub(crate) fn internal(message: &str) -> Self {
-        Self::new(Code::Internal, message, "This is a mistake in Lango; the log has the detail.")
+    pub fn internal(detail: &str) -> Self {
+        let hint = "This is a mistake in Lango; the log has the detail.";
+        Self { detail: detail.to_owned(), ..Self::new(Code::Internal, "Something broke inside Lango.", hint) }
+    }
+
+    pub fn panicked(payload: &(dyn Any + Send)) -> Self {
+        Self::internal(panic_words(payload))
     }
 
     /// Whether this ends the whole turn, whoever it happened to. Anything else a delegation can report back.
-    pub(crate) fn ends_the_turn(&self) -> bool {
-        matches!(self.code, Code::Limit(_) | Code::Cancelled | Code::Internal)
+    pub fn ends_the_turn(&self) -> bool {
+        self.code.family() == Family::Limit || matches!(self.code, Code::Cancelled | Code::Internal)
     }
+}
+
+/// What a panic said.
+pub(crate) fn panic_words(payload: &(dyn Any + Send)) -> &str {
+    let owned = payload.downcast_ref::<String>().map(String::as_str);
+    owned.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a panic without words")
 }
 
 impl From<ModelError> for Failure {
     fn from(error: ModelError) -> Self {
         let (code, hint) = match &error {
-            ModelError::Auth => (ModelCode::Auth, "Check the provider's key."),
-            ModelError::Quota => (ModelCode::Quota, "Check the account's credit, or use another provider."),
-            ModelError::Busy { .. } => (ModelCode::Busy, "Try again in a while, or set agent.fallback."),
+            ModelError::Auth => (Code::ModelAuth, "Check the provider's key."),
+            ModelError::Quota => (Code::ModelQuota, "Check the account's credit, or use another provider."),
+            ModelError::Busy { .. } => (Code::ModelBusy, "Try again in a while, or set agent.fallback."),
+            ModelError::NotFound(_) => (Code::ModelNotFound, "Check agent.model and the provider's address."),
             ModelError::TooLong => {
-                (ModelCode::TooLong, "Start a new session, or use a model with a larger window.")
+                (Code::ModelTooLong, "Start a new session, or use a model with a larger window.")
             }
-            ModelError::NotFound(_) => (ModelCode::NotFound, "Check agent.model and the provider's address."),
-            ModelError::Refused(_) => (ModelCode::Refused, "Put the request in other words."),
-            ModelError::Malformed(_) => (ModelCode::Malformed, "Try again; if it stays, try another model."),
+            ModelError::Refused(_) => (Code::ModelRefused, "Put the request in other words."),
+            ModelError::Malformed(_) => (Code::ModelMalformed, "Try again; if it stays, try another model."),
             ModelError::Connection(_) => {
-                (ModelCode::Connection, "Check the network and the provider's address.")
+                (Code::ModelConnection, "Check the network and the provider's address.")
             }
-            ModelError::BrokeOff => (ModelCode::BrokeOff, "Try again."),
+            ModelError::BrokeOff => (Code::ModelBrokeOff, "Try again."),
         };
         let message = match &error {
             ModelError::Malformed(_) => "The model's reply could not be understood.".to_owned(),
             ModelError::Connection(_) => "The connection to the model failed.".to_owned(),
-            other => capitalised(&other.to_string()),
+            other => sentence(&other.to_string()),
         };
-        Self { detail: error.to_string(), ..Self::new(Code::Model(code), &message, hint) }
+        Self { detail: error.to_string(), ..Self::new(code, &message, hint) }
     }
 }
 
@@ -161,8 +115,9 @@ impl From<StoreError> for Failure {
     }
 }
 
-fn capitalised(text: &str) -> String {
+fn sentence(text: &str) -> String {
+    let text = one_line(text);
     let mut letters = text.chars();
     let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
-    format!("{first}{}.", letters.as_str())
+    format!("{first}{}.", letters.as_str().trim_end_matches('.'))
 }

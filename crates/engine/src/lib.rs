@@ -18,8 +18,9 @@ mod transfer;
 mod view;
 mod work;
 
-pub use failure::{Code, Failure, LimitCode, ModelCode};
+pub use driver::ASK_AGAIN;
 pub use legacy::{LegacyMessage, LegacyRole, replay_author};
 pub use limits::{Limits, Settings};
 pub use memory_store::MemoryStore;
 pub use runner::{Models, Parts, Runner, Surroundings, TurnRequest, TurnStream};
+pub use view::LEFT_OUT;

@@ -4,10 +4,9 @@ use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
 use lango_domain::event::Usage;
+use lango_domain::failure::Code;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::failure::LimitCode;
 
 /// The engine's part of `agent.*`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -78,6 +77,11 @@ impl Spent {
         self.model_calls += 1;
     }
 
+    /// For a reply that came without its usage.
+    pub fn count_tokens(&mut self, tokens: u64) {
+        self.tokens = self.tokens.saturating_add(tokens);
+    }
+
     pub fn count_usage(&mut self, usage: &Usage) {
         self.tokens = self.tokens.saturating_add(usage.input).saturating_add(usage.output);
         self.usd += usage.cost_usd.unwrap_or(0.0);
@@ -85,17 +89,17 @@ impl Spent {
 }
 
 impl Limits {
-    pub(crate) fn check_model_call(&self, spent: &Spent) -> Result<(), LimitCode> {
+    pub(crate) fn check_model_call(&self, spent: &Spent) -> Result<(), Code> {
         match spent {
-            _ if spent.model_calls >= self.model_calls.get() => Err(LimitCode::Calls),
-            _ if self.tokens.is_some_and(|limit| spent.tokens >= limit.get()) => Err(LimitCode::Tokens),
-            _ if self.usd.is_some_and(|limit| spent.usd >= limit) => Err(LimitCode::Money),
+            _ if spent.model_calls >= self.model_calls.get() => Err(Code::LimitCalls),
+            _ if self.tokens.is_some_and(|limit| spent.tokens >= limit.get()) => Err(Code::LimitTokens),
+            _ if self.usd.is_some_and(|limit| spent.usd >= limit) => Err(Code::LimitMoney),
             _ => Ok(()),
         }
     }
 
-    pub(crate) fn check_round(&self, spent: &Spent) -> Result<(), LimitCode> {
-        if spent.rounds >= self.rounds.get() { Err(LimitCode::Rounds) } else { Ok(()) }
+    pub(crate) fn check_round(&self, spent: &Spent) -> Result<(), Code> {
+        if spent.rounds >= self.rounds.get() { Err(Code::LimitRounds) } else { Ok(()) }
     }
 
     pub(crate) fn turn_time(&self) -> Duration {
@@ -117,11 +121,11 @@ mod tests {
         let limits = Limits { tokens: NonZeroU64::new(100), usd: Some(0.5), ..Limits::default() };
         let check = |spent: Spent| limits.check_model_call(&spent);
         assert_eq!(check(Spent::default()), Ok(()));
-        assert_eq!(check(Spent { model_calls: 40, ..Spent::default() }), Err(LimitCode::Calls));
-        assert_eq!(check(Spent { tokens: 100, ..Spent::default() }), Err(LimitCode::Tokens));
-        assert_eq!(check(Spent { usd: 0.5, ..Spent::default() }), Err(LimitCode::Money));
+        assert_eq!(check(Spent { model_calls: 40, ..Spent::default() }), Err(Code::LimitCalls));
+        assert_eq!(check(Spent { tokens: 100, ..Spent::default() }), Err(Code::LimitTokens));
+        assert_eq!(check(Spent { usd: 0.5, ..Spent::default() }), Err(Code::LimitMoney));
         assert_eq!(limits.check_round(&Spent { rounds: 4, ..Spent::default() }), Ok(()));
-        assert_eq!(limits.check_round(&Spent { rounds: 5, ..Spent::default() }), Err(LimitCode::Rounds));
+        assert_eq!(limits.check_round(&Spent { rounds: 5, ..Spent::default() }), Err(Code::LimitRounds));
     }
 
     /// B56: an unknown price is not a price of zero, and never counts as spent.

@@ -9,29 +9,22 @@ use lango_domain::session::{SessionKey, SessionStore, StoreError, TurnLock};
 
 #[derive(Debug, Default)]
 pub struct MemoryStore {
-    sessions: Mutex<HashMap<SessionId, Kept>>,
-    turns: Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>,
+    sessions: Mutex<HashMap<Owned, Vec<Arc<Event>>>>,
+    turns: Mutex<HashMap<Owned, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-#[derive(Debug)]
-struct Kept {
-    principal: Principal,
-    events: Vec<Arc<Event>>,
-}
+/// Whose session, and which.
+type Owned = (Principal, SessionId);
 
 impl SessionStore for MemoryStore {
-    fn lock<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<TurnLock, StoreError>> {
-        let turn = Arc::clone(held(&self.turns).entry(session.clone()).or_default());
+    fn lock<'a>(&'a self, key: SessionKey<'a>) -> BoxFuture<'a, Result<TurnLock, StoreError>> {
+        let turn = Arc::clone(held(&self.turns).entry(owned(key)).or_default());
         async move { Ok(TurnLock::new(turn.lock_owned().await)) }.boxed()
     }
 
     fn load<'a>(&'a self, key: SessionKey<'a>) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
-        let loaded = match held(&self.sessions).get(key.session) {
-            Some(kept) if kept.principal != *key.principal => Err(StoreError::NotFound(key.session.clone())),
-            Some(kept) => Ok(kept.events.clone()),
-            None => Ok(Vec::new()),
-        };
-        ready(loaded).boxed()
+        let events = held(&self.sessions).get(&owned(key)).cloned().unwrap_or_default();
+        ready(Ok(events)).boxed()
     }
 
     fn append<'a>(
@@ -40,19 +33,17 @@ impl SessionStore for MemoryStore {
         drafts: Vec<Draft>,
     ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
         let mut sessions = held(&self.sessions);
-        let new = || Kept { principal: key.principal.clone(), events: Vec::new() };
-        let kept = sessions.entry(key.session.clone()).or_insert_with(new);
-        if kept.principal != *key.principal {
-            return ready(Err(StoreError::NotFound(key.session.clone()))).boxed();
+        let events = sessions.entry(owned(key)).or_default();
+        let first = events.len();
+        for (seq, draft) in (first as u64 + 1..).zip(drafts) {
+            events.push(Arc::new(draft.into_event(key.session.clone(), seq)));
         }
-        let mut appended = Vec::with_capacity(drafts.len());
-        for draft in drafts {
-            let event = Arc::new(draft.into_event(key.session.clone(), kept.events.len() as u64 + 1));
-            kept.events.push(Arc::clone(&event));
-            appended.push(event);
-        }
-        ready(Ok(appended)).boxed()
+        ready(Ok(events[first..].to_vec())).boxed()
     }
+}
+
+fn owned(key: SessionKey<'_>) -> Owned {
+    (key.principal.clone(), key.session.clone())
 }
 
 /// A panic elsewhere leaves whole events behind, never half ones, so the data can still be used.

@@ -7,6 +7,7 @@ use lango_domain::model::Call;
 use lango_domain::{AgentName, Mode};
 
 use crate::crew::Crew;
+use crate::reply::REJECT;
 use crate::transfer::{TRANSFER, Wish, meant};
 
 /// More calls than this in one reply are answered, not run.
@@ -31,7 +32,7 @@ pub(crate) enum Action {
     /// A specialist gives the task back by a call instead of by words.
     HandBack {
         call: Call,
-        reason: String,
+        reason: Option<String>,
     },
 }
 
@@ -112,12 +113,11 @@ impl Caller<'_> {
         let wish = Wish::read(&call.arguments);
         let back = [self.crew.root().clone()];
         if self.crew.mode() == Mode::Multi && meant(&wish.agent, &back).is_some() {
-            let reason = wish.task.unwrap_or_else(|| "it handed the task back".to_owned());
-            return Action::HandBack { call, reason };
+            return Action::HandBack { call, reason: wish.task };
         }
         let why = match self.crew.mode() {
             Mode::Multi => {
-                format!("you cannot transfer; reply `[REJECT]` and why to give the task back to {}", back[0])
+                format!("you cannot transfer; reply `{REJECT}` and why to give the task back to {}", back[0])
             }
             Mode::Single => "there is nobody to transfer to; do it yourself".to_owned(),
         };

@@ -80,8 +80,11 @@ impl Record {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let made_up = |n: usize| CallId::new(format!("call-{n}"));
         let is_free = |id: &CallId| !id.as_str().is_empty() && !calls.contains(id);
-        let candidates = std::iter::once(given.clone()).chain((calls.len() + 1..).map(made_up));
-        let id = candidates.into_iter().find(is_free).unwrap_or_else(|| given.clone());
+        let id = if is_free(given) {
+            given.clone()
+        } else {
+            (calls.len() + 1..).map(made_up).find(is_free).unwrap_or_else(|| given.clone())
+        };
         calls.insert(id.clone());
         id
     }

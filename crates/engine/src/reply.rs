@@ -4,11 +4,12 @@ use lango_domain::event::{CallId, Usage};
 use lango_domain::model::{Call, Fragment, ModelError, Thought};
 
 /// How a specialist says that a task is not its own (B55).
-const REJECT: &str = "[REJECT]";
+pub(crate) const REJECT: &str = "[REJECT]";
 
 /// More than any honest reply.
-const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;
-const MAX_CALLS: usize = 1_000;
+const MAX_BYTES: usize = 1024 * 1024;
+/// White space is held back up to here; then it is text.
+const MAX_HELD_BYTES: usize = 1_024;
 
 /// A whole reply.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,6 +31,8 @@ impl Reply {
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
     reply: Reply,
+    /// How large the reply has become.
+    bytes: usize,
     gate: Gate,
     done: bool,
 }
@@ -37,25 +40,30 @@ pub(crate) struct Collector {
 impl Collector {
     /// The text that may be shown now.
     pub fn take(&mut self, fragment: Fragment) -> Result<Option<String>, ModelError> {
+        self.bytes += weight(&fragment);
+        if self.bytes > MAX_BYTES {
+            return Err(ModelError::Malformed("the reply has no end".to_owned()));
+        }
         match fragment {
             Fragment::Text(text) => {
                 self.reply.text.push_str(&text);
-                if self.reply.text.len() > MAX_TEXT_BYTES {
-                    return Err(ModelError::Malformed("the reply has no end".to_owned()));
-                }
                 return Ok(self.gate.pass(&text));
             }
-            Fragment::Call(call) => {
-                if self.reply.calls.len() >= MAX_CALLS {
-                    return Err(ModelError::Malformed("the reply holds too many calls".to_owned()));
-                }
-                self.reply.calls.push(call);
-            }
+            Fragment::Call(call) => self.reply.calls.push(call),
             Fragment::Thought(thought) => self.reply.thoughts.push(thought),
             Fragment::Usage(usage) => self.reply.usage = Some(usage),
             Fragment::Done => self.done = true,
         }
         Ok(None)
+    }
+
+    /// What the reply has taken, also where it never became whole.
+    pub fn usage(&self) -> Option<&Usage> {
+        self.reply.usage.as_ref()
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// The reply, if it is whole, with an id for every call that no other call of this turn has.
@@ -72,6 +80,20 @@ impl Collector {
             call.id = id;
         }
         Ok(self.reply)
+    }
+}
+
+fn weight(fragment: &Fragment) -> usize {
+    const FRAME: usize = 64;
+    match fragment {
+        Fragment::Text(text) => text.len(),
+        Fragment::Call(call) => {
+            call.id.as_str().len() + call.name.len() + call.arguments.to_string().len() + FRAME
+        }
+        Fragment::Thought(thought) => {
+            thought.text.len() + thought.seal.as_ref().map_or(0, |seal| seal.to_string().len()) + FRAME
+        }
+        Fragment::Usage(_) | Fragment::Done => 0,
     }
 }
 
@@ -97,7 +119,7 @@ impl Gate {
         if start.starts_with(REJECT) {
             *self = Self::Shut;
             None
-        } else if REJECT.starts_with(start) {
+        } else if REJECT.starts_with(start) && held.len() <= MAX_HELD_BYTES {
             *self = Self::Holding(held);
             None
         } else {

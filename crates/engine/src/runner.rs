@@ -1,6 +1,6 @@
 //! The one door: a request in, a stream of updates out.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::atomic::AtomicUsize;
@@ -11,23 +11,30 @@ use std::time::Duration;
 use futures::future::{FutureExt, join_all};
 use futures::stream::Stream;
 use jiff::Timestamp;
-use lango_domain::event::{Author, Body, Branch, Event, Principal, SessionId, TurnId, Update};
-use lango_domain::model::Model;
+use lango_domain::event::{
+    Author, Body, Branch, Event, Principal, SessionId, TransferOutcome, TurnId, Update,
+};
+use lango_domain::failure::{Code, Family};
+use lango_domain::model::{Model, ModelError};
 use lango_domain::seams::{Approver, ContextRequest, ContextSource, RemoteAgent};
-use lango_domain::session::SessionStore;
+use lango_domain::session::{SessionKey, SessionStore, StoreError};
 use lango_domain::{AgentName, AgentTree, tokens};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::crew::Crew;
 use crate::driver::{Driver, Seat, Stop};
-use crate::failure::{Code, Failure, LimitCode};
+use crate::failure::{Failure, panic_words};
 use crate::limits::{Limits, Spent};
 use crate::record::{Opening, Record};
+use crate::transfer::TRANSFER;
 use crate::work::Outcome;
 
 /// A source of context that takes longer is left out of this turn.
 const CONTEXT_TIME: Duration = Duration::from_secs(5);
+
+/// No window holds more.
+const MAX_REQUEST_BYTES: usize = 4 * 1024 * 1024;
 
 /// What a runner is put together from.
 pub struct Parts {
@@ -116,7 +123,8 @@ impl Runner {
     }
 }
 
-/// The updates of one turn; the last is `turn_done` or `turn_failed`.
+/// The updates of one turn. The last is `turn_done` or `turn_failed`, or [`Update::Broken`] when nothing can be stored;
+/// a turn that was cancelled while it waited for another one has none.
 pub struct TurnStream {
     updates: UnboundedReceiver<Update>,
     cancel: CancellationToken,
@@ -144,29 +152,38 @@ async fn turn(
     cancel: CancellationToken,
     updates: UnboundedSender<Update>,
 ) {
-    let lock = tokio::select! {
-        biased;
-        () = cancel.cancelled() => return,
-        lock = shared.store.lock(&request.session) => lock,
+    let turn = AssertUnwindSafe(shared.turn(request, cancel, &updates)).catch_unwind().await;
+    let error = match turn {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error,
+        Err(payload) => StoreError(panic_words(&*payload).to_owned()),
     };
-    let opened = match lock {
-        Ok(lock) => shared.open(&request, updates.clone()).await.map(|record| (lock, record)),
-        Err(error) => Err(error),
-    };
-    match opened {
-        Ok((_lock, record)) => {
-            shared.driver(record, request.text, cancel).run(&shared.sources, &updates).await
-        }
-        Err(error) => _ = updates.send(Update::Broken(error)),
-    }
+    let _ = updates.send(Update::Broken(error));
 }
 
 impl Shared {
+    async fn turn(
+        &self,
+        request: TurnRequest,
+        cancel: CancellationToken,
+        updates: &UnboundedSender<Update>,
+    ) -> Result<(), StoreError> {
+        let key = SessionKey { session: &request.session, principal: &request.principal };
+        let _lock = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Ok(()),
+            lock = self.store.lock(key) => lock?,
+        };
+        let record = self.open(&request, updates.clone()).await?;
+        self.driver(record, request.text, cancel).run(&self.sources, updates).await;
+        Ok(())
+    }
+
     async fn open(
         &self,
         request: &TurnRequest,
         updates: UnboundedSender<Update>,
-    ) -> Result<Record, lango_domain::session::StoreError> {
+    ) -> Result<Record, StoreError> {
         let (session, principal) = (request.session.clone(), request.principal.clone());
         let (store, surroundings) = (Arc::clone(&self.store), self.surroundings.clone());
         Record::open(Opening { session, principal, store, surroundings, updates }).await
@@ -184,7 +201,8 @@ impl Shared {
             request,
             spent: Mutex::new(Spent::default()),
             delegations: AtomicUsize::new(0),
-            denied: Mutex::new(HashSet::new()),
+            denied: Mutex::default(),
+            approvals: tokio::sync::Mutex::default(),
         }
     }
 }
@@ -197,12 +215,12 @@ impl Driver {
         let worked = AssertUnwindSafe(self.answer_request(&seat, sources)).catch_unwind();
         let clock = async {
             tokio::time::sleep(self.limits.turn_time()).await;
-            self.stop.because(Failure::limit(LimitCode::Time));
+            self.stop.because(Failure::limit(Code::LimitTime));
             std::future::pending().await
         };
         let ended = tokio::select! {
             biased;
-            ended = worked => ended.unwrap_or_else(|_| Err(Failure::internal("Something broke inside Lango."))),
+            ended = worked => ended.unwrap_or_else(|payload| Err(Failure::panicked(&*payload))),
             ended = clock => ended,
         };
         let last = match ended {
@@ -215,8 +233,11 @@ impl Driver {
     }
 
     async fn answer_request(&self, seat: &Seat, sources: &[Arc<dyn ContextSource>]) -> Result<(), Failure> {
-        let request = vec![Body::User { text: self.request.clone() }];
-        self.record.keep(&Author::User, &seat.branch, request).await?;
+        let (text, is_too_long) = bounded(&self.request);
+        self.record.keep(&Author::User, &seat.branch, vec![Body::User { text }]).await?;
+        if is_too_long {
+            return Err(ModelError::TooLong.into());
+        }
         let context = self.wait(self.gather(sources)).await?;
         self.keep(seat, context).await?;
         match self.work(seat).await? {
@@ -225,9 +246,7 @@ impl Driver {
             }
             // The specialist's answer stands in its own branch already.
             Outcome::Answered { .. } => Ok(()),
-            Outcome::Rejected { reason } => {
-                Err(Failure::internal(&format!("The root gave its task back: {reason}")))
-            }
+            Outcome::Rejected { reason } => Err(Failure::internal(&reason)),
             Outcome::Failed(failure) => Err(failure),
         }
     }
@@ -239,9 +258,18 @@ impl Driver {
             let (session, principal) = (self.record.session.clone(), self.record.principal.clone());
             let asked = source.gather(ContextRequest { session, principal, text: self.request.clone() });
             async move {
+                let asked = AssertUnwindSafe(asked).catch_unwind();
                 let found = match tokio::time::timeout(CONTEXT_TIME, asked).await {
-                    Ok(Ok(found)) => found,
-                    Ok(Err(error)) => {
+                    Ok(Ok(Ok(found))) => found,
+                    Ok(Err(payload)) => {
+                        tracing::error!(
+                            source = source.name(),
+                            detail = panic_words(&*payload),
+                            "a source of context broke"
+                        );
+                        None
+                    }
+                    Ok(Ok(Err(error))) => {
                         tracing::warn!(source = source.name(), %error, "no context from this source");
                         None
                     }
@@ -260,33 +288,59 @@ impl Driver {
     fn failed(&self, failure: Failure) -> Body {
         tracing::warn!(code = %failure.code, detail = failure.detail, "the turn failed");
         let done = self.record.read(|log| what_was_done(log, &self.record.turn));
-        let message = match failure.code {
-            Code::Limit(_) => format!("{} {done} There is no answer yet.", failure.message),
+        let message = match failure.code.family() {
+            Family::Limit => format!("{} {done}", failure.message),
             _ => failure.message,
         };
-        Body::TurnFailed { code: failure.code.to_string(), message, hint: failure.hint }
+        Body::TurnFailed { code: failure.code, message, hint: failure.hint }
     }
 }
 
-/// What a turn got done, in a sentence for whoever finds it unfinished.
+/// A request that no model can read is kept by its beginning.
+fn bounded(request: &str) -> (String, bool) {
+    let end = request.floor_char_boundary(MAX_REQUEST_BYTES.min(request.len()));
+    (request[..end].to_owned(), end < request.len())
+}
+
+/// What a turn got done and what not, for whoever finds it unfinished.
 fn what_was_done(log: &[Arc<Event>], turn: &TurnId) -> String {
-    let mut done: BTreeMap<String, usize> = BTreeMap::new();
+    let (mut done, mut not_done) = (Counted::default(), Counted::default());
     let mut names = BTreeMap::new();
     for event in log.iter().filter(|event| event.turn == *turn) {
+        let who = &event.author;
         match &event.body {
-            Body::ToolCall { id, tool, .. } => _ = names.insert(id, tool),
-            Body::ToolResult { id, ok: true, .. } => {
-                let tool = names.get(id).map_or("a call", |tool| tool.as_str());
-                *done.entry(format!("{} ran {tool}", event.author)).or_default() += 1;
-            }
-            Body::Report { .. } => *done.entry(format!("{} reported", event.author)).or_default() += 1,
+            Body::ToolCall { id, tool, .. } if tool != TRANSFER => _ = names.insert(id, tool.as_str()),
+            Body::Transfer { id, to, .. } => _ = names.insert(id, to.as_str()),
+            Body::ToolResult { id, ok, .. } => match names.get(id) {
+                Some(tool) if *ok => done.count(format!("{who} ran {tool}")),
+                Some(tool) => not_done.count(format!("{tool} by {who}")),
+                None => {}
+            },
+            Body::TransferResult { id, outcome, .. } => match (names.get(id), outcome) {
+                (Some(to), TransferOutcome::Answered) => done.count(format!("{to} reported")),
+                (Some(to), _) => not_done.count(format!("the task of {to}")),
+                (None, _) => {}
+            },
             _ => {}
         }
     }
-    if done.is_empty() {
-        return "Nothing was done.".to_owned();
+    let done = done.told().map_or("Nothing was done.".to_owned(), |done| format!("Done: {done}."));
+    let rest = not_done.told().map_or(String::new(), |rest| format!("{rest}; "));
+    format!("{done} Not done: {rest}an answer to the request.")
+}
+
+/// Things, each told once with how often it happened.
+#[derive(Default)]
+struct Counted(BTreeMap<String, usize>);
+
+impl Counted {
+    fn count(&mut self, what: String) {
+        *self.0.entry(what).or_default() += 1;
     }
-    let times =
-        |(what, times): (String, usize)| if times == 1 { what } else { format!("{what} {times} times") };
-    format!("Done so far: {}.", done.into_iter().map(times).collect::<Vec<_>>().join(", "))
+
+    fn told(self) -> Option<String> {
+        let times = |(what, times)| if times == 1 { what } else { format!("{what} {times} times") };
+        let told: Vec<String> = self.0.into_iter().map(times).collect();
+        (!told.is_empty()).then(|| told.join(", "))
+    }
 }

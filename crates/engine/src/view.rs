@@ -14,7 +14,8 @@ use lango_domain::AgentName;
 use lango_domain::event::{Author, Body, Branch, CallId, Event, TurnId};
 use lango_domain::model::Message;
 
-use cut::Group;
+pub use cut::LEFT_OUT;
+use cut::{Age, Group};
 use own::OwnSteps;
 
 /// Who looks, and from where.
@@ -33,7 +34,8 @@ pub(crate) fn messages(log: &[Arc<Event>], viewer: Viewer<'_>, budget: usize) ->
 
 fn groups(log: &[Arc<Event>], viewer: Viewer<'_>) -> Vec<Group> {
     let index = Index::of(log);
-    let mut view = View { viewer, index: &index, groups: Vec::new(), steps: OwnSteps::default() };
+    let mut view =
+        View { viewer, index: &index, groups: Vec::new(), steps: OwnSteps::default(), age: Age::Past };
     for event in log {
         view.take(event);
     }
@@ -78,6 +80,8 @@ struct View<'a, 'i> {
     index: &'i Index<'a>,
     groups: Vec<Group>,
     steps: OwnSteps,
+    /// Whether the turn at hand has begun.
+    age: Age,
 }
 
 impl<'a> View<'a, '_> {
@@ -85,7 +89,10 @@ impl<'a> View<'a, '_> {
         match &event.body {
             Body::User { text } => {
                 self.close_steps();
-                self.groups.push(Group::user(text.clone()).pinned_if(event.turn == *self.viewer.turn));
+                let is_current = event.turn == *self.viewer.turn;
+                self.age = if is_current { Age::Current } else { Age::Past };
+                self.groups
+                    .push(Group::user(text.clone(), if is_current { Age::Request } else { Age::Past }));
             }
             Body::Context { source, text } => {
                 if let Some(group) = self.groups.last_mut() {
@@ -94,7 +101,7 @@ impl<'a> View<'a, '_> {
             }
             Body::TurnFailed { message, .. } => {
                 self.close_steps();
-                self.groups.push(Group::user(quote::failed_turn(message)));
+                self.groups.push(Group::user(quote::failed_turn(message), self.age));
             }
             Body::Transfer { id, to, task, into, .. }
                 if self.is_for_viewer(to) && self.may_see(event, id, into) =>
@@ -131,7 +138,8 @@ impl<'a> View<'a, '_> {
     /// A delegation to the viewer, told where it began: the task, then everything done in its branch.
     fn own_delegation(&mut self, transfer: &'a Event, task: Option<&str>, into: &'a Branch) {
         let is_current = transfer.turn == *self.viewer.turn && into == self.viewer.branch;
-        self.groups.push(Group::user(quote::task(&transfer.author, task)).pinned_if(is_current));
+        let age = if is_current { Age::Request } else { self.age };
+        self.groups.push(Group::user(quote::task(&transfer.author, task), age));
         for event in self.index.branch(&transfer.turn, into) {
             self.own_step(event);
         }
@@ -143,18 +151,18 @@ impl<'a> View<'a, '_> {
             Body::Transfer { into, .. } => self.index.conclusion(&event.turn, into),
             _ => None,
         };
-        self.groups.extend(self.steps.take(&event.body, report));
+        self.groups.extend(self.steps.take(&event.body, report, self.age));
     }
 
     /// The answer of somebody else: for whoever delegated, the result of the transfer has it already.
     fn foreign_answer(&mut self, event: &'a Event, text: &str) {
         if !(self.viewer.is_root && self.steps.delegated_into(&event.branch)) {
             self.close_steps();
-            self.groups.push(Group::user(quote::answer(&event.author, text)));
+            self.groups.push(Group::user(quote::answer(&event.author, text), self.age));
         }
     }
 
     fn close_steps(&mut self) {
-        self.groups.extend(self.steps.close());
+        self.groups.extend(self.steps.close(self.age));
     }
 }

@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 
 use lango_domain::AgentName;
+use lango_domain::failure::Code;
 use lango_domain::model::{Call, Thought};
 
 use crate::crew::Crew;
-use crate::failure::{Failure, LimitCode};
+use crate::failure::Failure;
 use crate::limits::{Limits, Spent};
 use crate::plan::{Action, Caller};
 use crate::reply::Reply;
@@ -139,14 +140,15 @@ impl<'a> Work<'a> {
 
     fn carry_out(&mut self, reply: Reply, limits: &Limits, spent: &Spent) -> Step {
         if self.repeats.count(&reply.calls) >= limits.repeats.get() {
-            return Step::GiveUp(Failure::limit(LimitCode::Repeats));
+            return Step::GiveUp(Failure::limit(Code::LimitRepeats));
         }
         let caller = Caller { crew: self.crew, agent: self.agent, rejecters: &self.rejecters };
-        let actions = caller.plan(reply.calls);
+        let mut actions = caller.plan(reply.calls);
+        let note = words_beside(&mut actions, reply.text);
         let delegates = actions.iter().any(|action| matches!(action, Action::Delegate { .. }));
         match limits.check_round(spent) {
             Err(limit) if delegates => Step::GiveUp(Failure::limit(limit)),
-            _ => Step::CarryOut { said: Said { thoughts: reply.thoughts, note: reply.text }, actions },
+            _ => Step::CarryOut { said: Said { thoughts: reply.thoughts, note }, actions },
         }
     }
 
@@ -160,10 +162,23 @@ impl<'a> Work<'a> {
     }
 }
 
+/// What is said beside calls; beside a hand-back it is the reason, and no note.
+fn words_beside(actions: &mut [Action], text: String) -> String {
+    let Some(Action::HandBack { reason, .. }) =
+        actions.iter_mut().find(|action| matches!(action, Action::HandBack { .. }))
+    else {
+        return text;
+    };
+    let said =
+        if text.trim().is_empty() { "it handed the task back".to_owned() } else { text.trim().to_owned() };
+    reason.get_or_insert(said);
+    String::new()
+}
+
 /// How often the same call was made in a row.
 #[derive(Debug, Default)]
 struct Repeats {
-    last: Option<(String, serde_json::Value)>,
+    last: Option<Call>,
     times: u32,
 }
 
@@ -172,11 +187,10 @@ impl Repeats {
     fn count(&mut self, calls: &[Call]) -> u32 {
         let mut longest = 0;
         for call in calls {
-            let is_same =
-                self.last.as_ref().is_some_and(|(name, args)| *name == call.name && *args == call.arguments);
+            let is_same = self.last.as_ref().is_some_and(|last| last.is_same_as(call));
             self.times = if is_same { self.times + 1 } else { 1 };
             if !is_same {
-                self.last = Some((call.name.clone(), call.arguments.clone()));
+                self.last = Some(call.clone());
             }
             longest = longest.max(self.times);
         }

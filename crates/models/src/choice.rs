@@ -53,25 +53,55 @@ pub enum NoModel {
     NoModelName(String),
 }
 
-/// Known ids, the variables that hold their keys, their addresses and usual models.
-const KNOWN: [(&str, ProviderKind, &[&str], &str, Option<&str>); 4] = [
-    (
-        "anthropic",
-        ProviderKind::Anthropic,
-        &["ANTHROPIC_API_KEY"],
-        "https://api.anthropic.com",
-        Some("claude-sonnet-4-5"),
-    ),
-    ("openai", ProviderKind::Openai, &["OPENAI_API_KEY"], "https://api.openai.com/v1", Some("gpt-5-mini")),
-    (
-        "gemini",
-        ProviderKind::Gemini,
-        &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-        "https://generativelanguage.googleapis.com",
-        Some("gemini-2.5-flash"),
-    ),
-    ("ollama", ProviderKind::Ollama, &[], "http://127.0.0.1:11434/v1", None),
+/// A provider that everybody knows.
+struct Known {
+    id: &'static str,
+    kind: ProviderKind,
+    /// The variables that may hold its key.
+    variables: &'static [&'static str],
+    base_url: &'static str,
+    usual_model: Option<&'static str>,
+}
+
+const KNOWN: [Known; 4] = [
+    Known {
+        id: "anthropic",
+        kind: ProviderKind::Anthropic,
+        variables: &["ANTHROPIC_API_KEY"],
+        base_url: "https://api.anthropic.com",
+        usual_model: Some("claude-sonnet-4-5"),
+    },
+    Known {
+        id: "openai",
+        kind: ProviderKind::Openai,
+        variables: &["OPENAI_API_KEY"],
+        base_url: "https://api.openai.com/v1",
+        usual_model: Some("gpt-5-mini"),
+    },
+    Known {
+        id: "gemini",
+        kind: ProviderKind::Gemini,
+        variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+        base_url: "https://generativelanguage.googleapis.com",
+        usual_model: Some("gemini-2.5-flash"),
+    },
+    Known {
+        id: "ollama",
+        kind: ProviderKind::Ollama,
+        variables: &[],
+        base_url: "http://127.0.0.1:11434/v1",
+        usual_model: None,
+    },
 ];
+
+fn known(id: &str) -> Option<&'static Known> {
+    KNOWN.iter().find(|known| known.id == id)
+}
+
+/// What is usual for a kind of provider.
+fn usual(kind: ProviderKind) -> Option<&'static Known> {
+    KNOWN.iter().find(|known| known.kind == kind)
+}
 
 /// The provider and model to ask.
 pub fn choose(plan: &Plan<'_>) -> Result<Chosen, NoModel> {
@@ -108,7 +138,7 @@ impl Plan<'_> {
         {
             return self.provider(id, model, "it is the one that is configured");
         }
-        for (id, _, variables, ..) in KNOWN {
+        for Known { id, variables, .. } in &KNOWN {
             if let Some(name) = variables.iter().find(|name| (self.variable)(name).is_some()) {
                 return self.provider(id, model, &format!("{name} is set"));
             }
@@ -127,7 +157,7 @@ impl Plan<'_> {
             (None, Some(_)) => ProviderSettings::default(),
             (None, None) => return Err(self.unknown(id)),
         };
-        let kind = settings.r#type.or_else(|| known(id).map(|known| known.1));
+        let kind = settings.r#type.or_else(|| known(id).map(|known| known.kind));
         let kind = kind.ok_or_else(|| NoModel::UnknownKind(id.to_owned()))?;
         if settings
             .base_url
@@ -136,8 +166,8 @@ impl Plan<'_> {
         {
             return Err(NoModel::BadAddress(id.to_owned()));
         }
-        let usual = KNOWN.iter().find(|known| known.1 == kind).and_then(|known| known.4);
-        let usual = usual.filter(|_| settings.base_url.is_none()).map(str::to_owned);
+        let usual = usual(kind).and_then(|known| known.usual_model).filter(|_| settings.base_url.is_none());
+        let usual = usual.map(str::to_owned);
         let ollama =
             || (kind == ProviderKind::Ollama && settings.base_url.is_none()).then(self.ollama).flatten();
         let model = model.map(str::to_owned).or(usual).or_else(ollama);
@@ -157,10 +187,8 @@ impl Plan<'_> {
 
     /// A key from the environment goes to its provider's own address only.
     fn key(&self, settings: &ProviderSettings, kind: ProviderKind) -> Option<Secret> {
-        let from_environment = || {
-            let (.., variables, _, _) = KNOWN.iter().find(|known| known.1 == kind)?;
-            variables.iter().find_map(|name| (self.variable)(name)).map(Secret::new)
-        };
+        let from_environment =
+            || usual(kind)?.variables.iter().find_map(|name| (self.variable)(name)).map(Secret::new);
         match &settings.api_key {
             Some(key) => Some(key.clone()),
             None if settings.base_url.is_none() => from_environment(),
@@ -173,22 +201,15 @@ impl Plan<'_> {
             .providers
             .keys()
             .map(String::as_str)
-            .chain(KNOWN.iter().map(|known| known.0))
+            .chain(KNOWN.iter().map(|known| known.id))
             .chain(["offline"]);
         NoModel::UnknownProvider { id: id.to_owned(), hint: suggest::did_you_mean(id, ids) }
     }
 }
 
-fn known(
-    id: &str,
-) -> Option<&'static (&'static str, ProviderKind, &'static [&'static str], &'static str, Option<&'static str>)>
-{
-    KNOWN.iter().find(|known| known.0 == id)
-}
-
 impl Chosen {
     pub fn base_url(&self) -> String {
-        let usual = KNOWN.iter().find(|known| known.1 == self.kind).map_or("", |known| known.3);
+        let usual = usual(self.kind).map_or("", |known| known.base_url);
         self.settings.base_url.clone().unwrap_or_else(|| usual.to_owned())
     }
 

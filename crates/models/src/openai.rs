@@ -16,7 +16,7 @@ pub(crate) use decode::decoder;
 pub(crate) fn encode(request: &ModelRequest, target: &Target) -> WireRequest {
     let body = Body {
         model: &target.model,
-        tools: request.tools.iter().map(|tool| Tool::of(tool)).collect(),
+        tools: request.tools.iter().map(Tool::of).collect(),
         messages: messages(request),
         stream: true,
         stream_options: StreamOptions { include_usage: true },

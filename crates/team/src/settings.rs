@@ -49,6 +49,11 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// How often one request may be delegated.
+    pub fn rounds(&self) -> u32 {
+        if self.max_delegation_rounds == 0 { DEFAULT_DELEGATION_ROUNDS } else { self.max_delegation_rounds }
+    }
+
     pub fn mode(&self) -> Mode {
         if self.multi_agent { Mode::Multi } else { Mode::Single }
     }

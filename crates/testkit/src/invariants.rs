@@ -17,6 +17,7 @@ pub fn complaints(told: &Told) -> Vec<String> {
     found.extend(told.requests.iter().flat_map(whole_groups));
     found.extend(stable_prefixes(told));
     found.extend(order(&told.events));
+    found.extend((!told.shown_is_stored).then(|| "what was shown is not what is stored".to_owned()));
     found
 }
 
@@ -119,14 +120,15 @@ fn stable_prefixes(told: &Told) -> Vec<String> {
 /// The messages of a request without the reminder after an empty reply, which is no part of the log.
 fn kept_messages(request: &ModelRequest) -> &[Message] {
     match request.messages.split_last() {
-        Some((Message::User(text), rest)) if text.starts_with("Your last reply was empty") => rest,
+        Some((Message::User(text), rest)) if text == lango_engine::ASK_AGAIN => rest,
         _ => &request.messages,
     }
 }
 
 /// A history that did not fit begins with a mark.
 fn is_cut(request: &ModelRequest) -> bool {
-    matches!(request.messages.first(), Some(Message::User(text)) if text.contains("left out"))
+    let is_mark = |text: &str| text == lango_engine::LEFT_OUT || text.starts_with("[Left out here");
+    request.messages.iter().any(|message| matches!(message, Message::User(text) if is_mark(text)))
 }
 
 fn side_by_side(events: &[Arc<Event>]) -> HashSet<&str> {

@@ -4,6 +4,7 @@ pub mod golden;
 pub mod invariants;
 pub mod script;
 pub mod scripted;
+pub mod server;
 pub mod story;
 
 use lango_domain::Tool;

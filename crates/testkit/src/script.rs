@@ -48,6 +48,8 @@ pub enum Behaviour {
 pub enum RemoteBehaviour {
     Says(String),
     Fails(String),
+    Hangs,
+    Panics,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -66,6 +68,7 @@ pub enum Part {
     Error(String),
     BreaksOff,
     Hangs,
+    Panics,
 }
 
 impl Script {
@@ -135,10 +138,12 @@ fn behaviour_of(text: &str) -> Option<Behaviour> {
 
 fn remote_of(text: &str) -> Option<(String, RemoteBehaviour)> {
     let (name, rest) = text.split_once(' ')?;
-    let (verb, words) = rest.trim().split_once(' ')?;
+    let (verb, words) = rest.trim().split_once(' ').unwrap_or((rest.trim(), ""));
     let behaviour = match verb {
         "says" => RemoteBehaviour::Says(words.to_owned()),
         "fails" => RemoteBehaviour::Fails(words.to_owned()),
+        "hangs" => RemoteBehaviour::Hangs,
+        "panics" => RemoteBehaviour::Panics,
         _ => return None,
     };
     Some((name.to_owned(), behaviour))
@@ -166,6 +171,7 @@ fn part_of(text: &str) -> Option<Part> {
         ("fails", kind) => Part::Error(kind.to_owned()),
         ("breaks", "off") => Part::BreaksOff,
         ("hangs", _) => Part::Hangs,
+        ("panics", _) => Part::Panics,
         _ => return None,
     })
 }

@@ -32,6 +32,13 @@ impl ScriptedModel {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// What the script had to say and was never asked for.
+    pub fn unsaid(&self) -> Vec<String> {
+        let replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = replies.iter().filter(|(_, queue)| queue.iter().any(|reply| !reply.always));
+        left.map(|(agent, queue)| format!("{agent} had {} more replies", queue.len())).collect()
+    }
+
     fn next(&self, agent: &str) -> Vec<Part> {
         let mut replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
         let alias = if agent.starts_with("lango-") { "root" } else { agent };
@@ -43,6 +50,7 @@ impl ScriptedModel {
     }
 }
 
+#[expect(clippy::panic, reason = "a model that panics is what some stories are about")]
 impl Model for ScriptedModel {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
         let parts = self.next(request.agent.as_str());
@@ -51,6 +59,9 @@ impl Model for ScriptedModel {
             requests.push(request);
             requests.len()
         };
+        if parts.contains(&Part::Panics) {
+            panic!("as the story says");
+        }
         let hangs = parts.contains(&Part::Hangs);
         let whole = !parts.contains(&Part::BreaksOff);
         let said = parts
@@ -82,7 +93,7 @@ fn fragments(part: Part, id: &str) -> Vec<Result<Fragment, ModelError>> {
             vec![Ok(Fragment::Thought(Thought { provider: "scripted".to_owned(), text, seal, call: None }))]
         }
         Part::Error(kind) => vec![Err(error(&kind))],
-        Part::BreaksOff | Part::Hangs => Vec::new(),
+        Part::BreaksOff | Part::Hangs | Part::Panics => Vec::new(),
     }
 }
 
@@ -149,6 +160,9 @@ impl Approver for ScriptedApprover {
     fn ask(&self, _question: Question) -> BoxFuture<'static, Decision> {
         let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = if answers.is_empty() { String::new() } else { answers.remove(0) };
+        if answer == "hangs" {
+            return futures::future::pending().boxed();
+        }
         let decision = match answer.as_str() {
             "yes" => Decision::Approved,
             "no" => Decision::Denied,
@@ -165,6 +179,7 @@ pub struct ScriptedSource {
     pub text: String,
 }
 
+#[expect(clippy::panic, reason = "a source that panics is what some stories are about")]
 impl ContextSource for ScriptedSource {
     fn name(&self) -> &str {
         &self.name
@@ -180,6 +195,7 @@ impl ContextSource for ScriptedSource {
             match text.as_str() {
                 "fails" => Err(ContextError("as the story says".to_owned())),
                 "hangs" => futures::future::pending().await,
+                "panics" => panic!("as the story says"),
                 _ => Ok(Some(text)),
             }
         }
@@ -190,11 +206,14 @@ impl ContextSource for ScriptedSource {
 /// A colleague elsewhere.
 pub struct ScriptedRemote(pub RemoteBehaviour);
 
+#[expect(clippy::panic, reason = "a remote that panics is what some stories are about")]
 impl RemoteAgent for ScriptedRemote {
     fn stream(&self, _task: RemoteTask) -> BoxStream<'static, Result<String, RemoteError>> {
         match &self.0 {
             RemoteBehaviour::Says(text) => iter([Ok(text.clone())]).boxed(),
             RemoteBehaviour::Fails(why) => iter([Err(RemoteError(why.clone()))]).boxed(),
+            RemoteBehaviour::Hangs => pending().boxed(),
+            RemoteBehaviour::Panics => panic!("as the story says"),
         }
     }
 }

@@ -14,7 +14,7 @@ use lango_domain::event::{
 };
 use lango_domain::model::{Model, ModelRequest};
 use lango_domain::seams::{ContextSource, RemoteAgent};
-use lango_domain::session::SessionStore;
+use lango_domain::session::{SessionKey, SessionStore, StoreError};
 use lango_domain::{AgentName, AgentTree, Mode};
 use lango_engine::{Limits, MemoryStore, Models, Parts, Runner, Surroundings, TurnRequest};
 use lango_team::{Config, PromptSources, RemoteCard, Roster, Routes, build_agent_tree};
@@ -29,6 +29,10 @@ pub struct Told {
     pub events: Vec<Arc<Event>>,
     pub requests: Vec<ModelRequest>,
     pub agents: Vec<String>,
+    /// What the script had to say and was never asked for.
+    pub unsaid: Vec<String>,
+    /// Whether what was shown is what the store holds.
+    pub shown_is_stored: bool,
 }
 
 /// Runs the script; must be called within a tokio runtime, whose clock should be paused.
@@ -53,17 +57,27 @@ pub async fn tell(script: &Script) -> Result<Told, String> {
         turns
     };
     let transcript = turns.iter().map(|updates| transcript(updates)).collect::<Vec<_>>().join("\n");
-    let updates = turns.into_iter().flatten();
-    let mut events: Vec<Arc<Event>> = updates
-        .filter_map(|update| match update {
-            Update::Event(event) => Some(event),
-            _ => None,
-        })
-        .collect();
-    events.sort_by_key(|event| event.seq);
+    let mut shown: Vec<Arc<Event>> = turns.into_iter().flatten().filter_map(event_of).collect();
+    shown.sort_by_key(|event| event.seq);
+    let key = SessionKey { session: &SessionId::new("s"), principal: &Principal::local() };
+    let events = store.load(key).await.map_err(|error| error.to_string())?;
     let requests = model.requests();
-    let calls = requests.len();
-    Ok(Told { transcript: format!("{transcript}\n{calls} model calls\n"), events, requests, agents })
+    let transcript = format!("{transcript}\n{} model calls\n", requests.len());
+    Ok(Told {
+        transcript,
+        shown_is_stored: shown == events,
+        events,
+        requests,
+        agents,
+        unsaid: model.unsaid(),
+    })
+}
+
+fn event_of(update: Update) -> Option<Arc<Event>> {
+    match update {
+        Update::Event(event) => Some(event),
+        Update::Delta { .. } | Update::Broken(_) => None,
+    }
 }
 
 fn team(script: &Script) -> Result<AgentTree, String> {
@@ -157,9 +171,7 @@ async fn run(runner: &Runner, turn: &UserTurn) -> Vec<Update> {
             Ok(Some(update)) => updates.push(update),
             Ok(None) => return updates,
             Err(_) if cancelled || turn.cancelled_after.is_none() => {
-                updates.push(Update::Broken(lango_domain::session::StoreError::Broken(
-                    "the turn did not end".to_owned(),
-                )));
+                updates.push(Update::Broken(StoreError("the turn did not end".to_owned())));
                 return updates;
             }
             Err(_) => {

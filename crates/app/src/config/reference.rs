@@ -35,6 +35,13 @@ struct Place<'a> {
 
 fn collect(place: &Place<'_>, entries: &mut Vec<Entry>) {
     for shape in located::object_shapes(place.root, place.here) {
+        // A table of tables of one kind: its entries are described once.
+        if let Some(each) =
+            shape.get("additionalProperties").filter(|each| located::is_group(place.root, each))
+        {
+            let key = format!("{}.<{}>", place.key, if place.key == "providers" { "id" } else { "model" });
+            collect(&Place { root: place.root, here: each, default: &Value::Null, key: &key }, entries);
+        }
         for name in located::property_names(shape) {
             let here = &shape["properties"][&name];
             let key = if place.key.is_empty() { name.clone() } else { format!("{}.{name}", place.key) };
@@ -105,9 +112,15 @@ pub fn commented_file() -> String {
     let mut table = String::new();
     for entry in entries() {
         let (group, name) = entry.key.rsplit_once('.').unwrap_or(("", &entry.key));
+        // What can stand there any number of times under names of the user's is only explained.
+        let is_example = group.contains('<');
         if group != table {
             table = group.to_owned();
-            let _ = write!(text, "\n[{group}]\n");
+            let _ = if is_example { write!(text, "\n# [{group}]\n") } else { write!(text, "\n[{group}]\n") };
+        }
+        if is_example {
+            let _ = writeln!(text, "#   {name}: {}", entry.description);
+            continue;
         }
         for line in wrapped(&entry.description) {
             let _ = writeln!(text, "# {line}");

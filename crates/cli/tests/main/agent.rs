@@ -174,7 +174,6 @@ fn plain_output_has_no_colour_in_a_pipe() {
         &["agent", "list", "--tools", "all"][..],
         &["agent", "tree", "--tools", "all,x"],
         &["config", "show"],
-        &[],
     ] {
         let run = lango(command);
         assert_eq!(run.exit, 0);

@@ -80,7 +80,8 @@ fn completions_exist_for_every_shell() {
 #[test]
 fn version_and_help_answer() {
     assert!(lango(&["--version"]).stdout.starts_with("lango "));
-    assert!(lango(&[]).stdout.contains("Usage:"));
+    assert!(lango(&["--help"]).stdout.contains("Usage:"));
+    assert_eq!(lango(&[]).exit, 3, "the chat needs a model");
     let json: Value = lango(&["config", "check", "--json"]).json();
     assert_eq!(json, json!({ "ok": true, "files": [], "warnings": [] }));
 }

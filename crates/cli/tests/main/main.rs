@@ -3,6 +3,10 @@
 #[cfg(test)]
 mod agent;
 #[cfg(test)]
+mod ask;
+#[cfg(test)]
 mod config;
+#[cfg(test)]
+mod faults;
 #[cfg(test)]
 mod setup;

@@ -47,16 +47,24 @@ impl Desk {
     }
 
     pub fn lango_with(&self, args: &[&str], variables: &[(&str, &str)]) -> Run {
+        Run::of(self.command(args).envs(variables.iter().copied()))
+    }
+
+    pub fn lango_with_input(&self, args: &[&str], input: &[u8]) -> Run {
+        Run::of(self.command(args).write_stdin(input))
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::cargo_bin("lango").unwrap();
-        let output = command
-            .args(args)
-            .current_dir(self.path())
-            .env_clear()
-            .env("LANGO_HOME", self.path().join("home"))
-            .envs(variables.iter().copied())
-            .output()
-            .unwrap();
-        Run {
+        command.args(args).current_dir(self.path()).env_clear().env("LANGO_HOME", self.path().join("home"));
+        command
+    }
+}
+
+impl Run {
+    fn of(command: &mut Command) -> Self {
+        let output = command.output().unwrap();
+        Self {
             exit: output.status.code().unwrap(),
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),

@@ -1,31 +1,38 @@
 //! Groups that stand or fall together, and the cut that makes a history fit (B72).
 
-use lango_domain::model::Message;
+use lango_domain::model::{CallResult, Message};
 use lango_domain::tokens;
 
-/// Stands where something was left out; also keeps the first message the user's.
-const LEFT_OUT: &str = "[The beginning of this conversation is left out here.]";
+use crate::dispatch::without_middle;
+
+/// Stands where earlier turns were left out; also keeps the first message the user's.
+pub const LEFT_OUT: &str = "[The beginning of this conversation is left out here.]";
 
 /// Messages that are kept or left out together: a call never without its result.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Group {
     messages: Vec<Message>,
-    /// The request at hand is never cut.
-    pinned: bool,
+    age: Age,
+}
+
+/// What may be left out first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Age {
+    /// Of an earlier turn.
+    Past,
+    /// A step of the work at hand.
+    Current,
+    /// The request at hand, which is never cut.
+    Request,
 }
 
 impl Group {
-    pub fn of(messages: Vec<Message>) -> Self {
-        Self { messages, pinned: false }
+    pub fn of(messages: Vec<Message>, age: Age) -> Self {
+        Self { messages, age }
     }
 
-    pub fn user(text: String) -> Self {
-        Self::of(vec![Message::User(text)])
-    }
-
-    pub fn pinned_if(mut self, pinned: bool) -> Self {
-        self.pinned = pinned;
-        self
+    pub fn user(text: String, age: Age) -> Self {
+        Self::of(vec![Message::User(text)], age)
     }
 
     /// More for the same message of the user's.
@@ -36,52 +43,118 @@ impl Group {
         }
     }
 
+    /// No result of the group is longer than its share of `most` bytes: one reply's results always fit.
+    fn bound_results(&mut self, most: usize) {
+        for message in &mut self.messages {
+            if let Message::Results(results) = message {
+                let share = (most / results.len().max(1)).max(200);
+                for result in results.iter_mut().filter(|result| result.content.len() > share) {
+                    result.content = without_middle(std::mem::take(&mut result.content), share);
+                }
+            }
+        }
+    }
+
     fn bytes(&self) -> usize {
-        self.texts().map(|text| text.len() + 16).sum()
+        self.messages.iter().map(|message| measure(message, &str::len)).sum()
     }
 
     fn tokens(&self) -> usize {
-        self.texts().map(|text| tokens::estimate(&text) + 4).sum()
+        self.messages.iter().map(|message| measure(message, &tokens::estimate)).sum()
     }
 
-    fn texts(&self) -> impl Iterator<Item = String> {
-        self.messages.iter().flat_map(|message| match message {
-            Message::User(text) => vec![text.clone()],
-            Message::Assistant { thoughts, text, calls } => {
-                let thoughts = thoughts.iter().map(|thought| format!("{} {:?}", thought.text, thought.seal));
-                let calls = calls.iter().map(|call| format!("{} {} {}", call.id, call.name, call.arguments));
-                std::iter::once(text.clone()).chain(thoughts).chain(calls).collect()
-            }
-            Message::Results(results) => {
-                results.iter().map(|result| format!("{} {}", result.id, result.content)).collect()
-            }
-        })
+    /// What was called, and whether it worked.
+    fn called(&self) -> Vec<String> {
+        let results = self.messages.iter().filter_map(|message| match message {
+            Message::Results(results) => Some(results),
+            _ => None,
+        });
+        let word =
+            |result: &CallResult| format!("{} {}", result.name, if result.ok { "ok" } else { "failed" });
+        results.flatten().map(word).collect()
     }
 }
 
-/// Leaves out the oldest groups until the rest fits. The cut moves in steps of a quarter of the budget, so that the
-/// beginning of consecutive requests stays the same for a while (B40).
-pub(super) fn fit(groups: Vec<Group>, budget: usize) -> Vec<Message> {
+/// A message by some measure of its texts, and a little for what holds them.
+fn measure(message: &Message, of: &dyn Fn(&str) -> usize) -> usize {
+    const FRAME: usize = 8;
+    match message {
+        Message::User(text) => of(text) + FRAME,
+        Message::Assistant { thoughts, text, calls } => {
+            let thoughts: usize = thoughts
+                .iter()
+                .map(|thought| {
+                    of(&thought.text) + thought.seal.as_ref().map_or(0, |seal| of(&seal.to_string()))
+                })
+                .sum();
+            let calls: usize = calls
+                .iter()
+                .map(|call| of(call.id.as_str()) + of(&call.name) + of(&call.arguments.to_string()) + FRAME)
+                .sum();
+            of(text) + thoughts + calls + FRAME
+        }
+        Message::Results(results) => {
+            results.iter().map(|result| of(result.id.as_str()) + of(&result.content) + FRAME).sum::<usize>()
+        }
+    }
+}
+
+/// Makes the history fit. Earlier turns go first, oldest first, in steps of a quarter of the budget, so that the
+/// beginning of consecutive requests stays the same for a while (B40). Then steps of the work at hand, one by one, with
+/// a mark in their place; never the last one: an agent always reads what it did last.
+pub(super) fn fit(mut groups: Vec<Group>, budget: usize) -> Vec<Message> {
+    // Two bytes a token is little: half the budget at the most goes to one reply's results.
+    groups.iter_mut().for_each(|group| group.bound_results(budget));
     // No text has more tokens than bytes: most histories need no counting.
     if groups.iter().map(Group::bytes).sum::<usize>() <= budget {
         return flatten(groups);
     }
-    let weights: Vec<usize> = groups.iter().map(Group::tokens).collect();
-    let total: usize = weights.iter().sum();
-    if total <= budget {
-        return flatten(groups);
+    let mut weighed: Vec<(Group, usize)> =
+        groups.into_iter().map(|group| (group.tokens(), group)).map(|(w, g)| (g, w)).collect();
+    let total: usize = weighed.iter().map(|(_, weight)| weight).sum();
+    if total > budget {
+        leave_out_past(&mut weighed, total - budget, budget);
     }
+    let rest: usize = weighed.iter().map(|(_, weight)| weight).sum();
+    if rest > budget {
+        leave_out_steps(&mut weighed, rest - budget);
+    }
+    flatten(weighed.into_iter().map(|(group, _)| group).collect())
+}
+
+fn leave_out_past(groups: &mut Vec<(Group, usize)>, excess: usize, budget: usize) {
     let step = (budget / 4).max(1);
-    let mut excess = (total - budget).div_ceil(step) * step;
-    let mut kept = vec![Group::user(LEFT_OUT.to_owned())];
-    for (group, weight) in groups.into_iter().zip(weights) {
-        if excess > 0 && !group.pinned {
+    let mut excess = excess.div_ceil(step) * step;
+    let before = groups.len();
+    groups.retain(|(group, weight)| {
+        let goes = excess > 0 && group.age == Age::Past;
+        excess = if goes { excess.saturating_sub(*weight) } else { excess };
+        !goes
+    });
+    if groups.len() < before {
+        groups.insert(0, (Group::user(LEFT_OUT.to_owned(), Age::Request), tokens::estimate(LEFT_OUT)));
+    }
+}
+
+fn leave_out_steps(groups: &mut Vec<(Group, usize)>, mut excess: usize) {
+    let last = groups.len().saturating_sub(1);
+    let mut called = Vec::new();
+    let mut place = None;
+    let mut kept = Vec::new();
+    for (at, (group, weight)) in std::mem::take(groups).into_iter().enumerate() {
+        if excess > 0 && group.age == Age::Current && at != last {
             excess = excess.saturating_sub(weight);
+            place.get_or_insert(kept.len());
+            called.extend(group.called());
         } else {
-            kept.push(group);
+            kept.push((group, weight));
         }
     }
-    flatten(kept)
+    if let Some(place) = place {
+        let mark = format!("[Left out here, done already: {}.]", called.join(", "));
+        kept.insert(place, (Group::user(mark, Age::Request), 0));
+    }
+    *groups = kept;
 }
 
 fn flatten(groups: Vec<Group>) -> Vec<Message> {
@@ -92,45 +165,78 @@ fn flatten(groups: Vec<Group>) -> Vec<Message> {
 mod tests {
     use super::*;
     use lango_domain::event::CallId;
-    use lango_domain::model::{Call, CallResult};
+    use lango_domain::model::Call;
 
-    fn step(n: usize) -> Group {
+    fn step(n: usize, words: usize, age: Age) -> Group {
         let id = CallId::new(format!("c{n}"));
-        let call = Call { id: id.clone(), name: "fs_read".into(), arguments: serde_json::json!({ "n": n }) };
-        let result = CallResult { id, name: "fs_read".into(), ok: true, content: "word ".repeat(100) };
+        let call =
+            Call { id: id.clone(), name: format!("tool_{n}"), arguments: serde_json::json!({ "n": n }) };
+        let result = CallResult { id, name: format!("tool_{n}"), ok: true, content: "word ".repeat(words) };
         let calls = Message::Assistant { thoughts: vec![], text: String::new(), calls: vec![call] };
-        Group::of(vec![calls, Message::Results(vec![result])])
+        Group::of(vec![calls, Message::Results(vec![result])], age)
     }
 
-    fn history(steps: usize) -> Vec<Group> {
-        let request = Group::user("the request".into()).pinned_if(true);
-        (0..steps).map(step).chain([request]).chain((steps..steps + 2).map(step)).collect()
+    fn history(past: usize, current: usize) -> Vec<Group> {
+        let request = Group::user("the request".into(), Age::Request);
+        let steps = (past..past + current).map(|n| step(n, 100, Age::Current));
+        (0..past).map(|n| step(n, 100, Age::Past)).chain([request]).chain(steps).collect()
+    }
+
+    fn weight(messages: &[Message]) -> usize {
+        messages.iter().map(|message| measure(message, &tokens::estimate)).sum()
     }
 
     /// B72
     #[test]
     fn calls_and_results_are_cut_together_and_the_request_stays() {
-        for budget in (10..4_000).step_by(37) {
-            let messages = fit(history(20), budget);
-            assert!(messages.contains(&Message::User("the request".into())));
-            for pair in messages.windows(2) {
-                let is_call = matches!(&pair[0], Message::Assistant { calls, .. } if !calls.is_empty());
-                assert_eq!(is_call, matches!(pair[1], Message::Results(_)), "budget {budget}");
+        for budget in (400..5_000).step_by(37) {
+            for current in [0, 1, 2, 9] {
+                let messages = fit(history(20, current), budget);
+                assert!(messages.contains(&Message::User("the request".into())));
+                for pair in messages.windows(2) {
+                    let is_call = matches!(&pair[0], Message::Assistant { calls, .. } if !calls.is_empty());
+                    assert_eq!(is_call, matches!(pair[1], Message::Results(_)), "budget {budget}");
+                }
+                assert!(weight(&messages) <= budget + 80, "{} of {budget}", weight(&messages));
+                if current > 0 {
+                    assert!(
+                        matches!(messages.last(), Some(Message::Results(_))),
+                        "what was done last is always read"
+                    );
+                }
             }
         }
     }
 
     #[test]
+    fn work_that_is_left_out_leaves_a_mark() {
+        let messages = fit(history(3, 9), 600);
+        assert_eq!(messages[0], Message::User(LEFT_OUT.into()));
+        assert_eq!(messages[1], Message::User("the request".into()));
+        assert!(
+            matches!(&messages[2], Message::User(mark) if mark.starts_with("[Left out here, done already: tool_3 ok, tool_4 ok"))
+        );
+    }
+
+    #[test]
+    fn one_huge_result_is_shortened_not_lost() {
+        let request = Group::user("the request".into(), Age::Request);
+        let messages = fit(vec![request, step(1, 50_000, Age::Current)], 1_000);
+        let Some(Message::Results(results)) = messages.last() else { panic!("the result is lost") };
+        assert!(results[0].content.contains("bytes left out") && weight(&messages) <= 1_000);
+    }
+
+    #[test]
     fn what_fits_is_left_alone() {
-        let whole = flatten(history(5));
-        assert_eq!(fit(history(5), 1_000_000), whole);
-        assert_eq!(fit(history(5), 1_200), whole, "counted, not guessed from bytes");
+        let whole = flatten(history(5, 2));
+        assert_eq!(fit(history(5, 2), 1_000_000), whole);
+        assert_eq!(fit(history(5, 2), 1_200), whole, "counted, not guessed from bytes");
     }
 
     /// B40
     #[test]
     fn the_cut_moves_in_steps() {
-        let first_kept = |steps| fit(history(steps), 2_000).get(1).cloned();
+        let first_kept = |past| fit(history(past, 1), 2_000).get(1).cloned();
         let cuts: Vec<_> = (20..40).map(first_kept).collect();
         let moves = cuts.windows(2).filter(|pair| pair[0] != pair[1]).count();
         assert!((1..=8).contains(&moves), "{moves} moves in 19 turns");

@@ -4,8 +4,9 @@ use lango_domain::event::{Body, Branch, CallId, TransferOutcome};
 use lango_domain::model::{Call, CallResult, Message, Thought};
 use serde_json::{Value, json};
 
-use super::cut::Group;
+use super::cut::{Age, Group};
 use super::quote;
+use crate::reply::REJECT;
 use crate::transfer::TRANSFER;
 
 /// Gathers the events of one reply until they are whole.
@@ -33,14 +34,14 @@ struct OpenTransfer {
 
 impl OwnSteps {
     /// Takes the next event; gives the groups that it completes. `report` is what a delegation gave.
-    pub fn take(&mut self, body: &Body, report: Option<&str>) -> Vec<Group> {
+    pub fn take(&mut self, body: &Body, report: Option<&str>, age: Age) -> Vec<Group> {
         let mut complete = Vec::new();
         let begins_reply = matches!(
             body,
             Body::Thought(_) | Body::Note { .. } | Body::ToolCall { .. } | Body::Transfer { .. }
         );
         if begins_reply && self.any_result {
-            complete.extend(self.close());
+            complete.extend(self.close(age));
         }
         match body {
             Body::Thought(thought) => self.thoughts.push(thought.clone()),
@@ -66,12 +67,12 @@ impl OwnSteps {
                 self.result(id, ok, |transfer| transfer_result(transfer, *outcome, detail));
             }
             Body::Answer { text } | Body::Report { text } => {
-                complete.extend(self.close());
-                complete.push(Group::of(vec![assistant(text.clone())]));
+                complete.extend(self.close(age));
+                complete.push(Group::of(vec![assistant(text.clone())], age));
             }
             Body::Rejected { reason } => {
-                complete.extend(self.close());
-                complete.push(Group::of(vec![assistant(format!("[REJECT] {reason}"))]));
+                complete.extend(self.close(age));
+                complete.push(Group::of(vec![assistant(format!("{REJECT} {reason}"))], age));
             }
             _ => {}
         }
@@ -79,10 +80,10 @@ impl OwnSteps {
     }
 
     /// The reply gathered so far; a call without a result was interrupted, and says so (B72).
-    pub fn close(&mut self) -> Option<Group> {
+    pub fn close(&mut self, age: Age) -> Option<Group> {
         let Self { thoughts, text, calls, .. } = std::mem::take(self);
         if calls.is_empty() {
-            return (!text.is_empty()).then(|| Group::of(vec![assistant(text)]));
+            return (!text.is_empty()).then(|| Group::of(vec![assistant(text)], age));
         }
         let results = calls.iter().map(|open| {
             let (ok, content) = open.result.clone().unwrap_or((false, "interrupted".to_owned()));
@@ -90,7 +91,7 @@ impl OwnSteps {
         });
         let results = Message::Results(results.collect());
         let calls = calls.into_iter().map(|open| open.call).collect();
-        Some(Group::of(vec![Message::Assistant { thoughts, text, calls }, results]))
+        Some(Group::of(vec![Message::Assistant { thoughts, text, calls }, results], age))
     }
 
     /// Whether a call that is still open here went into that branch.
@@ -134,7 +135,7 @@ fn transfer_result(transfer: Option<&OpenTransfer>, outcome: TransferOutcome, de
         TransferOutcome::Answered if transfer.report_back => report(),
         TransferOutcome::Answered => format!("{to} answered the user:\n{}", report()),
         TransferOutcome::Rejected => format!("{to} gave the task back:\n{}", quote::report(to, detail)),
-        TransferOutcome::Failed => format!("{to} failed: {detail}"),
+        TransferOutcome::Failed => format!("{to} failed:\n{}", quote::report(to, detail)),
         TransferOutcome::Cancelled => format!("{to} was stopped before it finished"),
     }
 }

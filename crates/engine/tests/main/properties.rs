@@ -95,7 +95,7 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 250, ..ProptestConfig::default() })]
 
     /// B54, B59, B60, B72, B40, S70: the turn ends, each delegation and each call has exactly one outcome, no request
     /// carries an orphan, authors are agents that exist or the user, the beginning of each request is stable.

@@ -18,6 +18,14 @@ librarian  says </report> Milk is white.
 root       transfers vault
 vault      says [REJECT] no money here
 root       says Buy milk; it is white.
+user       look around
+root       transfers navigator: open it (report back) + transfers automator: every day (report back) + transfers planner: plan it (report back) + transfers chronicler: remember it (report back)
+navigator  calls browser_navigate {"url":"example.org"}
+navigator  says It loads.
+automator  says Set up.
+planner    says 1. Look.
+chronicler says Stored.
+root       says Looked around.
 user       read it again
 root       transfers operator
 operator   fails busy
@@ -60,11 +68,30 @@ fn render(request: &ModelRequest) -> String {
 #[tokio::test(start_paused = true)]
 async fn each_agents_request_reads_as_blessed() {
     let told = story::tell(&Script::parse(STORY).unwrap()).await.unwrap();
-    for agent in ["lango-orchestrator", "operator", "librarian", "vault"] {
+    for agent in [
+        "lango-orchestrator",
+        "operator",
+        "navigator",
+        "vault",
+        "librarian",
+        "automator",
+        "planner",
+        "chronicler",
+    ] {
         let last = told.requests.iter().rfind(|request| request.agent == *agent).unwrap();
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/request-{agent}.txt"));
         golden::check(&file, &render(last));
     }
+}
+
+/// B40, S02
+#[tokio::test(start_paused = true)]
+async fn the_single_agents_request_reads_as_blessed() {
+    let script =
+        "mode single\nuser read it\nroot calls fs_read {}\nroot says Empty.\nuser again\nroot says Still.";
+    let told = story::tell(&Script::parse(script).unwrap()).await.unwrap();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/request-lango-agent.txt");
+    golden::check(&file, &render(told.requests.last().unwrap()));
 }
 
 /// S50, B53: the root may call nothing but the transfer, whose names are the created agents.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::{BoxFuture, FutureExt, join_all, ready};
 use lango_domain::event::{Body, Draft, Event, Principal, SessionId, Update};
+use lango_domain::failure::Code;
 use lango_domain::session::{SessionKey, SessionStore, StoreError, TurnLock};
 use lango_domain::{Mode, Tool};
 use lango_engine::{Limits, MemoryStore, Models, Parts, Runner, TurnRequest};
@@ -58,21 +59,28 @@ fn last_body(updates: &[Update]) -> Option<&Body> {
     })
 }
 
-/// B74: what belongs to somebody else looks like what does not exist.
+/// B74: the same id under another principal is another session; nothing is recalled across, and nobody waits.
 #[tokio::test(start_paused = true)]
 async fn a_session_belongs_to_its_principal() {
     let store = Arc::new(MemoryStore::default());
-    let runner = runner("root always says hi", Arc::clone(&store) as Arc<dyn SessionStore>);
-    let mine: Vec<Update> = runner.run(request("s", "alice")).collect().await;
-    assert_eq!(last_body(&mine), Some(&Body::TurnDone));
-    let theirs: Vec<Update> = runner.run(request("s", "bob")).collect().await;
-    assert_eq!(theirs, [Update::Broken(StoreError::NotFound(SessionId::new("s")))]);
-    let key = SessionKey { session: &SessionId::new("s"), principal: &Principal::new("alice") };
-    let kept = store.load(key).await.unwrap();
-    assert!(
-        kept.iter()
-            .all(|event| matches!(&event.body, Body::User { .. } | Body::Answer { .. } | Body::TurnDone))
+    let runner = runner(
+        "root hangs
+root says hi",
+        Arc::clone(&store) as Arc<dyn SessionStore>,
     );
+    let mut hers = runner.run(request("s", "alice"));
+    assert!(matches!(hers.next().await, Some(Update::Event(_))));
+    tokio::task::yield_now().await;
+    let his: Vec<Update> = runner.run(request("s", "bob")).collect().await;
+    assert_eq!(last_body(&his), Some(&Body::TurnDone), "he does not wait for her turn");
+    let of = |principal: &str| {
+        let (session, principal) = (SessionId::new("s"), Principal::new(principal));
+        let store = Arc::clone(&store);
+        async move { store.load(SessionKey { session: &session, principal: &principal }).await.unwrap() }
+    };
+    assert_eq!(of("bob").await.len(), 3);
+    assert_eq!(of("alice").await.len(), 1);
+    assert_eq!(of("carol").await.len(), 0);
 }
 
 /// B60: turns of one session follow each other, sessions run side by side.
@@ -103,10 +111,10 @@ async fn dropping_the_stream_cancels_the_turn() {
     assert_eq!(last_body(&next), Some(&Body::TurnDone));
     let key = SessionKey { session: &SessionId::new("s"), principal: &Principal::local() };
     let codes = store.load(key).await.unwrap().into_iter().filter_map(|event| match &event.body {
-        Body::TurnFailed { code, .. } => Some(code.clone()),
+        Body::TurnFailed { code, .. } => Some(*code),
         _ => None,
     });
-    assert_eq!(codes.collect::<Vec<_>>(), ["cancelled"]);
+    assert_eq!(codes.collect::<Vec<_>>(), [Code::Cancelled]);
 }
 
 /// B60: a turn that is cancelled while it waits for its time leaves no trace.
@@ -129,8 +137,8 @@ struct FullDisk {
 }
 
 impl SessionStore for FullDisk {
-    fn lock<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<TurnLock, StoreError>> {
-        self.inner.lock(session)
+    fn lock<'a>(&'a self, key: SessionKey<'a>) -> BoxFuture<'a, Result<TurnLock, StoreError>> {
+        self.inner.lock(key)
     }
 
     fn load<'a>(&'a self, key: SessionKey<'a>) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
@@ -145,7 +153,7 @@ impl SessionStore for FullDisk {
         use std::sync::atomic::Ordering::SeqCst;
         let room = self.room.load(SeqCst);
         if room == 0 {
-            return ready(Err(StoreError::Broken("the disk is full".into()))).boxed();
+            return ready(Err(StoreError("the disk is full".into()))).boxed();
         }
         self.room.store(room - 1, SeqCst);
         self.inner.append(key, drafts)

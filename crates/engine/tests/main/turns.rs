@@ -32,6 +32,7 @@ async fn every_story_goes_as_blessed() {
             path.display(),
             told.transcript
         );
+        assert_eq!(told.unsaid, Vec::<String>::new(), "{}\n{}", path.display(), told.transcript);
         golden::check(&path, &format!("{script}{LINE}{}", told.transcript));
     }
 }

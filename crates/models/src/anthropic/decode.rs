@@ -100,20 +100,16 @@ struct WireUsage {
 }
 
 #[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type")]
 enum Delta {
-    TextDelta {
-        text: String,
-    },
-    InputJsonDelta {
-        partial_json: String,
-    },
-    ThinkingDelta {
-        thinking: String,
-    },
-    SignatureDelta {
-        signature: String,
-    },
+    #[serde(rename = "text_delta")]
+    Text { text: String },
+    #[serde(rename = "input_json_delta")]
+    InputJson { partial_json: String },
+    #[serde(rename = "thinking_delta")]
+    Thinking { thinking: String },
+    #[serde(rename = "signature_delta")]
+    Signature { signature: String },
     #[serde(other)]
     Unknown,
 }
@@ -188,16 +184,14 @@ impl Block {
 impl AnthropicDecoder {
     fn delta(&mut self, index: u64, delta: Delta, out: &mut Vec<Fragment>) {
         match (self.blocks.get_mut(&index), delta) {
-            (Some(Block::Call { input, .. }), Delta::InputJsonDelta { partial_json }) => {
+            (Some(Block::Call { input, .. }), Delta::InputJson { partial_json }) => {
                 input.push_str(&partial_json)
             }
-            (Some(Block::Thinking { text, .. }), Delta::ThinkingDelta { thinking }) => {
-                text.push_str(&thinking)
-            }
-            (Some(Block::Thinking { signature, .. }), Delta::SignatureDelta { signature: more }) => {
+            (Some(Block::Thinking { text, .. }), Delta::Thinking { thinking }) => text.push_str(&thinking),
+            (Some(Block::Thinking { signature, .. }), Delta::Signature { signature: more }) => {
                 signature.push_str(&more)
             }
-            (_, Delta::TextDelta { text }) if !text.is_empty() => out.push(Fragment::Text(text)),
+            (_, Delta::Text { text }) if !text.is_empty() => out.push(Fragment::Text(text)),
             _ => {}
         }
     }

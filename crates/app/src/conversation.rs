@@ -1,0 +1,111 @@
+//! From settings to a team that can be talked with.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use lango_domain::Tool;
+use lango_domain::event::{SessionId, TurnId};
+use lango_domain::model::ModelError;
+use lango_domain::session::SessionStore;
+use lango_engine::{MemoryStore, Models, Parts, Runner, Surroundings};
+use lango_models::{Chosen, NoModel, Plan, choose};
+use uuid::Uuid;
+
+use crate::config::{ConfigError, Loaded};
+use crate::environment::Environment;
+use crate::ollama;
+use crate::team::assemble_team;
+
+/// Why a conversation cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum CannotStart {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    NoModel(#[from] NoModel),
+    #[error(transparent)]
+    Model(#[from] ModelError),
+}
+
+/// A team, its models, and a place for its sessions.
+pub struct Conversation {
+    pub runner: Runner,
+    pub store: Arc<dyn SessionStore>,
+    pub chosen: Chosen,
+    /// What the user should know about the files that the team was read from.
+    pub warnings: Vec<String>,
+}
+
+impl Conversation {
+    pub fn open(loaded: &Loaded, environment: &Environment, tools: Vec<Tool>) -> Result<Self, CannotStart> {
+        let team = assemble_team(loaded, environment, tools)?;
+        let (chosen, models) = models(loaded, environment)?;
+        let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::default());
+        let warnings = team.warnings();
+        let runner = Runner::new(Parts {
+            tree: team.tree,
+            models,
+            store: Arc::clone(&store),
+            approver: None,
+            sources: Vec::new(),
+            remotes: BTreeMap::new(),
+            limits: loaded.settings.limits(),
+            surroundings: surroundings(),
+        });
+        Ok(Self { runner, store, chosen, warnings })
+    }
+}
+
+/// The model that is in force, with the reason.
+pub fn chosen_model(loaded: &Loaded, environment: &Environment) -> Result<Chosen, NoModel> {
+    with_plan(loaded, environment, choose)
+}
+
+/// A session nobody has used before.
+pub fn new_session() -> SessionId {
+    SessionId::new(Uuid::now_v7().to_string())
+}
+
+/// A number from 0 to 1 that is another one each time.
+pub fn jitter() -> f64 {
+    let number = RandomState::new().build_hasher().finish();
+    (number >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+fn models(loaded: &Loaded, environment: &Environment) -> Result<(Chosen, Models), CannotStart> {
+    with_plan(loaded, environment, |plan| {
+        let chosen = choose(plan)?;
+        let fallback = plan.fallback(&chosen).transpose()?;
+        let jitter: Arc<dyn Fn() -> f64 + Send + Sync> = Arc::new(jitter);
+        let mut per_agent = BTreeMap::new();
+        for agent in plan.agent.models.keys() {
+            let name =
+                lango_domain::AgentName::new(agent).map_err(|error| ConfigError::new(error.to_string()))?;
+            if let Some(own) = plan.for_agent(agent, &chosen).transpose()? {
+                per_agent.insert(name, own.connect_with_fallback(fallback.as_ref(), &jitter)?);
+            }
+        }
+        let default = chosen.connect_with_fallback(fallback.as_ref(), &jitter)?;
+        Ok((chosen, Models { default, per_agent }))
+    })
+}
+
+fn with_plan<T>(loaded: &Loaded, environment: &Environment, decide: impl FnOnce(&Plan<'_>) -> T) -> T {
+    let settings = &loaded.settings;
+    decide(&Plan {
+        agent: &settings.agent.models,
+        providers: &settings.providers,
+        prices: &settings.prices,
+        variable: &|name| environment.get(name).map(str::to_owned),
+        ollama: &ollama::first_model,
+    })
+}
+
+fn surroundings() -> Surroundings {
+    Surroundings {
+        now: Arc::new(Timestamp::now),
+        new_turn: Arc::new(|| TurnId::new(Uuid::now_v7().to_string())),
+    }
+}

@@ -1,0 +1,76 @@
+//! `lango ask`: one request, one turn.
+
+use std::io::Read as _;
+use std::process::ExitCode;
+
+use futures::StreamExt;
+use lango_app::{Conversation, new_session};
+use lango_domain::event::{Principal, SessionId, Update};
+use lango_engine::TurnRequest;
+
+use super::{Setting, runtime};
+use crate::args::{Ask, Global};
+use crate::output::Failure;
+use crate::show::Show;
+
+/// No model reads more, and a pipe may never end.
+const MAX_STDIN_BYTES: u64 = 4 * 1024 * 1024;
+
+pub fn run(global: &Global, ask: &Ask) -> Result<ExitCode, Failure> {
+    let text = request_text(&ask.text)?;
+    let setting = Setting::read(global)?;
+    let tools = setting.tools(&ask.tools);
+    let conversation = Conversation::open(&setting.loaded, &setting.environment, tools)?;
+    let session = ask.session.clone().map_or_else(new_session, SessionId::new);
+    let mut show = Show::new(global.json, ask.deltas);
+    show.warnings(&conversation.warnings);
+    runtime()?.block_on(turn(&conversation, session, text, &mut show));
+    Ok(show.finish())
+}
+
+/// One turn, shown as it comes. The first Ctrl-C cancels it, the second leaves.
+pub async fn turn(conversation: &Conversation, session: SessionId, text: String, show: &mut Show) {
+    let mut updates = conversation.runner.run(TurnRequest { session, principal: Principal::local(), text });
+    let mut interrupts = 0;
+    loop {
+        tokio::select! {
+            biased;
+            update = updates.next() => match update {
+                Some(Update::Delta { author, text }) => show.delta(&author, &text),
+                Some(Update::Event(event)) => show.event(&event),
+                Some(Update::Broken(error)) => show.broken(&error),
+                None => return,
+            },
+            Ok(()) = tokio::signal::ctrl_c() => {
+                interrupts += 1;
+                if interrupts > 1 {
+                    std::process::exit(130);
+                }
+                updates.cancel();
+            }
+        }
+    }
+}
+
+/// The words that were typed; `-` among them stands for what is piped in.
+fn request_text(words: &[String]) -> Result<String, Failure> {
+    let typed: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != "-").collect();
+    let mut text = typed.join(" ");
+    if words.iter().any(|word| word == "-") {
+        let mut piped = Vec::new();
+        std::io::stdin()
+            .take(MAX_STDIN_BYTES + 1)
+            .read_to_end(&mut piped)
+            .map_err(|error| Failure::usage(format!("cannot read what is piped in: {error}")))?;
+        if piped.len() as u64 > MAX_STDIN_BYTES {
+            return Err(Failure::usage(format!("what is piped in is longer than {MAX_STDIN_BYTES} bytes")));
+        }
+        let piped =
+            String::from_utf8(piped).map_err(|_| Failure::usage("what is piped in is not valid UTF-8"))?;
+        text = format!("{text}\n\n{}", piped.trim_end());
+    }
+    if text.trim().is_empty() {
+        return Err(Failure::usage("the request is empty").with_hint("lango ask \"what should be done\""));
+    }
+    Ok(text.trim().to_owned())
+}

@@ -1,0 +1,144 @@
+//! `lango chat`: a conversation at the terminal.
+
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+
+use lango_app::{Conversation, new_session};
+use lango_domain::event::{Principal, SessionId};
+use lango_domain::session::SessionKey;
+use rustyline::DefaultEditor;
+use rustyline::error::ReadlineError;
+
+use super::usage::Bill;
+use super::{Setting, ask, runtime};
+use crate::args::{Global, ToolNames};
+use crate::output::{DIM, Failure, NAME, styled};
+use crate::show::Show;
+
+const HELP: &str =
+    "/new  a new session    /sessions  those of this chat    /agents  the team    /usage  the bill    /quit";
+
+pub fn run(global: &Global) -> Result<ExitCode, Failure> {
+    let setting = Setting::read(global)?;
+    let tools = setting.tools(&ToolNames { tools: None });
+    let team = setting.team(&ToolNames { tools: None })?;
+    let conversation = Conversation::open(&setting.loaded, &setting.environment, tools)?;
+    Show::new(false, false).warnings(&conversation.warnings);
+    let chosen = &conversation.chosen;
+    tell(&format!(
+        "{} asks {}. {}",
+        styled(NAME, "Lango"),
+        styled(NAME, format!("{}/{}", chosen.provider, chosen.model)),
+        styled(DIM, HELP)
+    ));
+    let mut chat = Chat {
+        agents: team.tree.agents().map(|agent| agent.name.to_string()).collect(),
+        sessions: vec![new_session()],
+        conversation,
+        runtime: runtime()?,
+    };
+    let mut lines = Lines::open(&setting)?;
+    while let Some(line) = lines.next() {
+        match line.trim() {
+            "" => {}
+            "/quit" | "/exit" => break,
+            command if command.starts_with('/') => chat.command(command),
+            request => chat.turn(request),
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Chat {
+    conversation: Conversation,
+    agents: Vec<String>,
+    /// The last is the one in use.
+    sessions: Vec<SessionId>,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Chat {
+    fn session(&self) -> SessionId {
+        self.sessions.last().cloned().unwrap_or_else(new_session)
+    }
+
+    fn turn(&self, request: &str) {
+        let mut show = Show::new(false, false);
+        self.runtime.block_on(ask::turn(&self.conversation, self.session(), request.to_owned(), &mut show));
+        show.finish();
+    }
+
+    fn command(&mut self, command: &str) {
+        match command {
+            "/new" => {
+                self.sessions.push(new_session());
+                tell("A new session begins.");
+            }
+            "/sessions" => {
+                for (at, session) in self.sessions.iter().enumerate() {
+                    let mark = if at + 1 == self.sessions.len() { "*" } else { " " };
+                    tell(&format!("{mark} {session}"));
+                }
+            }
+            "/agents" => tell(&self.agents.join(", ")),
+            "/usage" => tell(&self.bill()),
+            _ => tell(HELP),
+        }
+    }
+
+    fn bill(&self) -> String {
+        let mut bill = Bill::default();
+        for session in &self.sessions {
+            let key = SessionKey { session, principal: &Principal::local() };
+            let events = self.runtime.block_on(self.conversation.store.load(key)).unwrap_or_default();
+            events.iter().for_each(|event| bill.add(event));
+        }
+        bill.plain()
+    }
+}
+
+/// Where requests come from: an editor on a terminal, plain lines elsewhere.
+enum Lines {
+    Editor { editor: Box<DefaultEditor>, history: Option<std::path::PathBuf> },
+    Plain(std::io::Lines<std::io::StdinLock<'static>>),
+}
+
+impl Lines {
+    fn open(setting: &Setting) -> Result<Self, Failure> {
+        if !std::io::stdin().is_terminal() {
+            return Ok(Self::Plain(std::io::stdin().lines()));
+        }
+        let mut editor =
+            DefaultEditor::new().map_err(|error| Failure::usage(format!("no terminal: {error}")))?;
+        let history = setting.environment.config_folder().map(|folder| folder.join("history"));
+        if let Some(history) = &history {
+            // There is none the first time.
+            let _ = editor.load_history(history);
+        }
+        Ok(Self::Editor { editor: Box::new(editor), history })
+    }
+
+    fn next(&mut self) -> Option<String> {
+        match self {
+            Self::Plain(lines) => lines.next()?.ok(),
+            Self::Editor { editor, history } => loop {
+                match editor.readline("› ") {
+                    Ok(line) => {
+                        let _ = editor.add_history_entry(&line);
+                        if let Some(history) = history {
+                            let _ = history.parent().map(std::fs::create_dir_all);
+                            let _ = editor.save_history(history);
+                        }
+                        return Some(line);
+                    }
+                    Err(ReadlineError::Interrupted) => tell("/quit leaves"),
+                    Err(_) => return None,
+                }
+            },
+        }
+    }
+}
+
+fn tell(text: &str) {
+    anstream::println!("{}", text.trim_end());
+}

@@ -1,0 +1,183 @@
+//! Turns as people and programs see them: who speaks, which tool runs, the answer.
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use lango_domain::AgentName;
+use lango_domain::event::{Body, Event};
+use lango_domain::failure::{Code, Family};
+use lango_domain::session::StoreError;
+use lango_domain::text::{one_line, visible};
+use serde_json::{Value, json};
+
+use crate::output::{DIM, ERROR, NAME, WARNING, styled};
+
+/// Where and how updates are shown.
+pub struct Show {
+    form: Form,
+    /// Whose words are being shown.
+    speaker: Option<String>,
+    exit: u8,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Words as they come, with who speaks.
+    Terminal,
+    /// The answer and nothing else.
+    Pipe,
+    /// One event a line; with provisional text where it was asked for.
+    Json { deltas: bool },
+}
+
+impl Show {
+    pub fn new(json: bool, deltas: bool) -> Self {
+        let form = match json {
+            true => Form::Json { deltas },
+            false if std::io::stdout().is_terminal() => Form::Terminal,
+            false => Form::Pipe,
+        };
+        Self { form, speaker: None, exit: 0 }
+    }
+
+    pub fn warnings(&self, warnings: &[String]) {
+        for warning in warnings {
+            complain(&match self.form {
+                Form::Json { .. } => json!({ "warning": { "message": warning } }).to_string(),
+                _ => format!("{} {warning}", styled(WARNING, "warning:")),
+            });
+        }
+    }
+
+    pub fn delta(&mut self, author: &AgentName, text: &str) {
+        match self.form {
+            Form::Terminal => {
+                self.speaks(author.as_str());
+                say(&visible(text));
+            }
+            Form::Json { deltas: true } => {
+                say_line(&json!({ "type": "delta", "author": author, "text": text }))
+            }
+            Form::Json { deltas: false } | Form::Pipe => {}
+        }
+    }
+
+    pub fn event(&mut self, event: &Event) {
+        if let Form::Json { .. } = self.form {
+            say_line(&serde_json::to_value(event).unwrap_or_default());
+        } else {
+            self.tell(event);
+        }
+        if let Body::TurnFailed { code, message, hint } = &event.body {
+            self.failed(*code, message, hint);
+        }
+    }
+
+    pub fn broken(&mut self, error: &StoreError) {
+        self.failed(Code::Internal, &error.to_string(), "Check the disk and the data folder.");
+    }
+
+    /// The exit code that the turn deserves.
+    pub fn finish(mut self) -> ExitCode {
+        self.silence();
+        ExitCode::from(self.exit)
+    }
+
+    fn tell(&mut self, event: &Event) {
+        let who = event.author.to_string();
+        match &event.body {
+            Body::Answer { text } if self.form == Form::Pipe => {
+                say(&format!("{}\n", visible(text).trim_end()))
+            }
+            // Words that were shown as they came are not shown again.
+            Body::Answer { text } if self.speaker.as_deref() != Some(&who) => {
+                self.speaks(&who);
+                say(&visible(text));
+            }
+            Body::Transfer { to, .. } => self.note(&format!("{who} → {to}")),
+            Body::ToolCall { tool, args, .. } => self.note(&format!("{who} · {tool} {}", short(args))),
+            Body::ToolResult { ok: false, error, .. } => {
+                self.note(&format!("{who} · {}", one_line(error.as_deref().unwrap_or("it did not work"))));
+            }
+            Body::Rejected { reason } => self.note(&format!("{who} handed it back: {}", one_line(reason))),
+            Body::TurnDone => self.silence(),
+            _ => {}
+        }
+    }
+
+    /// A line about what is going on, on a terminal only.
+    fn note(&mut self, text: &str) {
+        if self.form == Form::Terminal {
+            self.silence();
+            say(&format!("{}\n", styled(DIM, text)));
+        }
+    }
+
+    fn speaks(&mut self, who: &str) {
+        if self.speaker.as_deref() != Some(who) {
+            self.silence();
+            say(&format!("{} ", styled(NAME, format!("{who}:"))));
+            self.speaker = Some(who.to_owned());
+        }
+    }
+
+    fn silence(&mut self) {
+        if self.speaker.take().is_some() {
+            say("\n");
+        }
+    }
+
+    fn failed(&mut self, code: Code, message: &str, hint: &str) {
+        self.silence();
+        self.exit = match code.family() {
+            Family::Turn => 1,
+            Family::Model => 3,
+            Family::Limit => 4,
+            Family::Cancelled => 130,
+        };
+        complain(&match self.form {
+            Form::Json { .. } => {
+                json!({ "error": { "code": code, "message": message, "hint": hint } }).to_string()
+            }
+            _ => {
+                let message = visible(message);
+                format!(
+                    "{} {message} {}\n{} {hint}",
+                    styled(ERROR, "error:"),
+                    styled(DIM, format!("[{code}]")),
+                    styled(DIM, "hint:")
+                )
+            }
+        });
+    }
+}
+
+fn short(args: &Value) -> String {
+    let words: Vec<String> = match args {
+        Value::Object(map) => map
+            .values()
+            .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+            .collect(),
+        other => vec![other.to_string()],
+    };
+    let line = one_line(&words.join(" "));
+    if line.chars().count() <= 80 {
+        line
+    } else {
+        format!("{}…", line.chars().take(79).collect::<String>())
+    }
+}
+
+fn say_line(value: &Value) {
+    say(&format!("{value}\n"));
+}
+
+/// Whoever read may have left; the turn goes on to its end all the same.
+fn say(text: &str) {
+    let mut stdout = anstream::stdout();
+    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+}
+
+fn complain(text: &str) {
+    let _ = writeln!(anstream::stderr(), "{text}");
+}

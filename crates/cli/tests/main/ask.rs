@@ -1,0 +1,269 @@
+//! `lango ask` against a real server on loopback.
+
+use lango_testkit::server::{ModelServer, Play};
+use serde_json::{Value, json};
+
+use crate::setup::{Desk, Run};
+
+/// Runs `lango ask` with this server as the only provider.
+pub fn ask(server: &ModelServer, args: &[&str]) -> Run {
+    let base = format!("providers.x.baseUrl={}", server.base_url());
+    let mut all = vec![
+        "ask",
+        "--set",
+        "providers.x.type=openai",
+        "--set",
+        &base,
+        "--set",
+        "agent.provider=x",
+        "--set",
+        "agent.model=m",
+    ];
+    all.extend(["--set", "providers.x.retryDelayMs=1", "--set", "providers.x.apiKey=sk-secret-123"]);
+    all.extend(args);
+    Desk::new().lango(&all)
+}
+
+pub fn events(run: &Run) -> Vec<Value> {
+    run.stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect()
+}
+
+fn types(events: &[Value]) -> Vec<(&str, &str)> {
+    let field = |event: &Value, key: &str| event[key].as_str().map(str::to_owned);
+    let leak = |text: String| -> &str { Box::leak(text.into_boxed_str()) };
+    events
+        .iter()
+        .map(|event| (leak(field(event, "type").unwrap()), leak(field(event, "author").unwrap_or_default())))
+        .collect()
+}
+
+fn delegating() -> ModelServer {
+    ModelServer::start(vec![
+        Play::calls("transfer_to_agent", &json!({ "agent_name": "planner", "task": "plan it" })),
+        Play::chunks(&[json!({ "content": "1. " }), json!({ "content": "Go." })], "stop"),
+    ])
+    .unwrap()
+}
+
+/// S50, S51, B54
+#[test]
+fn a_request_is_delegated_and_answered_with_authors_in_order() {
+    let run = ask(&delegating(), &["--json", "make a plan"]);
+    assert_eq!(run.exit, 0, "{}", run.stderr);
+    let events = events(&run);
+    assert_eq!(
+        types(&events),
+        [
+            ("user", "user"),
+            ("usage", "lango-orchestrator"),
+            ("transfer", "lango-orchestrator"),
+            ("usage", "planner"),
+            ("answer", "planner"),
+            ("transfer_result", "lango-orchestrator"),
+            ("turn_done", "lango-orchestrator"),
+        ]
+    );
+    assert_eq!(events[4]["text"], "1. Go.");
+    for (at, event) in events.iter().enumerate() {
+        assert_eq!((&event["v"], &event["seq"]), (&json!(1), &json!(at + 1)));
+        assert!(
+            event["session"].is_string()
+                && event["turn"].is_string()
+                && event["branch"].is_string()
+                && event["at"].is_string()
+        );
+    }
+    assert_eq!(
+        (events[2]["to"].as_str(), events[2]["task"].as_str(), &events[2]["report_back"]),
+        (Some("planner"), Some("plan it"), &json!(false))
+    );
+}
+
+#[test]
+fn in_a_pipe_stdout_holds_only_the_answer() {
+    let run = ask(&delegating(), &["make", "a", "plan"]);
+    assert_eq!((run.stdout.as_str(), run.stderr.as_str(), run.exit), ("1. Go.\n", "", 0));
+}
+
+#[test]
+fn deltas_come_only_when_asked_for() {
+    let run = ask(&delegating(), &["--json", "--deltas", "make a plan"]);
+    let deltas: Vec<Value> = events(&run).into_iter().filter(|event| event["type"] == "delta").collect();
+    assert_eq!(
+        deltas,
+        [
+            json!({ "type": "delta", "author": "planner", "text": "1. " }),
+            json!({ "type": "delta", "author": "planner", "text": "Go." })
+        ]
+    );
+}
+
+#[test]
+fn what_is_piped_in_joins_the_request() {
+    let server = ModelServer::start(vec![Play::says("ok")]).unwrap();
+    let base = format!("providers.x.baseUrl={}", server.base_url());
+    let run = Desk::new().lango_with_input(
+        &["ask", "--set", "providers.x.type=openai", "--set", &base, "--model", "m", "summarise", "-"],
+        b"line one\nline two\n",
+    );
+    assert_eq!(run.exit, 0, "{}", run.stderr);
+    let request = server.requests()[0].json();
+    assert_eq!(request["messages"][1]["content"], "summarise\n\nline one\nline two");
+    let run = Desk::new().lango_with_input(&["ask", "-"], b"\xff\xfe");
+    assert!(run.exit == 2 && run.stderr.contains("not valid UTF-8"), "{}", run.stderr);
+}
+
+#[test]
+fn the_key_is_sent_and_never_shown() {
+    let server = ModelServer::start(vec![Play::status(
+        404,
+        r#"{"error":{"message":"no model m for sk-secret-123"}}"#,
+    )])
+    .unwrap();
+    let run = ask(&server, &["-vv", "--json", "hello"]);
+    assert!(server.requests()[0].head.contains("Bearer sk-secret-123"));
+    assert_eq!(run.exit, 3);
+    assert!(
+        !run.stdout.contains("sk-secret") && !run.stderr.contains("sk-secret"),
+        "{}{}",
+        run.stdout,
+        run.stderr
+    );
+    let base = format!("providers.x.baseUrl={}", server.base_url());
+    let shown = Desk::new().lango(&[
+        "config",
+        "show",
+        "--json",
+        "--set",
+        &base,
+        "--set",
+        "providers.x.apiKey=sk-secret-123",
+    ]);
+    assert!(!shown.stdout.contains("sk-secret") && shown.stdout.contains("***"), "{}", shown.stdout);
+}
+
+#[test]
+fn without_a_model_the_message_is_clear() {
+    let run = Desk::new().lango(&["ask", "--json", "hello"]);
+    assert_eq!(run.exit, 3);
+    assert_eq!(run.error()["code"], "model");
+    assert!(run.error()["hint"].as_str().unwrap().contains("ANTHROPIC_API_KEY"));
+    let run = Desk::new().lango(&["ask", "--provider", "opneai", "hello"]);
+    assert!(run.exit == 2 && run.stderr.contains("did you mean `openai`?"), "{}", run.stderr);
+    assert_eq!(Desk::new().lango(&["ask", "--provider", "offline", "hello"]).exit, 3);
+    assert_eq!(Desk::new().lango(&["ask", " "]).exit, 2);
+}
+
+/// B40: the beginning of consecutive requests is the same, byte for byte.
+#[test]
+fn consecutive_requests_share_their_beginning() {
+    let server = ModelServer::start(vec![Play::says("one"), Play::says("two")]).unwrap();
+    let base = format!("providers.x.baseUrl={}", server.base_url());
+    let run = Desk::new().lango_with_input(
+        &["chat", "--set", "providers.x.type=openai", "--set", &base, "--model", "m"],
+        b"first\nsecond\n/usage\n/quit\n",
+    );
+    assert_eq!(run.exit, 0, "{}", run.stderr);
+    let bodies: Vec<Vec<u8>> = server.requests().into_iter().map(|seen| seen.body).collect();
+    let common = bodies[0].iter().zip(&bodies[1]).take_while(|(a, b)| a == b).count();
+    assert_eq!(common, bodies[0].len() - "]}".len(), "everything but the end of the list");
+    assert!(
+        run.stdout.contains("one\n")
+            && run.stdout.contains("2 calls, 200 in (120 cached), 20 out, price unknown"),
+        "{}",
+        run.stdout
+    );
+}
+
+#[test]
+fn usage_adds_up_what_ask_printed() {
+    let run = ask(&delegating(), &["--json", "--set", "prices.m={\"input\":1,\"output\":10}", "make a plan"]);
+    let bill = Desk::new().lango_with_input(&["usage", "-", "--json"], run.stdout.as_bytes()).json();
+    assert_eq!(
+        (&bill["calls"], &bill["tokens_in"], &bill["tokens_out"], &bill["cached"]),
+        (&json!(2), &json!(200), &json!(20), &json!(120))
+    );
+    assert!((bill["cost_usd"].as_f64().unwrap() - 0.0004).abs() < 1e-9, "{bill}");
+    assert_eq!(bill["by_agent"].as_array().unwrap().len(), 2);
+    assert_eq!(bill["by_turn"][0]["delegations"][1]["branch"], "lango-orchestrator/planner.1");
+    let unknown = ask(&delegating(), &["--json", "make a plan"]);
+    let bill = Desk::new().lango_with_input(&["usage", "-", "--json"], unknown.stdout.as_bytes()).json();
+    assert_eq!(bill["cost_usd"], Value::Null, "unknown is unknown, not zero");
+}
+
+#[test]
+fn model_check_says_what_is_wrong() {
+    let check = |play: Play| {
+        let server = ModelServer::start(vec![play]).unwrap();
+        let base = format!("providers.x.baseUrl={}", server.base_url());
+        Desk::new().lango(&[
+            "model",
+            "check",
+            "--json",
+            "--set",
+            "providers.x.type=openai",
+            "--set",
+            &base,
+            "--model",
+            "m",
+        ])
+    };
+    assert_eq!(check(Play::says("pong")).json()["ok"], true);
+    for (play, words) in [
+        (Play::status(401, ""), "key"),
+        (Play::status(404, ""), "name"),
+        (Play::status(402, ""), "quota"),
+        (Play::status(200, "<html>"), "could not be used"),
+    ] {
+        let run = check(play);
+        assert_eq!(run.exit, 3);
+        assert!(run.error()["message"].as_str().unwrap().contains(words), "{}", run.stderr);
+    }
+    let nobody = Desk::new().lango(&[
+        "model",
+        "check",
+        "--json",
+        "--set",
+        "providers.x.type=openai",
+        "--set",
+        "providers.x.baseUrl=http://127.0.0.1:9/v1",
+        "--model",
+        "m",
+    ]);
+    assert!(nobody.error()["message"].as_str().unwrap().contains("address"), "{}", nobody.stderr);
+}
+
+#[test]
+fn model_list_says_which_and_why() {
+    let list = |variables: &[(&str, &str)], args: &[&str]| {
+        Desk::new().lango_with(&[&["model", "list", "--json"][..], args].concat(), variables).json()
+    };
+    let found = list(&[("OPENAI_API_KEY", "k")], &[]);
+    assert_eq!(
+        (&found["items"][0]["provider"], &found["items"][0]["why"]),
+        (&json!("openai"), &json!("OPENAI_API_KEY is set"))
+    );
+    let both = list(&[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")], &[]);
+    assert_eq!(both["items"][0]["provider"], "anthropic");
+    assert_eq!(list(&[("GOOGLE_API_KEY", "k")], &[])["items"][0]["provider"], "gemini");
+    assert_eq!(list(&[], &[])["items"], json!([]));
+    let own = list(
+        &[("OPENAI_API_KEY", "k")],
+        &[
+            "--set",
+            "providers.mine.type=openai",
+            "--set",
+            "providers.mine.baseUrl=http://127.0.0.1:1/v1",
+            "--model",
+            "m",
+        ],
+    );
+    assert_eq!(
+        (&own["items"][0]["provider"], &own["items"][0]["key"]),
+        (&json!("mine"), &json!(false)),
+        "a key goes to its own address only"
+    );
+}

@@ -1,0 +1,249 @@
+//! Every bad day of a provider, through the binary: a clear message, the right exit code, a turn that ends.
+
+use lango_testkit::server::{ModelServer, Play};
+use serde_json::{Value, json};
+
+use crate::ask::{ask, events};
+
+/// Runs one request against the plays and checks that it ends as it should.
+fn fails(name: &str, plays: Vec<Play>, exit: i32, code: &str) {
+    let server = ModelServer::start(plays).unwrap();
+    let args = [
+        "--json",
+        "--set",
+        "providers.x.retries=0",
+        "--set",
+        "providers.x.firstByteSeconds=1",
+        "--set",
+        "providers.x.idleSeconds=1",
+        "hello",
+    ];
+    let run = ask(&server, &args);
+    assert_eq!(run.exit, exit, "{name}: {}{}", run.stdout, run.stderr);
+    let events = events(&run);
+    let last = events.last().unwrap();
+    assert_eq!((last["type"].as_str(), last["code"].as_str()), (Some("turn_failed"), Some(code)), "{name}");
+    assert!(
+        !last["message"].as_str().unwrap().is_empty() && !last["hint"].as_str().unwrap().is_empty(),
+        "{name}"
+    );
+    assert_eq!(run.error()["code"], code, "{name}: the same on stderr");
+    assert!(!events.iter().any(|event| event["type"] == "answer"), "{name}: a failure is never an answer");
+}
+
+fn half() -> Vec<u8> {
+    let whole = Play::events(&[json!({ "content": "Once upon a time" })], "stop");
+    whole[..whole.len() / 3].to_vec()
+}
+
+fn event(text: &str) -> Vec<u8> {
+    format!("data: {text}\n\n").into_bytes()
+}
+
+#[test]
+fn refusals_by_status() {
+    for (status, code) in [
+        (401, "model.auth"),
+        (403, "model.auth"),
+        (404, "model.not_found"),
+        (413, "model.too_long"),
+        (429, "model.busy"),
+        (500, "model.busy"),
+        (503, "model.busy"),
+        (529, "model.busy"),
+    ] {
+        fails(&status.to_string(), vec![Play::status(status, r#"{"error":{"message":"no"}}"#)], 3, code);
+    }
+    let busy = Play::Status { code: 429, headers: vec![("retry-after", "3600")], body: String::new() };
+    fails("a wait nobody wants", vec![busy], 3, "model.busy");
+    fails("quota", vec![Play::status(429, r#"{"error":{"code":"insufficient_quota"}}"#)], 3, "model.quota");
+    let moved =
+        Play::Status { code: 302, headers: vec![("location", "http://127.0.0.1:9/")], body: String::new() };
+    fails("a redirect is not followed", vec![moved], 3, "model.malformed");
+}
+
+#[test]
+fn silence_and_broken_connections() {
+    fails("hang before", vec![Play::Hang], 3, "model.connection");
+    fails("hang in the middle", vec![Play::StreamThenHang(vec![half()])], 3, "model.connection");
+    fails("reset", vec![Play::Reset(half())], 3, "model.connection");
+    fails("truncated", vec![Play::Stream(vec![half()])], 3, "model.malformed");
+    fails(
+        "truncated between events",
+        vec![Play::Stream(vec![event(r#"{"choices":[{"delta":{"content":"Hi"}}]}"#)])],
+        3,
+        "model.broke_off",
+    );
+}
+
+#[test]
+fn bytes_that_are_no_reply() {
+    fails(
+        "invalid UTF-8",
+        vec![Play::Stream(vec![b"data: {\"choices\":[{\"delta\":{\"content\":\"\xff\"}}]}\n\n".to_vec()])],
+        3,
+        "model.malformed",
+    );
+    fails("invalid JSON", vec![Play::Stream(vec![event("{oops")])], 3, "model.malformed");
+    fails(
+        "an error inside the stream",
+        vec![Play::Stream(vec![event(r#"{"error":{"message":"no","type":"overloaded_error"}}"#)])],
+        3,
+        "model.busy",
+    );
+    fails("empty choices", vec![Play::Stream(vec![event(r#"{"choices":[]}"#), event("[DONE]")])], 1, "empty");
+    fails("a filter", vec![Play::chunks(&[json!({ "content": "I" })], "content_filter")], 3, "model.refused");
+}
+
+/// What a model gets wrong is told to it, and the turn goes on.
+fn goes_on(name: &str, first: Play) -> Value {
+    let server = ModelServer::start(vec![first, Play::says("Understood.")]).unwrap();
+    let run = ask(&server, &["--json", "hello"]);
+    assert_eq!(run.exit, 0, "{name}: {}{}", run.stdout, run.stderr);
+    let events = events(&run);
+    assert!(events.iter().any(|event| event["type"] == "answer" && event["text"] == "Understood."), "{name}");
+    let request = server.requests()[1].json();
+    assert!(request["messages"].is_array(), "{name}");
+    request
+}
+
+fn call(piece: &Value) -> Play {
+    Play::chunks(&[json!({ "tool_calls": [piece] })], "tool_calls")
+}
+
+#[test]
+fn calls_that_are_wrong_are_answered() {
+    goes_on("no name", call(&json!({ "index": 0, "id": "c", "function": { "arguments": "{}" } })));
+    goes_on(
+        "no id",
+        call(
+            &json!({ "index": 0, "function": { "name": "transfer_to_agent", "arguments": "{\"agent_name\":\"nobody\"}" } }),
+        ),
+    );
+    goes_on(
+        "arguments are no JSON",
+        call(
+            &json!({ "index": 0, "id": "c", "function": { "name": "transfer_to_agent", "arguments": "{oops" } }),
+        ),
+    );
+    goes_on(
+        "arguments are no object",
+        call(
+            &json!({ "index": 0, "id": "c", "function": { "name": "transfer_to_agent", "arguments": "[1]" } }),
+        ),
+    );
+    goes_on(
+        "a tool that does not exist",
+        call(&json!({ "index": 0, "id": "c", "function": { "name": "make_coffee", "arguments": "{}" } })),
+    );
+    let twice = Play::chunks(
+        &[json!({ "tool_calls": [
+            { "index": 0, "id": "same", "function": { "name": "make_tea", "arguments": "{}" } },
+            { "index": 1, "id": "same", "function": { "name": "make_coffee", "arguments": "{}" } },
+        ] })],
+        "tool_calls",
+    );
+    let request = goes_on("twice the same id", twice);
+    let ids: Vec<&str> =
+        request["messages"].as_array().unwrap().iter().filter_map(|m| m["tool_call_id"].as_str()).collect();
+    assert_eq!(ids.len(), 2);
+    assert_ne!(ids[0], ids[1], "{request}");
+}
+
+#[test]
+fn odd_but_whole_replies_are_understood() {
+    let answers = |name: &str, play: Play, expected: &str| {
+        let run = ask(&ModelServer::start(vec![play]).unwrap(), &["hello"]);
+        assert_eq!((run.exit, run.stdout.trim_end()), (0, expected), "{name}: {}", run.stderr);
+    };
+    let unknown = event(
+        r#"{"choices":[{"delta":{"content":"Hi","novelty":[1]},"finish_reason":"stop","x":1}],"y":{}}"#,
+    );
+    answers("unknown fields, no [DONE]", Play::Stream(vec![b": keep-alive\n\n".to_vec(), unknown]), "Hi");
+    let whole = Play::Status {
+        code: 200,
+        headers: vec![("content-type", "application/json")],
+        body: json!({ "choices": [{ "message": { "content": "Hi" }, "finish_reason": "stop" }] }).to_string(),
+    };
+    answers("no stream", whole, "Hi");
+    let large = "x".repeat(700_000);
+    answers("a large chunk", Play::says(&large), &large);
+    let bytes: Vec<Vec<u8>> = Play::events(&[json!({ "content": "a".repeat(100_000) })], "stop")
+        .chunks(1)
+        .map(<[u8]>::to_vec)
+        .collect();
+    answers("100,000 chunks of one byte", Play::Stream(bytes), &"a".repeat(100_000));
+    answers(
+        "thinking is no answer",
+        Play::chunks(&[json!({ "reasoning_content": "hm" }), json!({ "content": "Hi" })], "stop"),
+        "Hi",
+    );
+}
+
+#[test]
+fn a_reply_without_end_is_stopped() {
+    fails("2 MB in one chunk", vec![Play::says(&"x".repeat(2 * 1024 * 1024))], 3, "model.malformed");
+}
+
+#[test]
+fn a_busy_provider_is_asked_again() {
+    let busy = || Play::Status { code: 429, headers: vec![("retry-after", "0")], body: String::new() };
+    let server =
+        ModelServer::start(vec![busy(), Play::status(503, ""), Play::Hang, Play::says("At last.")]).unwrap();
+    let run = ask(&server, &["--set", "providers.x.firstByteSeconds=1", "hello"]);
+    assert_eq!((run.exit, run.stdout.as_str()), (0, "At last.\n"), "{}", run.stderr);
+    assert_eq!(server.requests().len(), 4);
+}
+
+#[test]
+fn once_words_were_seen_nothing_is_asked_again() {
+    let begun = event(r#"{"choices":[{"delta":{"content":"Hi"}}]}"#);
+    let server = ModelServer::start(vec![Play::Stream(vec![begun]), Play::says("never")]).unwrap();
+    let run = ask(&server, &["--json", "--deltas", "hello"]);
+    assert_eq!(run.exit, 3);
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn another_model_takes_over() {
+    let down = ModelServer::start(vec![Play::status(503, "")]).unwrap();
+    let up = ModelServer::start(vec![Play::says("From the second.")]).unwrap();
+    let second = format!("providers.y.baseUrl={}", up.base_url());
+    let run = ask(
+        &down,
+        &[
+            "--set",
+            "providers.y.type=openai",
+            "--set",
+            &second,
+            "--set",
+            "agent.fallback=y/n",
+            "--set",
+            "providers.x.retries=1",
+            "hello",
+        ],
+    );
+    assert_eq!((run.exit, run.stdout.as_str()), (0, "From the second.\n"), "{}", run.stderr);
+    assert_eq!((down.requests().len(), up.requests()[0].json()["model"].clone()), (2, json!("n")));
+}
+
+#[test]
+fn a_request_that_is_too_long_is_made_again_shorter() {
+    let server = ModelServer::start(vec![
+        Play::status(400, r#"{"error":{"code":"context_length_exceeded"}}"#),
+        Play::says("Fits."),
+    ])
+    .unwrap();
+    let run = ask(&server, &["hello"]);
+    assert_eq!((run.exit, run.stdout.as_str()), (0, "Fits.\n"), "{}", run.stderr);
+}
+
+#[test]
+fn limits_have_their_exit_code() {
+    let server = ModelServer::start(vec![call(
+        &json!({ "index": 0, "id": "c", "function": { "name": "make_coffee", "arguments": "{}" } }),
+    )])
+    .unwrap();
+    let run = ask(&server, &["--json", "hello"]);
+    assert_eq!((run.exit, run.error()["code"].as_str()), (4, Some("limit.repeats")));
+}

@@ -1,0 +1,98 @@
+//! The codes of failed turns, the same in events, exit codes and documentation.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Why a turn failed; typed, never found by searching a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Code {
+    #[serde(rename = "model.auth")]
+    ModelAuth,
+    #[serde(rename = "model.quota")]
+    ModelQuota,
+    #[serde(rename = "model.busy")]
+    ModelBusy,
+    #[serde(rename = "model.not_found")]
+    ModelNotFound,
+    #[serde(rename = "model.too_long")]
+    ModelTooLong,
+    #[serde(rename = "model.refused")]
+    ModelRefused,
+    #[serde(rename = "model.malformed")]
+    ModelMalformed,
+    #[serde(rename = "model.connection")]
+    ModelConnection,
+    #[serde(rename = "model.broke_off")]
+    ModelBrokeOff,
+    #[serde(rename = "limit.rounds")]
+    LimitRounds,
+    #[serde(rename = "limit.calls")]
+    LimitCalls,
+    #[serde(rename = "limit.repeats")]
+    LimitRepeats,
+    #[serde(rename = "limit.tokens")]
+    LimitTokens,
+    #[serde(rename = "limit.time")]
+    LimitTime,
+    #[serde(rename = "limit.money")]
+    LimitMoney,
+    /// The model gave no answer, though it was asked twice.
+    #[serde(rename = "empty")]
+    Empty,
+    #[serde(rename = "cancelled")]
+    Cancelled,
+    #[serde(rename = "internal")]
+    Internal,
+}
+
+/// Who can do something about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    Model,
+    Limit,
+    Turn,
+    Cancelled,
+}
+
+impl Code {
+    pub fn family(self) -> Family {
+        match self {
+            Self::ModelAuth
+            | Self::ModelQuota
+            | Self::ModelBusy
+            | Self::ModelNotFound
+            | Self::ModelTooLong
+            | Self::ModelRefused
+            | Self::ModelMalformed
+            | Self::ModelConnection
+            | Self::ModelBrokeOff => Family::Model,
+            Self::LimitRounds
+            | Self::LimitCalls
+            | Self::LimitRepeats
+            | Self::LimitTokens
+            | Self::LimitTime
+            | Self::LimitMoney => Family::Limit,
+            Self::Empty | Self::Internal => Family::Turn,
+            Self::Cancelled => Family::Cancelled,
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_shows_as_it_is_written() {
+        assert_eq!(Code::ModelTooLong.to_string(), "model.too_long");
+        assert_eq!(serde_json::to_string(&Code::LimitRounds).unwrap(), "\"limit.rounds\"");
+        assert_eq!(serde_json::from_str::<Code>("\"empty\"").unwrap(), Code::Empty);
+    }
+}

@@ -1,0 +1,175 @@
+//! A model server on loopback that plays what it is told: replies, and bad days.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// One answer to one request.
+#[derive(Clone, Debug)]
+pub enum Play {
+    /// A status with headers and a body.
+    Status { code: u16, headers: Vec<(&'static str, &'static str)>, body: String },
+    /// A stream, chunk by chunk; the connection closes behind it.
+    Stream(Vec<Vec<u8>>),
+    /// A stream that stops without closing.
+    StreamThenHang(Vec<Vec<u8>>),
+    /// A promise of more bytes than come.
+    Reset(Vec<u8>),
+    /// No answer at all.
+    Hang,
+}
+
+impl Play {
+    pub fn status(code: u16, body: &str) -> Self {
+        Self::Status { code, headers: Vec::new(), body: body.to_owned() }
+    }
+
+    /// A whole reply of an OpenAI-compatible server.
+    pub fn says(text: &str) -> Self {
+        Self::chunks(&[json!({ "content": text })], "stop")
+    }
+
+    /// A call of `tool` with these arguments.
+    pub fn calls(tool: &str, arguments: &Value) -> Self {
+        let function = json!({ "name": tool, "arguments": arguments.to_string() });
+        Self::chunks(
+            &[json!({ "tool_calls": [{ "index": 0, "id": "c1", "function": function }] })],
+            "tool_calls",
+        )
+    }
+
+    /// Deltas, a finish reason, usage and the end.
+    pub fn chunks(deltas: &[Value], finish: &str) -> Self {
+        Self::Stream(vec![Self::events(deltas, finish)])
+    }
+
+    /// The bytes of such a stream.
+    pub fn events(deltas: &[Value], finish: &str) -> Vec<u8> {
+        let mut text = String::new();
+        for delta in deltas {
+            text += &format!("data: {}\n\n", json!({ "choices": [{ "index": 0, "delta": delta }] }));
+        }
+        let usage = json!({ "prompt_tokens": 100, "completion_tokens": 10, "prompt_tokens_details": { "cached_tokens": 60 } });
+        text += &format!(
+            "data: {}\n\n",
+            json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": finish }] })
+        );
+        text += &format!("data: {}\n\ndata: [DONE]\n\n", json!({ "choices": [], "usage": usage }));
+        text.into_bytes()
+    }
+}
+
+/// The server; it ends with the process that tests.
+pub struct ModelServer {
+    port: u16,
+    requests: Arc<Mutex<Vec<Seen>>>,
+}
+
+/// A request that the server got.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub head: String,
+    pub body: Vec<u8>,
+}
+
+impl Seen {
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+}
+
+impl ModelServer {
+    /// Plays the list in order; the last one again and again.
+    pub fn start(plays: Vec<Play>) -> std::io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let port = listener.local_addr()?.port();
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&requests);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (seen, plays) = (Arc::clone(&seen), plays.clone());
+                thread::spawn(move || serve(stream, &plays, &seen));
+            }
+        });
+        Ok(Self { port, requests })
+    }
+
+    pub fn base_url(&self) -> String {
+        format!("http://127.0.0.1:{}/v1", self.port)
+    }
+
+    pub fn origin(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    pub fn requests(&self) -> Vec<Seen> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn serve(mut stream: TcpStream, plays: &[Play], seen: &Mutex<Vec<Seen>>) -> Option<()> {
+    let request = read_request(&mut stream)?;
+    let number = {
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.push(request);
+        seen.len()
+    };
+    let play = plays.get(number - 1).or(plays.last())?;
+    const STREAM: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n";
+    match play {
+        Play::Status { code, headers, body } => {
+            let headers: String =
+                headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+            let head = format!(
+                "HTTP/1.1 {code} X\r\nconnection: close\r\ncontent-length: {}\r\n{headers}\r\n",
+                body.len()
+            );
+            stream.write_all(head.as_bytes()).ok()?;
+            stream.write_all(body.as_bytes()).ok()?;
+        }
+        Play::Stream(chunks) => write_chunks(&mut stream, STREAM, chunks)?,
+        Play::StreamThenHang(chunks) => {
+            write_chunks(&mut stream, STREAM, chunks)?;
+            thread::sleep(Duration::from_secs(60));
+        }
+        Play::Reset(bytes) => {
+            write_chunks(
+                &mut stream,
+                &format!("{STREAM}content-length: 100000\r\n"),
+                std::slice::from_ref(bytes),
+            )?;
+        }
+        Play::Hang => thread::sleep(Duration::from_secs(60)),
+    }
+    stream.shutdown(Shutdown::Both).ok()
+}
+
+fn write_chunks(stream: &mut TcpStream, head: &str, chunks: &[Vec<u8>]) -> Option<()> {
+    stream.set_nodelay(true).ok()?;
+    stream.write_all(format!("{head}\r\n").as_bytes()).ok()?;
+    chunks.iter().try_for_each(|chunk| stream.write_all(chunk)).ok()
+}
+
+fn read_request(stream: &mut TcpStream) -> Option<Seen> {
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 65536];
+    loop {
+        let read = stream.read(&mut buffer).ok().filter(|read| *read > 0)?;
+        bytes.extend_from_slice(&buffer[..read]);
+        let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
+        let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        let length = head.lines().find_map(|line| {
+            line.to_lowercase().strip_prefix("content-length:")?.trim().parse::<usize>().ok()
+        });
+        let wanted = end + 4 + length.unwrap_or(0);
+        while bytes.len() < wanted {
+            let read = stream.read(&mut buffer).ok().filter(|read| *read > 0)?;
+            bytes.extend_from_slice(&buffer[..read]);
+        }
+        return Some(Seen { head, body: bytes[end + 4..].to_vec() });
+    }
+}
