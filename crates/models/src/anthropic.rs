@@ -22,17 +22,14 @@ pub(crate) fn encode(request: &ModelRequest, target: &Target) -> WireRequest {
         .iter()
         .map(|tool| json!({ "name": wire_name(&tool.name), "description": tool.description, "input_schema": tool.parameters }))
         .collect();
-    let mut body = json!({
-        "model": target.model,
-        "max_tokens": MAX_TOKENS,
-        "stream": true,
-        // Tools and system prompt stay the same: everything up to here is worth caching.
-        "system": [{ "type": "text", "text": &*request.system, "cache_control": { "type": "ephemeral" } }],
-        "messages": messages(request, &target.provider),
-    });
+    // What stays the same comes first: tools and system prompt, up to where caching is worth it.
+    let mut body = json!({ "model": target.model, "max_tokens": MAX_TOKENS, "stream": true });
     if !tools.is_empty() {
         body["tools"] = Value::Array(tools);
     }
+    body["system"] =
+        json!([{ "type": "text", "text": &*request.system, "cache_control": { "type": "ephemeral" } }]);
+    body["messages"] = messages(request, &target.provider).into();
     WireRequest {
         url: format!("{}/v1/messages", target.base_url.trim_end_matches('/')),
         headers: vec![("anthropic-version", API_VERSION.to_owned())],

@@ -19,13 +19,11 @@ pub(crate) fn encode(request: &ModelRequest, target: &Target) -> WireRequest {
             json!({ "name": wire_name(&tool.name), "description": tool.description, "parameters": for_gemini(&tool.parameters) })
         })
         .collect();
-    let mut body = json!({
-        "systemInstruction": { "parts": [{ "text": &*request.system }] },
-        "contents": contents(request, &target.provider),
-    });
+    let mut body = json!({ "systemInstruction": { "parts": [{ "text": &*request.system }] } });
     if !declarations.is_empty() {
         body["tools"] = json!([{ "functionDeclarations": declarations }]);
     }
+    body["contents"] = contents(request, &target.provider).into();
     let base = target.base_url.trim_end_matches('/');
     WireRequest {
         url: format!("{base}/v1beta/models/{}:streamGenerateContent?alt=sse", target.model),

@@ -47,9 +47,13 @@ fn collect(place: &Place<'_>, entries: &mut Vec<Entry>) {
             let key = if place.key.is_empty() { name.clone() } else { format!("{}.{name}", place.key) };
             let default = place.default.get(&name).unwrap_or(&Value::Null);
             let inner = Place { root: place.root, here, default, key: &key };
-            let is_group =
-                located::object_shapes(place.root, here).iter().any(|s| s.get("properties").is_some());
-            if is_group {
+            let is_table = |shape: &&Value| {
+                shape.get("properties").is_some()
+                    || shape
+                        .get("additionalProperties")
+                        .is_some_and(|each| located::is_group(place.root, each))
+            };
+            if located::object_shapes(place.root, here).iter().any(is_table) {
                 collect(&inner, entries);
             } else {
                 entries.push(entry(&inner));
@@ -63,7 +67,12 @@ fn entry(place: &Place<'_>) -> Entry {
     Entry {
         key: place.key.to_owned(),
         kind: kind(place.root, place.here),
-        default: place.default.clone(),
+        // What stands under names of the user's has its default in the schema only.
+        default: Some(place.default)
+            .filter(|d| !d.is_null())
+            .or(place.here.get("default"))
+            .cloned()
+            .unwrap_or_default(),
         description: described.split_whitespace().collect::<Vec<_>>().join(" "),
     }
 }
@@ -75,6 +84,10 @@ fn kind(root: &Value, schema: &Value) -> String {
             .strip_prefix('#')
             .and_then(|at| root.pointer(at))
             .map_or(String::new(), |at| kind(root, at));
+    }
+    if let Some(options) = schema.get("anyOf").and_then(Value::as_array) {
+        let real = options.iter().find(|option| option.get("type").is_none_or(|kind| kind != "null"));
+        return real.map_or(String::new(), |option| kind(root, option));
     }
     let choices: Vec<String> = [schema]
         .into_iter()
@@ -110,7 +123,11 @@ pub fn commented_file() -> String {
          # ${NAME} in a value stands for the environment variable NAME.\n",
     );
     let mut table = String::new();
-    for entry in entries() {
+    let mut entries = entries();
+    // A table stands in one piece, wherever its settings come from.
+    let order: Vec<String> = entries.iter().map(|entry| group_of(entry).to_owned()).collect();
+    entries.sort_by_key(|entry| order.iter().position(|group| group == group_of(entry)));
+    for entry in entries {
         let (group, name) = entry.key.rsplit_once('.').unwrap_or(("", &entry.key));
         // What can stand there any number of times under names of the user's is only explained.
         let is_example = group.contains('<');
@@ -128,6 +145,10 @@ pub fn commented_file() -> String {
         let _ = writeln!(text, "#{name} = {}\n", toml_text(&entry));
     }
     text.trim_end().to_owned() + "\n"
+}
+
+fn group_of(entry: &Entry) -> &str {
+    entry.key.rsplit_once('.').map_or("", |(group, _)| group)
 }
 
 fn toml_text(entry: &Entry) -> String {

@@ -36,8 +36,11 @@ pub fn run(file: &Path) -> Result<Output, Failure> {
 /// Usage, added up turn by turn, delegation by delegation.
 #[derive(Default)]
 pub struct Bill {
-    turns: Vec<(String, String, BTreeMap<(String, String), Sum>)>,
+    turns: Vec<Turn>,
 }
+
+/// A turn: its id, its request, and what each agent took in each branch.
+type Turn = (String, String, BTreeMap<(String, String), Sum>);
 
 #[derive(Clone, Default)]
 struct Sum {

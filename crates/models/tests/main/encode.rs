@@ -1,0 +1,94 @@
+use std::path::Path;
+
+use lango_domain::model::Message;
+use lango_testkit::golden;
+use serde_json::Value;
+
+use crate::setup::{DIALECTS, request, target};
+
+fn body(at: usize, messages: usize) -> Value {
+    let mut request = request();
+    request.messages.truncate(messages);
+    let (dialect, name) = DIALECTS[at];
+    serde_json::from_slice(&dialect.encode(&request, &target(name)).body).unwrap()
+}
+
+#[test]
+fn each_dialect_sends_what_is_blessed() {
+    for (dialect, name) in DIALECTS {
+        let wire = dialect.encode(&request(), &target(name));
+        let body: Value = serde_json::from_slice(&wire.body).unwrap();
+        let headers: Vec<String> =
+            wire.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{name}-request.txt"));
+        golden::check(&file, &format!("POST {}\n{}\n{body:#}\n", wire.url, headers.concat()));
+    }
+}
+
+/// A thought goes back to whoever made it, unchanged, and to nobody else.
+#[test]
+fn thoughts_go_back_to_their_maker_only() {
+    let has = |at: usize, words: &str| body(at, 6).to_string().contains(words);
+    assert!(!has(0, "sig") && !has(0, "c2ln"));
+    assert!(has(1, "\"signature\":\"sig\"") && !has(1, "c2ln"));
+    assert!(has(2, "\"thoughtSignature\":\"c2ln\"") && !has(2, "\"sig\""));
+    let mut moved = request();
+    moved.messages.truncate(4);
+    let (anthropic, _) = DIALECTS[1];
+    let wire = anthropic.encode(&moved, &target("another-account"));
+    assert!(!String::from_utf8(wire.body).unwrap().contains("signature"));
+}
+
+/// All results of one reply stand together where a provider wants that, right behind their calls.
+#[test]
+fn parallel_results_stand_together() {
+    let anthropic = body(1, 4);
+    let last = anthropic["messages"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["content"].as_array().unwrap().len(), 2);
+    assert_eq!(last["content"][1]["is_error"], true);
+    let gemini = body(2, 4);
+    assert_eq!(gemini["contents"].as_array().unwrap().last().unwrap()["parts"].as_array().unwrap().len(), 2);
+}
+
+/// B40: what was sent before is sent again, byte for byte, apart from the mark up to which a provider should cache.
+#[test]
+fn consecutive_requests_share_the_longest_possible_beginning() {
+    for (dialect, name) in DIALECTS {
+        let encode = |messages: usize| {
+            let mut request = request();
+            request.messages.truncate(messages);
+            let text = String::from_utf8(dialect.encode(&request, &target(name)).body).unwrap();
+            text.replace(",\"cache_control\":{\"type\":\"ephemeral\"}", "")
+        };
+        for messages in [2, 4, 5] {
+            let (shorter, longer) = (encode(messages), encode(messages + 1));
+            let common = shorter.bytes().zip(longer.bytes()).take_while(|(a, b)| a == b).count();
+            let end = shorter.len() - shorter.trim_end_matches([']', '}', '"']).len();
+            assert!(common + end >= shorter.len(), "{name} after {messages}: {common} of {}", shorter.len());
+        }
+    }
+}
+
+#[test]
+fn the_stable_part_is_marked_for_the_cache() {
+    assert_eq!(body(1, 2)["system"][0]["cache_control"]["type"], "ephemeral");
+}
+
+#[test]
+fn roles_alternate_where_they_must() {
+    for (at, key) in [(0, "messages"), (1, "messages"), (2, "contents")] {
+        let body = body(at, 6);
+        let roles: Vec<&str> = body[key]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|m| m["role"].as_str().unwrap())
+            .filter(|role| *role != "tool")
+            .collect();
+        assert!(
+            roles.windows(2).all(|pair| pair[0] != pair[1] || at == 0 && pair[0] == "assistant"),
+            "{roles:?}"
+        );
+    }
+    assert!(matches!(request().messages[1], Message::User(_)), "the request has neighbours of one role");
+}

@@ -1,0 +1,10 @@
+//! The dialects: what is sent, and what is understood.
+
+#[cfg(test)]
+mod choice;
+#[cfg(test)]
+mod decode;
+#[cfg(test)]
+mod encode;
+#[cfg(test)]
+mod setup;

@@ -1,0 +1,101 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lango_domain::AgentName;
+use lango_domain::event::CallId;
+use lango_domain::model::{
+    Call, CallResult, Fragment, Message, ModelError, ModelRequest, Thought, ToolDeclaration,
+};
+use lango_models::{Dialect, SseParser, Target};
+use serde_json::json;
+
+pub const DIALECTS: [(Dialect, &str); 3] =
+    [(Dialect::OpenAi, "openai"), (Dialect::Anthropic, "anthropic"), (Dialect::Gemini, "gemini")];
+
+pub fn target(provider: &str) -> Target {
+    Target {
+        provider: provider.into(),
+        base_url: "http://model.test/".into(),
+        key: None,
+        model: "m-1".into(),
+        headers: BTreeMap::new(),
+    }
+}
+
+pub fn long_name() -> String {
+    format!("fs_{}", "very_".repeat(20))
+}
+
+/// A conversation with everything in it: thoughts of several makers, parallel calls, failures, neighbouring messages.
+pub fn request() -> ModelRequest {
+    let call = |id: &str, name: &str, arguments| Call { id: CallId::new(id), name: name.into(), arguments };
+    let result = |id: &str, name: &str, ok, content: &str| CallResult {
+        id: CallId::new(id),
+        name: name.into(),
+        ok,
+        content: content.into(),
+    };
+    let thought = |provider: &str, seal, call: Option<&str>| Thought {
+        provider: provider.into(),
+        text: "hm".into(),
+        seal: Some(seal),
+        call: call.map(CallId::new),
+    };
+    let parameters = json!({
+        "type": "object",
+        "$defs": { "Line": { "type": "integer" } },
+        "properties": { "path": { "type": "string" }, "line": { "$ref": "#/$defs/Line" } },
+        "required": ["path"],
+        "additionalProperties": false
+    });
+    let tool = |name: &str| ToolDeclaration {
+        name: name.into(),
+        description: "Reads.".into(),
+        parameters: parameters.clone(),
+    };
+    ModelRequest {
+        agent: AgentName::new("operator").unwrap(),
+        system: "You work.".into(),
+        tools: Arc::new([tool("fs_read"), tool(&long_name())]),
+        messages: vec![
+            Message::User("read both".into()),
+            Message::User("<task>now</task>".into()),
+            Message::Assistant {
+                thoughts: vec![
+                    thought(
+                        "anthropic",
+                        json!({ "type": "thinking", "thinking": "hm", "signature": "sig" }),
+                        None,
+                    ),
+                    thought("gemini", json!("c2ln"), Some("c1")),
+                ],
+                text: "Reading.".into(),
+                calls: vec![
+                    call("c1", "fs_read", json!({ "path": "a" })),
+                    call("c2", &long_name(), json!("{oops")),
+                ],
+            },
+            Message::Results(vec![
+                result("c1", "fs_read", true, "tea"),
+                result("c2", &long_name(), false, "wrong arguments"),
+            ]),
+            Message::Assistant { thoughts: vec![], text: "It says tea.".into(), calls: vec![] },
+            Message::User("thanks".into()),
+        ],
+    }
+}
+
+/// Everything that a stream decodes to, or the error that ends it.
+pub fn decode(dialect: Dialect, provider: &str, chunks: &[&[u8]]) -> Result<Vec<Fragment>, ModelError> {
+    let mut decoder = dialect.decoder(&request(), &target(provider));
+    let (mut parser, mut events, mut fragments) = (SseParser::default(), Vec::new(), Vec::new());
+    for chunk in chunks {
+        parser.feed(chunk, &mut events)?;
+    }
+    parser.end(&mut events)?;
+    for event in &events {
+        decoder.event(event, &mut fragments)?;
+    }
+    decoder.end(&mut fragments)?;
+    Ok(fragments)
+}
