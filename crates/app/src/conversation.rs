@@ -10,12 +10,13 @@ use lango_domain::event::{SessionId, TurnId};
 use lango_domain::model::ModelError;
 use lango_domain::session::SessionStore;
 use lango_engine::{MemoryStore, Models, Parts, Runner, Surroundings};
-use lango_models::{Chosen, NoModel, Plan, choose};
+use lango_models::{Chosen, NoModel, Plan, Secret, choose};
 use uuid::Uuid;
 
 use crate::config::{ConfigError, Loaded};
 use crate::environment::Environment;
 use crate::ollama;
+use crate::tape::Tape;
 use crate::team::assemble_team;
 
 /// Why a conversation cannot begin.
@@ -33,15 +34,29 @@ pub enum CannotStart {
 pub struct Conversation {
     pub runner: Runner,
     pub store: Arc<dyn SessionStore>,
-    pub chosen: Chosen,
+    /// Who is asked, for people.
+    pub model_name: String,
     /// What the user should know about the files that the team was read from.
     pub warnings: Vec<String>,
 }
 
 impl Conversation {
-    pub fn open(loaded: &Loaded, environment: &Environment, tools: Vec<Tool>) -> Result<Self, CannotStart> {
+    pub fn open(
+        loaded: &Loaded,
+        environment: &Environment,
+        tools: Vec<Tool>,
+        tape: &Tape,
+    ) -> Result<Self, CannotStart> {
+        let tools = tools.into_iter().map(|tool| tape.tool(tool)).collect();
         let team = assemble_team(loaded, environment, tools)?;
-        let (chosen, models) = models(loaded, environment)?;
+        let (model_name, models) = match tape {
+            Tape::Replay(player) => ("the recording".to_owned(), player.models()),
+            Tape::Off => models(loaded, environment)?,
+            Tape::Record(recorder) => {
+                let (chosen, models) = models(loaded, environment)?;
+                (chosen, recorder.models(models))
+            }
+        };
         let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::default());
         let warnings = team.warnings();
         let runner = Runner::new(Parts {
@@ -52,15 +67,23 @@ impl Conversation {
             sources: Vec::new(),
             remotes: BTreeMap::new(),
             limits: loaded.settings.limits(),
-            surroundings: surroundings(),
+            surroundings: tape.surroundings(surroundings()),
         });
-        Ok(Self { runner, store, chosen, warnings })
+        Ok(Self { runner, store, model_name, warnings })
     }
 }
 
 /// The model that is in force, with the reason.
 pub fn chosen_model(loaded: &Loaded, environment: &Environment) -> Result<Chosen, NoModel> {
     with_plan(loaded, environment, choose)
+}
+
+/// Every key that the settings or the environment hold, so that none is written down.
+pub fn known_secrets(loaded: &Loaded, environment: &Environment) -> Vec<Secret> {
+    let configured = loaded.settings.providers.values().filter_map(|provider| provider.api_key.clone());
+    let named =
+        environment.variables.iter().filter(|(name, value)| name.ends_with("_API_KEY") && value.len() > 3);
+    configured.chain(named.map(|(_, value)| Secret::new(value.as_str()))).collect()
 }
 
 /// A session nobody has used before.
@@ -74,7 +97,7 @@ pub fn jitter() -> f64 {
     (number >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-fn models(loaded: &Loaded, environment: &Environment) -> Result<(Chosen, Models), CannotStart> {
+fn models(loaded: &Loaded, environment: &Environment) -> Result<(String, Models), CannotStart> {
     with_plan(loaded, environment, |plan| {
         let chosen = choose(plan)?;
         let fallback = plan.fallback(&chosen).transpose()?;
@@ -88,7 +111,7 @@ fn models(loaded: &Loaded, environment: &Environment) -> Result<(Chosen, Models)
             }
         }
         let default = chosen.connect_with_fallback(fallback.as_ref(), &jitter)?;
-        Ok((chosen, Models { default, per_agent }))
+        Ok((format!("{}/{}", chosen.provider, chosen.model), Models { default, per_agent }))
     })
 }
 

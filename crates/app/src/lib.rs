@@ -5,10 +5,12 @@ mod conversation;
 mod environment;
 mod ollama;
 mod settings;
+mod tape;
 mod team;
 
 pub use config::{ConfigError, Loaded, Overrides};
-pub use conversation::{CannotStart, Conversation, chosen_model, new_session};
+pub use conversation::{CannotStart, Conversation, chosen_model, known_secrets, new_session};
 pub use environment::Environment;
 pub use settings::Settings;
+pub use tape::{Player, Recorder, Strictness, Tape, TapeError};
 pub use team::{Team, assemble_team, built_in_tools};

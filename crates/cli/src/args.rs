@@ -95,11 +95,20 @@ pub enum Command {
 #[derive(clap::Args)]
 pub struct Ask {
     /// The request; - stands for what is piped in.
-    #[arg(required = true, value_name = "TEXT")]
+    #[arg(required_unless_present = "replay", value_name = "TEXT")]
     pub text: Vec<String>,
     /// The session that it belongs to; a new one by default.
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
+    /// Keep every exchange with models and tools in this file, without keys.
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    pub record: Option<PathBuf>,
+    /// Run the recorded turn again, without network and without running tools.
+    #[arg(long, value_name = "FILE")]
+    pub replay: Option<PathBuf>,
+    /// Warn where a request differs from the recording, instead of failing.
+    #[arg(long, requires = "replay")]
+    pub replay_loose: bool,
     /// With --json, print text as it comes, too.
     #[arg(long)]
     pub deltas: bool,

@@ -17,4 +17,4 @@ pub use agent::{
     Agent, AgentName, AgentSpec, AgentTree, InvalidAgentName, Mode, Origin, Place, Prefix, SkippedAgent,
 };
 pub use prompt::{Prompt, Section};
-pub use tool::{Safety, Tool, ToolContext, ToolFailure, ToolOutput};
+pub use tool::{Safety, Tool, ToolContext, ToolFailure, ToolFunction, ToolFuture, ToolOutput};

@@ -29,14 +29,15 @@ pub struct ModelRequest {
 }
 
 /// What a model is told about a tool.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolDeclaration {
     pub name: String,
     pub description: String,
     pub parameters: Value,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Message {
     User(String),
     /// What the model itself said and called before.
@@ -49,7 +50,7 @@ pub enum Message {
     Results(Vec<CallResult>),
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Call {
     pub id: CallId,
     pub name: String,
@@ -76,7 +77,7 @@ pub struct Thought {
     pub call: Option<CallId>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallResult {
     pub id: CallId,
     pub name: String,
@@ -85,7 +86,8 @@ pub struct CallResult {
 }
 
 /// A piece of a reply.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Fragment {
     Text(String),
     Thought(Thought),
@@ -97,7 +99,8 @@ pub enum Fragment {
 }
 
 /// Why a model did not reply, sorted by who can do something about it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
 pub enum ModelError {
     #[error("the provider refused the key")]
     Auth,

@@ -50,8 +50,11 @@ impl<T: Into<String>> From<T> for ToolOutput {
 #[error("{0}")]
 pub struct ToolFailure(pub String);
 
-type ToolFunction =
-    Arc<dyn Fn(ToolContext, Value) -> BoxFuture<'static, Result<ToolOutput, ToolFailure>> + Send + Sync>;
+/// What a call comes to.
+pub type ToolFuture = BoxFuture<'static, Result<ToolOutput, ToolFailure>>;
+
+/// The function behind a tool.
+pub type ToolFunction = Arc<dyn Fn(ToolContext, Value) -> ToolFuture + Send + Sync>;
 
 pub struct Tool {
     pub name: String,
@@ -106,11 +109,14 @@ impl Tool {
         }
     }
 
-    pub fn call(
-        &self,
-        context: ToolContext,
-        args: Value,
-    ) -> BoxFuture<'static, Result<ToolOutput, ToolFailure>> {
+    /// The same tool with something around its function: whoever wraps decides whether the function runs.
+    #[must_use]
+    pub fn wrapped(mut self, wrap: impl FnOnce(&str, ToolFunction) -> ToolFunction) -> Self {
+        self.function = wrap(&self.name, self.function);
+        self
+    }
+
+    pub fn call(&self, context: ToolContext, args: Value) -> ToolFuture {
         (self.function)(context, args)
     }
 }

@@ -22,7 +22,7 @@ impl Secret {
     }
 
     /// `text` without this value in it.
-    pub(crate) fn hide_in(&self, text: &str) -> String {
+    pub fn hide_in(&self, text: &str) -> String {
         if self.expose().is_empty() { text.to_owned() } else { text.replace(self.expose(), "***") }
     }
 }

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::process::ExitCode;
 
 use futures::StreamExt;
-use lango_app::{Conversation, new_session};
+use lango_app::{Conversation, Player, Recorder, Strictness, Tape, known_secrets, new_session};
 use lango_domain::event::{Principal, SessionId, Update};
 use lango_engine::TurnRequest;
 
@@ -17,15 +17,35 @@ use crate::show::Show;
 const MAX_STDIN_BYTES: u64 = 4 * 1024 * 1024;
 
 pub fn run(global: &Global, ask: &Ask) -> Result<ExitCode, Failure> {
-    let text = request_text(&ask.text)?;
     let setting = Setting::read(global)?;
+    let tape = tape(&setting, ask)?;
+    let (session, text) = match &tape {
+        Tape::Replay(player) if ask.text.is_empty() => (player.session(), player.request()),
+        Tape::Replay(player) => (player.session(), request_text(&ask.text)?),
+        _ => (ask.session.clone().map_or_else(new_session, SessionId::new), request_text(&ask.text)?),
+    };
     let tools = setting.tools(&ask.tools);
-    let conversation = Conversation::open(&setting.loaded, &setting.environment, tools)?;
-    let session = ask.session.clone().map_or_else(new_session, SessionId::new);
+    let conversation = Conversation::open(&setting.loaded, &setting.environment, tools, &tape)?;
+    if let Tape::Record(recorder) = &tape {
+        recorder.begin(&session, &text);
+    }
     let mut show = Show::new(global.json, ask.deltas);
     show.warnings(&conversation.warnings);
     runtime()?.block_on(turn(&conversation, session, text, &mut show));
+    show.warnings(&tape.complaints());
     Ok(show.finish())
+}
+
+fn tape(setting: &Setting, ask: &Ask) -> Result<Tape, Failure> {
+    if let Some(file) = &ask.record {
+        let secrets = known_secrets(&setting.loaded, &setting.environment);
+        return Ok(Tape::Record(
+            Recorder::create(file, secrets).map_err(|error| Failure::usage(error.to_string()))?,
+        ));
+    }
+    let Some(file) = &ask.replay else { return Ok(Tape::Off) };
+    let strictness = if ask.replay_loose { Strictness::Loose } else { Strictness::Strict };
+    Ok(Tape::Replay(Player::open(file, strictness).map_err(|error| Failure::usage(error.to_string()))?))
 }
 
 /// One turn, shown as it comes. The first Ctrl-C cancels it, the second leaves.

@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use lango_app::{Conversation, new_session};
+use lango_app::{Conversation, Tape, new_session};
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::session::SessionKey;
 use rustyline::DefaultEditor;
@@ -22,13 +22,12 @@ pub fn run(global: &Global) -> Result<ExitCode, Failure> {
     let setting = Setting::read(global)?;
     let tools = setting.tools(&ToolNames { tools: None });
     let team = setting.team(&ToolNames { tools: None })?;
-    let conversation = Conversation::open(&setting.loaded, &setting.environment, tools)?;
+    let conversation = Conversation::open(&setting.loaded, &setting.environment, tools, &Tape::Off)?;
     Show::new(false, false).warnings(&conversation.warnings);
-    let chosen = &conversation.chosen;
     tell(&format!(
         "{} asks {}. {}",
         styled(NAME, "Lango"),
-        styled(NAME, format!("{}/{}", chosen.provider, chosen.model)),
+        styled(NAME, &conversation.model_name),
         styled(DIM, HELP)
     ));
     let mut chat = Chat {

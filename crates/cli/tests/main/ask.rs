@@ -267,3 +267,116 @@ fn model_list_says_which_and_why() {
         "a key goes to its own address only"
     );
 }
+
+fn recorded(desk: &Desk, server: &ModelServer, file: &str, request: &str) -> Run {
+    let base = format!("providers.x.baseUrl={}", server.base_url());
+    let key = "providers.x.apiKey=sk-secret-123";
+    desk.lango(&[
+        "ask",
+        "--json",
+        "--record",
+        file,
+        "--set",
+        "providers.x.type=openai",
+        "--set",
+        &base,
+        "--model",
+        "m",
+        "--set",
+        key,
+        "--tools",
+        "exec_shell",
+        request,
+    ])
+}
+
+#[test]
+fn recorded_turns_replay_without_a_network_byte_for_byte() {
+    let desk = Desk::new();
+    let server = ModelServer::start(vec![
+        Play::calls(
+            "transfer_to_agent",
+            &json!({ "agent_name": "operator", "task": "run it with sk-secret-123" }),
+        ),
+        Play::calls("exec_shell", &json!({ "command": "ls" })),
+        Play::says("It is only a stand-in."),
+        Play::says("Hello."),
+    ])
+    .unwrap();
+    for (file, request) in [("one.jsonl", "run ls"), ("two.jsonl", "hello")] {
+        let first = recorded(&desk, &server, file, request);
+        assert_eq!(first.exit, 0, "{}", first.stderr);
+        let written = std::fs::read_to_string(desk.path().join(file)).unwrap();
+        assert!(!written.contains("sk-secret"), "a key was written down");
+        let again = desk.lango(&["ask", "--json", "--replay", file, "--tools", "exec_shell"]);
+        assert_eq!((again.exit, again.stderr.as_str()), (0, ""));
+        assert_eq!(again.stdout.replace("***", "sk-secret-123"), first.stdout, "{file}");
+    }
+    assert_eq!(server.requests().len(), 4, "replaying asks nobody");
+    let there = recorded(&desk, &server, "one.jsonl", "x");
+    assert!(
+        there.exit == 2 && there.stderr.contains("one.jsonl"),
+        "a recording is not overwritten: {}",
+        there.stderr
+    );
+}
+
+#[test]
+fn a_replay_that_differs_fails_loudly_or_warns() {
+    let desk = Desk::new();
+    let server = ModelServer::start(vec![Play::says("Hello.")]).unwrap();
+    assert_eq!(recorded(&desk, &server, "one.jsonl", "hello").exit, 0);
+    let other = desk.lango(&["ask", "--replay", "one.jsonl", "--tools", "exec_shell", "good morning"]);
+    assert!(
+        other.exit == 3 && other.stderr.contains("asked otherwise than in the recording: message 1"),
+        "{}",
+        other.stderr
+    );
+    let loose = desk.lango(&[
+        "ask",
+        "--replay",
+        "one.jsonl",
+        "--replay-loose",
+        "--tools",
+        "exec_shell",
+        "good morning",
+    ]);
+    assert_eq!((loose.exit, loose.stdout.as_str()), (0, "Hello.\n"));
+    assert!(loose.stderr.contains("warning:"));
+    let team = desk.lango(&["ask", "--replay", "one.jsonl"]);
+    assert!(team.stderr.contains("the system prompt"), "{}", team.stderr);
+    desk.write("bad.jsonl", "{\"type\":\"recording\",\"v\":99}\n");
+    assert!(desk.lango(&["ask", "--replay", "bad.jsonl"]).stderr.contains("version 99"));
+    desk.write("worse.jsonl", "{\"type\":\"recording\",\"v\":1}\nnonsense\n");
+    assert!(desk.lango(&["ask", "--replay", "worse.jsonl"]).stderr.contains("worse.jsonl:2:"));
+}
+
+/// The other dialects through the binary.
+#[test]
+fn anthropic_and_gemini_answer_too() {
+    let anthropic = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":5,\"output_tokens\":1}}}\n\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"Hi.\"}}\n\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":2}}\n\ndata: {\"type\":\"message_stop\"}\n\n";
+    let gemini = "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"Hi.\"}]},\"finishReason\":\"STOP\"}]}\n\n";
+    for (kind, stream, path, header) in [
+        ("anthropic", anthropic, "POST /v1/messages", "x-api-key: k-1"),
+        ("gemini", gemini, "POST /v1beta/models/m:streamGenerateContent?alt=sse", "x-goog-api-key: k-1"),
+    ] {
+        let server = ModelServer::start(vec![Play::Stream(vec![stream.as_bytes().to_vec()])]).unwrap();
+        let (base, kind) =
+            (format!("providers.x.baseUrl={}", server.origin()), format!("providers.x.type={kind}"));
+        let run = Desk::new().lango(&[
+            "ask",
+            "--set",
+            &kind,
+            "--set",
+            &base,
+            "--set",
+            "providers.x.apiKey=k-1",
+            "--model",
+            "m",
+            "hello",
+        ]);
+        assert_eq!((run.exit, run.stdout.as_str()), (0, "Hi.\n"), "{}", run.stderr);
+        let head = &server.requests()[0].head;
+        assert!(head.starts_with(path) && head.to_lowercase().contains(header), "{head}");
+    }
+}

@@ -1,0 +1,102 @@
+//! Record and replay: a turn with everything it took from outside, in a file; and the same turn again, without network.
+//!
+//! The form of the file is told in `docs/recordings.md`.
+
+mod player;
+mod recorder;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use lango_domain::event::{SessionId, TurnId};
+use lango_domain::model::{Fragment, Message, ModelError, ModelRequest, ToolDeclaration};
+use lango_domain::{AgentName, Tool};
+use lango_engine::Surroundings;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use player::{Player, Strictness};
+pub use recorder::Recorder;
+
+/// The version of the file's form.
+const VERSION: u32 = 1;
+
+/// What happens to the exchanges of a conversation.
+pub enum Tape {
+    Off,
+    Record(Arc<Recorder>),
+    Replay(Arc<Player>),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TapeError {
+    #[error("cannot use the recording {}: {why}", file.display())]
+    Unusable { file: PathBuf, why: String },
+    #[error("{}:{line}: {why}", file.display())]
+    Malformed { file: PathBuf, line: usize, why: String },
+}
+
+/// One line of a recording.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Line {
+    /// The first line.
+    Recording { v: u32 },
+    /// What the user asked.
+    Request { session: SessionId, text: String },
+    /// An id that was made up.
+    Turn { id: TurnId },
+    /// The clock was read.
+    Clock { at: Timestamp },
+    /// One exchange with a model.
+    Model { agent: AgentName, request: Asked, fragments: Vec<Fragment>, error: Option<ModelError> },
+    /// One call of a tool.
+    Tool { agent: AgentName, tool: String, args: Value, output: Result<String, String> },
+}
+
+/// What a model was asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Asked {
+    system: String,
+    tools: Vec<ToolDeclaration>,
+    messages: Vec<Message>,
+}
+
+impl Asked {
+    fn of(request: &ModelRequest) -> Self {
+        Self {
+            system: request.system.to_string(),
+            tools: request.tools.to_vec(),
+            messages: request.messages.clone(),
+        }
+    }
+}
+
+impl Tape {
+    /// A tool whose results are kept, or come from the recording.
+    pub fn tool(&self, tool: Tool) -> Tool {
+        match self {
+            Self::Off => tool,
+            Self::Record(recorder) => recorder.tool(tool),
+            Self::Replay(player) => player.tool(tool),
+        }
+    }
+
+    pub fn surroundings(&self, real: Surroundings) -> Surroundings {
+        match self {
+            Self::Off => real,
+            Self::Record(recorder) => recorder.surroundings(real),
+            Self::Replay(player) => player.surroundings(real),
+        }
+    }
+
+    /// What went wrong with the tape itself.
+    pub fn complaints(&self) -> Vec<String> {
+        match self {
+            Self::Off => Vec::new(),
+            Self::Record(recorder) => recorder.complaints(),
+            Self::Replay(player) => player.complaints(),
+        }
+    }
+}

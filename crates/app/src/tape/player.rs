@@ -1,0 +1,188 @@
+//! The same turn again, from a recording.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::future::FutureExt;
+use futures::stream::{self, BoxStream, StreamExt};
+use lango_domain::event::SessionId;
+use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
+use lango_domain::{AgentName, Tool, ToolFailure};
+use lango_engine::{Models, Surroundings};
+use serde_json::Value;
+
+use super::{Asked, Line, TapeError, VERSION};
+
+/// What to do where a request differs from the recorded one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strictness {
+    Strict,
+    Loose,
+}
+
+pub struct Player {
+    session: SessionId,
+    request: String,
+    strictness: Strictness,
+    /// What is left to be played.
+    lines: Mutex<VecDeque<Line>>,
+    complaints: Mutex<Vec<String>>,
+}
+
+impl Player {
+    pub fn open(path: &Path, strictness: Strictness) -> Result<Arc<Self>, TapeError> {
+        let unusable = |why: String| TapeError::Unusable { file: path.to_owned(), why };
+        let file = std::fs::File::open(path).map_err(|error| unusable(error.to_string()))?;
+        let mut lines = VecDeque::new();
+        for (at, text) in BufReader::new(file).lines().enumerate() {
+            let malformed = |why: String| TapeError::Malformed { file: path.to_owned(), line: at + 1, why };
+            let text = text.map_err(|error| malformed(error.to_string()))?;
+            lines.push_back(
+                serde_json::from_str::<Line>(&text).map_err(|error| malformed(error.to_string()))?,
+            );
+        }
+        match lines.pop_front() {
+            Some(Line::Recording { v: VERSION }) => {}
+            Some(Line::Recording { v }) => {
+                return Err(unusable(format!("it has version {v}; this Lango reads {VERSION}")));
+            }
+            _ => return Err(unusable("it does not begin like a recording".to_owned())),
+        }
+        let begun = lines.iter().find_map(|line| match line {
+            Line::Request { session, text } => Some((session.clone(), text.clone())),
+            _ => None,
+        });
+        let (session, request) = begun.ok_or_else(|| unusable("it holds no request".to_owned()))?;
+        Ok(Arc::new(Self {
+            session,
+            request,
+            strictness,
+            lines: Mutex::new(lines),
+            complaints: Mutex::default(),
+        }))
+    }
+
+    pub fn session(&self) -> SessionId {
+        self.session.clone()
+    }
+
+    /// What the user asked then.
+    pub fn request(&self) -> String {
+        self.request.clone()
+    }
+
+    /// A model for every agent.
+    pub fn models(self: &Arc<Self>) -> Models {
+        Models { default: Arc::new(Replayed(Arc::clone(self))), per_agent: BTreeMap::new() }
+    }
+
+    pub(super) fn tool(self: &Arc<Self>, tool: Tool) -> Tool {
+        let player = Arc::clone(self);
+        tool.wrapped(move |name, _| {
+            let name = name.to_owned();
+            Arc::new(move |context, args| {
+                let output = player.tool_output(&context.agent, &name, &args);
+                futures::future::ready(output.map(Into::into).map_err(ToolFailure)).boxed()
+            })
+        })
+    }
+
+    pub(super) fn surroundings(self: &Arc<Self>, real: Surroundings) -> Surroundings {
+        let (clock, ids) = (Arc::clone(self), Arc::clone(self));
+        let (now, new_turn) = (real.now, real.new_turn);
+        Surroundings {
+            now: Arc::new(move || {
+                clock
+                    .take(|line| if let Line::Clock { at } = line { Some(*at) } else { None })
+                    .unwrap_or_else(|| now())
+            }),
+            new_turn: Arc::new(move || {
+                ids.take(|line| if let Line::Turn { id } = line { Some(id.clone()) } else { None })
+                    .unwrap_or_else(|| new_turn())
+            }),
+        }
+    }
+
+    pub(super) fn complaints(&self) -> Vec<String> {
+        self.complaints.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn tool_output(&self, caller: &AgentName, name: &str, wanted: &Value) -> Result<String, String> {
+        let found = self.take(|line| match line {
+            Line::Tool { agent, tool, args, output } if agent == caller && tool == name && args == wanted => {
+                Some(output.clone())
+            }
+            _ => None,
+        });
+        found.unwrap_or_else(|| {
+            Err(self.complain(format!("the recording has no such call of {name} by {caller}")))
+        })
+    }
+
+    /// The next exchange of the agent; a request that differs is told.
+    fn exchange(&self, request: &ModelRequest) -> Vec<Result<Fragment, ModelError>> {
+        let asked = Asked::of(request);
+        let found = self.take(|line| match line {
+            Line::Model { agent, request: recorded, fragments, error } if *agent == request.agent => {
+                Some((recorded.clone(), fragments.clone(), error.clone()))
+            }
+            _ => None,
+        });
+        let Some((recorded, fragments, error)) = found else {
+            let why = self.complain(format!("the recording has nothing more for {}", request.agent));
+            return vec![Err(ModelError::Malformed(why))];
+        };
+        if recorded != asked {
+            let why = self.complain(format!(
+                "{} is asked otherwise than in the recording: {}",
+                request.agent,
+                difference(&recorded, &asked)
+            ));
+            if self.strictness == Strictness::Strict {
+                return vec![Err(ModelError::Malformed(why))];
+            }
+        }
+        fragments.into_iter().map(Ok).chain(error.map(Err)).collect()
+    }
+
+    fn complain(&self, what: String) -> String {
+        self.complaints.lock().unwrap_or_else(PoisonError::into_inner).push(what.clone());
+        what
+    }
+
+    /// Takes the first line that `find` wants.
+    fn take<T>(&self, find: impl Fn(&Line) -> Option<T>) -> Option<T> {
+        let mut lines: MutexGuard<'_, VecDeque<Line>> =
+            self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, found) = lines.iter().enumerate().find_map(|(at, line)| Some((at, find(line)?)))?;
+        lines.remove(at);
+        Some(found)
+    }
+}
+
+struct Replayed(Arc<Player>);
+
+impl Model for Replayed {
+    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
+        stream::iter(self.0.exchange(&request)).boxed()
+    }
+
+    /// What was asked then fitted then.
+    fn window(&self) -> usize {
+        usize::MAX / 8
+    }
+}
+
+/// Where two requests begin to differ.
+fn difference(recorded: &Asked, asked: &Asked) -> String {
+    if recorded.system != asked.system {
+        return "the system prompt".to_owned();
+    }
+    if recorded.tools != asked.tools {
+        return "the tools".to_owned();
+    }
+    let same = recorded.messages.iter().zip(&asked.messages).take_while(|(a, b)| a == b).count();
+    format!("message {} of {} (then there were {})", same + 1, asked.messages.len(), recorded.messages.len())
+}

@@ -1,0 +1,146 @@
+//! Keeping what a turn takes from outside.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use lango_domain::event::SessionId;
+use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
+use lango_domain::{Tool, ToolFailure};
+use lango_engine::{Models, Surroundings};
+use lango_models::Secret;
+
+use super::{Asked, Line, TapeError, VERSION};
+
+/// Writes one line after the other; a line that cannot be written is told at the end, and the turn goes on.
+pub struct Recorder {
+    file: Mutex<File>,
+    secrets: Vec<Secret>,
+    complaints: Mutex<Vec<String>>,
+}
+
+impl Recorder {
+    /// A new file; one that is there is left alone.
+    pub fn create(path: &Path, secrets: Vec<Secret>) -> Result<Arc<Self>, TapeError> {
+        let file = File::create_new(path)
+            .map_err(|error| TapeError::Unusable { file: path.to_owned(), why: error.to_string() })?;
+        let recorder = Arc::new(Self { file: Mutex::new(file), secrets, complaints: Mutex::default() });
+        recorder.write(&Line::Recording { v: VERSION });
+        Ok(recorder)
+    }
+
+    pub fn begin(&self, session: &SessionId, text: &str) {
+        self.write(&Line::Request { session: session.clone(), text: text.to_owned() });
+    }
+
+    pub(super) fn complaints(&self) -> Vec<String> {
+        self.complaints.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The same models, overheard.
+    pub fn models(self: &Arc<Self>, models: Models) -> Models {
+        let overhear = |model| Arc::new(Overheard { model, recorder: Arc::clone(self) }) as Arc<dyn Model>;
+        let per_agent: BTreeMap<_, _> =
+            models.per_agent.into_iter().map(|(agent, model)| (agent, overhear(model))).collect();
+        Models { default: overhear(models.default), per_agent }
+    }
+
+    pub(super) fn tool(self: &Arc<Self>, tool: Tool) -> Tool {
+        let recorder = Arc::clone(self);
+        tool.wrapped(move |name, function| {
+            let name = name.to_owned();
+            Arc::new(move |context, args| {
+                let (recorder, agent, tool) = (Arc::clone(&recorder), context.agent.clone(), name.clone());
+                let running = function(context, args.clone());
+                Box::pin(async move {
+                    let done = running.await;
+                    let output = done
+                        .as_ref()
+                        .map(|output| output.text.clone())
+                        .map_err(|ToolFailure(why)| why.clone());
+                    recorder.write(&Line::Tool { agent, tool, args, output });
+                    done
+                })
+            })
+        })
+    }
+
+    pub(super) fn surroundings(self: &Arc<Self>, real: Surroundings) -> Surroundings {
+        let (clock, ids) = (Arc::clone(self), Arc::clone(self));
+        Surroundings {
+            now: Arc::new(move || {
+                let at = (real.now)();
+                clock.write(&Line::Clock { at });
+                at
+            }),
+            new_turn: Arc::new(move || {
+                let id = (real.new_turn)();
+                ids.write(&Line::Turn { id: id.clone() });
+                id
+            }),
+        }
+    }
+
+    /// Known secrets are taken out of every line, whatever brought them there.
+    fn write(&self, line: &Line) {
+        let text = serde_json::to_string(line).unwrap_or_default();
+        let text = self.secrets.iter().fold(text, |text, secret| secret.hide_in(&text));
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = writeln!(file, "{text}").and_then(|()| file.flush()) {
+            self.complaints
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(format!("the recording is not whole: {error}"));
+        }
+    }
+}
+
+struct Overheard {
+    model: Arc<dyn Model>,
+    recorder: Arc<Recorder>,
+}
+
+impl Model for Overheard {
+    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
+        let (agent, asked) = (request.agent.clone(), Asked::of(&request));
+        let line = Line::Model { agent, request: asked, fragments: Vec::new(), error: None };
+        let exchange = Exchange { line, recorder: Arc::clone(&self.recorder) };
+        stream::unfold((self.model.stream(request), exchange), |(mut fragments, mut exchange)| async move {
+            let next = fragments.next().await?;
+            exchange.note(&next);
+            Some((next, (fragments, exchange)))
+        })
+        .boxed()
+    }
+
+    fn window(&self) -> usize {
+        self.model.window()
+    }
+}
+
+/// Written down when it ends, however it ends.
+struct Exchange {
+    line: Line,
+    recorder: Arc<Recorder>,
+}
+
+impl Exchange {
+    fn note(&mut self, next: &Result<Fragment, ModelError>) {
+        if let Line::Model { fragments, error, .. } = &mut self.line {
+            match next {
+                Ok(fragment) => fragments.push(fragment.clone()),
+                Err(failed) => *error = Some(failed.clone()),
+            }
+        }
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.recorder.write(&self.line);
+    }
+}
