@@ -14,6 +14,9 @@ use clap::error::ContextKind;
 use args::Args;
 use output::{Failure, Form};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let raw: Vec<OsString> = std::env::args_os().collect();
     let args = match Args::try_parse_from(&raw) {

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jsonschema::Validator;
-use lango_domain::model::ToolDeclaration;
+use lango_domain::model::{Message, ToolDeclaration};
 use lango_domain::{Agent, AgentName, AgentTree, Mode, Place, Tool, tokens};
 use serde_json::Value;
 
-use crate::transfer;
+use crate::{transfer, view};
 
 pub(crate) struct Crew {
     tree: AgentTree,
@@ -84,6 +84,16 @@ impl Crew {
             Some(Err(why)) => Err(format!("the tool's own schema is not valid: {why}")),
             None => Ok(()),
         }
+    }
+
+    /// Tokens of a request; nothing for one that is too small to matter.
+    pub fn estimate(&self, agent: &AgentName, messages: &[Message]) -> usize {
+        let weight = self.members.get(agent).map_or(0, |member| member.weight);
+        let bytes: usize = messages.iter().map(|message| view::measure(message, &str::len)).sum();
+        if bytes < 8_000 {
+            return 0;
+        }
+        weight + messages.iter().map(|message| view::measure(message, &tokens::estimate)).sum::<usize>()
     }
 
     fn agent(&self, name: &AgentName) -> Option<&Agent> {

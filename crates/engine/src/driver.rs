@@ -14,6 +14,7 @@ use lango_domain::model::{Call, Fragment, Message, ModelError, ModelRequest};
 use lango_domain::seams::{Approver, RemoteAgent, RemoteTask};
 use tokio_util::sync::CancellationToken;
 
+use crate::calibration::Calibration;
 use crate::crew::{Crew, Member};
 use crate::dispatch::ToolAnswer;
 use crate::failure::{Failure, panic_words};
@@ -35,6 +36,7 @@ pub(crate) struct Driver {
     pub remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>>,
     pub approver: Option<Arc<dyn Approver>>,
     pub limits: Limits,
+    pub calibration: Arc<Calibration>,
     pub record: Record,
     pub stop: Stop,
     pub request: String,
@@ -95,6 +97,7 @@ impl Driver {
     async fn ask(&self, seat: &Seat, ask: Ask) -> Result<Reply, Failure> {
         let member = self.crew.member(&seat.agent).ok_or_else(|| Failure::internal("an agent is missing"))?;
         let budget = member.budget(self.models.of(&seat.agent).window());
+        let budget = self.calibration.estimated(&seat.agent, budget);
         self.spent().count_model_call();
         match self.stream(seat, self.model_request(seat, member, ask, budget)).await? {
             Err(ModelError::TooLong) => {
@@ -106,12 +109,14 @@ impl Driver {
 
     /// What a reply took is counted however it ended.
     async fn stream(&self, seat: &Seat, request: ModelRequest) -> Result<Result<Reply, ModelError>, Failure> {
+        let estimated = self.crew.estimate(&seat.agent, &request.messages);
         let fragments = self.models.of(&seat.agent).stream(request);
         let mut collector = Collector::default();
         let read = self.read(seat, fragments, &mut collector).await;
         match collector.usage() {
             Some(usage) => {
                 self.spent().count_usage(usage);
+                self.calibration.learn(&seat.agent, estimated, usage.input);
                 self.keep(seat, vec![Body::Usage(usage.clone())]).await?;
             }
             None => self.spent().count_tokens(collector.bytes() as u64 / 4),

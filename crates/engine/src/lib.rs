@@ -3,6 +3,7 @@
 //! [`Runner::run`] is the one door. A turn is decided by a machine without IO ([`work`]), driven by a dull loop
 //! ([`driver`]); everything that happens is stored, then shown ([`record`]).
 
+mod calibration;
 mod crew;
 mod dispatch;
 mod driver;

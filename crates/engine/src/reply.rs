@@ -7,7 +7,7 @@ use lango_domain::model::{Call, Fragment, ModelError, Thought};
 pub(crate) const REJECT: &str = "[REJECT]";
 
 /// More than any honest reply.
-const MAX_BYTES: usize = 1024 * 1024;
+const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// White space is held back up to here; then it is text.
 const MAX_HELD_BYTES: usize = 1_024;
 

@@ -22,6 +22,7 @@ use lango_domain::{AgentName, AgentTree, tokens};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::calibration::Calibration;
 use crate::crew::Crew;
 use crate::driver::{Driver, Seat, Stop};
 use crate::failure::{Failure, panic_words};
@@ -84,6 +85,7 @@ pub struct Runner {
 
 struct Shared {
     crew: Arc<Crew>,
+    calibration: Arc<Calibration>,
     models: Models,
     store: Arc<dyn SessionStore>,
     approver: Option<Arc<dyn Approver>>,
@@ -100,6 +102,7 @@ impl Runner {
         Self {
             shared: Arc::new(Shared {
                 crew,
+                calibration: Arc::default(),
                 models,
                 store,
                 approver,
@@ -196,6 +199,7 @@ impl Shared {
             remotes: self.remotes.clone(),
             approver: self.approver.clone(),
             limits: self.limits.clone(),
+            calibration: Arc::clone(&self.calibration),
             record,
             stop: Stop::new(cancel),
             request,

@@ -76,7 +76,7 @@ impl Group {
 }
 
 /// A message by some measure of its texts, and a little for what holds them.
-fn measure(message: &Message, of: &dyn Fn(&str) -> usize) -> usize {
+pub(crate) fn measure(message: &Message, of: &dyn Fn(&str) -> usize) -> usize {
     const FRAME: usize = 8;
     match message {
         Message::User(text) => of(text) + FRAME,

@@ -1,0 +1,108 @@
+//! The same three calls by hand: the same prompts and tools, nothing checked, nothing kept.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use lango_domain::Agent;
+use serde_json::{Value, json};
+
+use crate::{Load, measure, team};
+
+pub fn run(load: &Load, started: Instant) -> Result<()> {
+    let (base_url, _server) = measure::server(load)?;
+    measure::runtime(load)?.block_on(async {
+        let hand = Arc::new(Hand::new(&base_url)?);
+        measure::run("by hand", load, started, move |_| Arc::clone(&hand).turn()).await
+    })
+}
+
+struct Hand {
+    client: reqwest::Client,
+    url: String,
+    root: (String, Value),
+    operator: (String, Value),
+}
+
+impl Hand {
+    fn new(base_url: &str) -> Result<Self> {
+        let tree = team::tree()?;
+        let operator = tree.agent("operator").context("there is no operator")?;
+        let names: Vec<&str> = tree.specialists.iter().map(|agent| agent.name.as_str()).collect();
+        let transfer = json!([{ "type": "function", "function": {
+            "name": "transfer_to_agent",
+            "description": "Hands the work to a specialist.",
+            "parameters": { "type": "object", "properties": { "agent_name": { "type": "string", "enum": names } } },
+        } }]);
+        Ok(Self {
+            client: lango_models::client(Duration::from_secs(5))?,
+            url: format!("{base_url}/chat/completions"),
+            root: (tree.root.prompt.render(), transfer),
+            operator: (operator.prompt.render(), tools(operator)),
+        })
+    }
+
+    async fn turn(self: Arc<Self>) -> Result<()> {
+        let (system, transfer) = &self.root;
+        let mut messages = vec![
+            json!({ "role": "system", "content": system }),
+            json!({ "role": "user", "content": team::REQUEST }),
+        ];
+        let (_, calls) = self.ask(&messages, transfer).await?;
+        let to = calls.first().context("no transfer")?;
+        if !to["arguments"].as_str().unwrap_or_default().contains("operator") {
+            bail!("transferred elsewhere");
+        }
+        let (system, tools) = &self.operator;
+        messages[0] = json!({ "role": "system", "content": system });
+        let (_, calls) = self.ask(&messages, tools).await?;
+        let call = calls.first().context("no tool call")?;
+        let arguments: Value = serde_json::from_str(call["arguments"].as_str().unwrap_or_default())?;
+        let result = format!("contents of {}", arguments["path"].as_str().unwrap_or_default());
+        messages.push(json!({ "role": "assistant", "content": null, "tool_calls": [{ "id": call["id"], "type": "function", "function": { "name": call["name"], "arguments": call["arguments"] } }] }));
+        messages.push(json!({ "role": "tool", "tool_call_id": call["id"], "content": result }));
+        let (text, _) = self.ask(&messages, tools).await?;
+        if text.is_empty() { bail!("no answer") } else { Ok(()) }
+    }
+
+    async fn ask(&self, messages: &[Value], tools: &Value) -> Result<(String, Vec<Value>)> {
+        let body = json!({ "model": "bench", "stream": true, "tools": tools, "messages": messages });
+        let request = self
+            .client
+            .post(&self.url)
+            .header("content-type", "application/json")
+            .body(serde_json::to_vec(&body)?);
+        let mut response = request.send().await?.error_for_status()?;
+        let (mut text, mut calls, mut buffer) = (String::new(), Vec::<Value>::new(), Vec::new());
+        while let Some(chunk) = response.chunk().await? {
+            buffer.extend_from_slice(&chunk);
+            while let Some(end) = buffer.windows(2).position(|window| window == b"\n\n") {
+                let event: Vec<u8> = buffer.drain(..end + 2).collect();
+                take(std::str::from_utf8(&event)?, &mut text, &mut calls)?;
+            }
+        }
+        Ok((text, calls))
+    }
+}
+
+fn take(event: &str, text: &mut String, calls: &mut Vec<Value>) -> Result<()> {
+    let Some(data) = event.trim().strip_prefix("data: ").filter(|data| *data != "[DONE]") else {
+        return Ok(());
+    };
+    let chunk: Value = serde_json::from_str(data)?;
+    let delta = &chunk["choices"][0]["delta"];
+    text.push_str(delta["content"].as_str().unwrap_or_default());
+    for piece in delta["tool_calls"].as_array().into_iter().flatten() {
+        let function = &piece["function"];
+        calls
+            .push(json!({ "id": piece["id"], "name": function["name"], "arguments": function["arguments"] }));
+    }
+    Ok(())
+}
+
+fn tools(agent: &Agent) -> Value {
+    let declared = agent.tools.iter().map(|tool| {
+        json!({ "type": "function", "function": { "name": tool.name, "description": tool.description, "parameters": tool.parameters } })
+    });
+    declared.collect()
+}

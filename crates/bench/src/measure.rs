@@ -1,0 +1,143 @@
+//! Running a load and telling what it took.
+
+use std::fs;
+use std::future::Future;
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde::Serialize;
+
+use crate::Load;
+
+/// One line of a table.
+#[derive(Serialize)]
+pub struct Measured {
+    peer: &'static str,
+    version: &'static str,
+    turns: usize,
+    concurrency: usize,
+    wall_s: f64,
+    cpu_s: f64,
+    rss_peak_mb: f64,
+    turns_per_s: f64,
+    p50_ms: f64,
+    p99_ms: f64,
+    startup_s: f64,
+    cpu_ms_per_turn: f64,
+}
+
+/// One thread for one turn at a time, two for more.
+pub fn runtime(load: &Load) -> Result<tokio::runtime::Runtime> {
+    let mut builder = match load.concurrency {
+        0 | 1 => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    Ok(builder.worker_threads(2).enable_all().build()?)
+}
+
+/// The address of the server; one of our own, in its own process, where none was named.
+pub fn server(load: &Load) -> Result<(String, Option<Server>)> {
+    if let Some(base_url) = &load.base_url {
+        return Ok((base_url.trim_end_matches('/').to_owned(), None));
+    }
+    let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let child =
+        Command::new(std::env::current_exe()?).args(["serve", "--port", &port.to_string()]).spawn()?;
+    let server = Server(child);
+    for _ in 0..200 {
+        if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            return Ok((format!("http://127.0.0.1:{port}/v1"), Some(server)));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    bail!("the built-in server did not start")
+}
+
+/// Ends with whoever started it.
+pub struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs the turns, a few of them before the clock starts, and prints what they took.
+pub async fn run<Turn, Done>(peer: &'static str, load: &Load, started: Instant, turn: Turn) -> Result<()>
+where
+    Turn: Fn(usize) -> Done + Send + Sync + 'static,
+    Done: Future<Output = Result<()>> + Send,
+{
+    let startup_s = started.elapsed().as_secs_f64();
+    let turn = Arc::new(turn);
+    for warm_up in 0..20 {
+        turn(usize::MAX - warm_up).await?;
+    }
+    let (cpu, wall, next) = (cpu_seconds()?, Instant::now(), Arc::new(AtomicUsize::new(0)));
+    let workers: Vec<_> = (0..load.concurrency.max(1))
+        .map(|_| {
+            let (turn, next, turns) = (Arc::clone(&turn), Arc::clone(&next), load.turns);
+            tokio::spawn(async move {
+                let mut times = Vec::new();
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= turns {
+                        return anyhow::Ok(times);
+                    }
+                    let began = Instant::now();
+                    turn(number).await?;
+                    times.push(began.elapsed());
+                }
+            })
+        })
+        .collect();
+    let mut times = Vec::new();
+    for worker in workers {
+        times.extend(worker.await??);
+    }
+    let (wall_s, cpu_s) = (wall.elapsed().as_secs_f64(), cpu_seconds()? - cpu);
+    times.sort_unstable();
+    let percentile = |share: f64| {
+        let at = ((times.len() as f64 * share) as usize).min(times.len().saturating_sub(1));
+        times.get(at).map_or(0.0, Duration::as_secs_f64) * 1e3
+    };
+    let measured = Measured {
+        peer,
+        version: env!("CARGO_PKG_VERSION"),
+        turns: load.turns,
+        concurrency: load.concurrency,
+        wall_s,
+        cpu_s,
+        rss_peak_mb: rss_peak_mb()?,
+        turns_per_s: load.turns as f64 / wall_s,
+        p50_ms: percentile(0.5),
+        p99_ms: percentile(0.99),
+        startup_s,
+        cpu_ms_per_turn: cpu_s * 1e3 / load.turns.max(1) as f64,
+    };
+    println!("{}", serde_json::to_string(&measured)?);
+    Ok(())
+}
+
+/// User and system time of this process, all threads together.
+fn cpu_seconds() -> Result<f64> {
+    const TICKS_PER_SECOND: f64 = 100.0;
+    let stat = fs::read_to_string("/proc/self/stat")?;
+    let (_, after_name) = stat.rsplit_once(')').context("an odd /proc/self/stat")?;
+    let fields: Vec<&str> = after_name.split_whitespace().collect();
+    let ticks = |at: usize| {
+        fields.get(at).and_then(|field| field.parse::<f64>().ok()).context("an odd /proc/self/stat")
+    };
+    Ok((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
+}
+
+fn rss_peak_mb() -> Result<f64> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
+    let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse()?;
+    Ok(kilobytes / 1024.0)
+}

@@ -1,0 +1,62 @@
+//! The team that is measured: everybody there, four tools each except for the planner.
+
+use lango_domain::{AgentTree, Mode, Safety, Tool};
+use lango_team::{Config, PromptSources, Roster, Routes, build_agent_tree};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// What the tools take.
+#[derive(Deserialize, JsonSchema)]
+struct Arguments {
+    /// Path relative to the workspace.
+    #[serde(default)]
+    path: String,
+}
+
+const NAMES: [&str; 24] = [
+    "exec_shell",
+    "fs_read",
+    "fs_write",
+    "fs_list",
+    "browser_navigate",
+    "browser_extract",
+    "browser_action",
+    "browser_screenshot",
+    "crypto_sign",
+    "crypto_hash",
+    "secrets_get",
+    "payment_send",
+    "search_web",
+    "rag_retrieve",
+    "graph_query",
+    "save_knowledge",
+    "cron_add",
+    "cron_list",
+    "bg_submit",
+    "workflow_run",
+    "memory_store",
+    "memory_recall",
+    "observe_event",
+    "reflect_summary",
+];
+
+pub fn tree() -> anyhow::Result<AgentTree> {
+    let tool = |name: &str| {
+        Tool::new(name, format!("Does what {name} says."), Safety::Safe, |_, args: Arguments| async move {
+            Ok(format!("contents of {}", args.path))
+        })
+    };
+    Ok(build_agent_tree(Config {
+        mode: Mode::Multi,
+        tools: NAMES.iter().map(|name| tool(name)).collect(),
+        specs: Roster::built_in().specs,
+        routes: Routes::new(),
+        prompts: PromptSources::default(),
+        max_delegation_rounds: 0,
+        remote_agents: Vec::new(),
+        sub_agent_prompt: None,
+    })?)
+}
+
+/// What every turn asks for.
+pub const REQUEST: &str = "task: read the file";

@@ -1,0 +1,80 @@
+//! The real thing: engine, dialect over HTTP, store in memory.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use futures::StreamExt;
+use jiff::Timestamp;
+use lango_domain::event::{Body, Principal, SessionId, TurnId, Update};
+use lango_engine::{Limits, MemoryStore, Models, Parts, Runner, Surroundings, TurnRequest};
+use lango_models::{Dialect, HttpModel, Target, Timing, client};
+
+use crate::{Load, measure, team};
+
+pub fn run(load: &Load, started: Instant) -> Result<()> {
+    let (base_url, _server) = measure::server(load)?;
+    measure::runtime(load)?.block_on(async {
+        let runner = runner(base_url)?;
+        measure::run("lango", load, started, move |number| turn(runner.clone(), number)).await
+    })
+}
+
+fn runner(base_url: String) -> Result<Runner> {
+    let timing = Timing {
+        connect: Duration::from_secs(5),
+        first_byte: Duration::from_secs(30),
+        idle: Duration::from_secs(30),
+    };
+    let target = Target {
+        provider: "bench".into(),
+        base_url,
+        key: None,
+        model: "bench".into(),
+        headers: BTreeMap::new(),
+    };
+    let model = HttpModel {
+        client: client(timing.connect)?,
+        dialect: Dialect::OpenAi,
+        target,
+        timing,
+        window: 128_000,
+        price: None,
+    };
+    let turns = AtomicUsize::new(0);
+    Ok(Runner::new(Parts {
+        tree: team::tree()?,
+        models: Models { default: Arc::new(model), per_agent: BTreeMap::new() },
+        store: Arc::new(MemoryStore::default()),
+        approver: None,
+        sources: Vec::new(),
+        remotes: BTreeMap::new(),
+        limits: Limits::default(),
+        surroundings: Surroundings {
+            now: Arc::new(Timestamp::now),
+            new_turn: Arc::new(move || TurnId::new(format!("t{}", turns.fetch_add(1, Ordering::Relaxed)))),
+        },
+    }))
+}
+
+async fn turn(runner: Runner, number: usize) -> Result<()> {
+    let session = SessionId::new(format!("s{number}"));
+    let request = TurnRequest { session, principal: Principal::local(), text: team::REQUEST.to_owned() };
+    let mut updates = runner.run(request);
+    let mut answered = false;
+    while let Some(update) = updates.next().await {
+        if let Update::Event(event) = update {
+            match &event.body {
+                Body::Answer { .. } => answered = true,
+                Body::TurnFailed { code, message, .. } => bail!("the turn failed: {code} {message}"),
+                _ => {}
+            }
+        }
+    }
+    if !answered {
+        bail!("the turn gave no answer");
+    }
+    Ok(())
+}

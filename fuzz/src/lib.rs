@@ -1,0 +1,31 @@
+//! What the targets share: bytes through the event parser into one dialect's decoder. The first byte says how large the
+//! chunks are.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lango_domain::Mode;
+use lango_domain::model::ModelRequest;
+use lango_models::{Dialect, SseParser, Target};
+
+pub fn decode(dialect: Dialect, data: &[u8]) {
+    let Some((size, bytes)) = data.split_first() else { return };
+    let request = ModelRequest { agent: Mode::Single.root_name(), system: "".into(), tools: Arc::new([]), messages: Vec::new() };
+    let target = Target { provider: "x".into(), base_url: String::new(), key: None, model: "m".into(), headers: BTreeMap::new() };
+    let mut decoder = dialect.decoder(&request, &target);
+    let (mut parser, mut events, mut fragments) = (SseParser::default(), Vec::new(), Vec::new());
+    for chunk in bytes.chunks(usize::from(*size).max(1)) {
+        if parser.feed(chunk, &mut events).is_err() {
+            return;
+        }
+    }
+    if parser.end(&mut events).is_err() {
+        return;
+    }
+    for event in &events {
+        if decoder.event(event, &mut fragments).is_err() {
+            return;
+        }
+    }
+    let _ = decoder.end(&mut fragments);
+}
