@@ -247,3 +247,27 @@ fn limits_have_their_exit_code() {
     let run = ask(&server, &["--json", "hello"]);
     assert_eq!((run.exit, run.error()["code"].as_str()), (4, Some("limit.repeats")));
 }
+
+/// B60: Ctrl-C cancels the turn; the events say so.
+#[test]
+fn an_interrupt_cancels_the_turn() {
+    use std::io::{BufRead, BufReader};
+    let server = ModelServer::start(vec![Play::Hang]).unwrap();
+    let base = format!("providers.x.baseUrl={}", server.base_url());
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("lango"))
+        .args(["ask", "--json", "--set", "providers.x.type=openai", "--set", &base, "--model", "m", "hello"])
+        .env("LANGO_HOME", folder.path())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().contains("\"type\":\"user\""), "the turn has begun");
+    let interrupted =
+        std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(interrupted.success());
+    let last: Value = serde_json::from_str(&lines.last().unwrap().unwrap()).unwrap();
+    assert_eq!((last["type"].as_str(), last["code"].as_str()), (Some("turn_failed"), Some("cancelled")));
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
