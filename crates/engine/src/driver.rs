@@ -7,27 +7,22 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use futures::StreamExt;
 use futures::future::{BoxFuture, FutureExt, join_all};
-use futures::stream::{BoxStream, FuturesOrdered};
+use futures::stream::FuturesOrdered;
 use lango_domain::AgentName;
-use lango_domain::event::{Author, Body, Branch, ToolCode, TransferOutcome};
-use lango_domain::model::{Call, Fragment, Message, ModelError, ModelRequest};
-use lango_domain::seams::{Approver, RemoteAgent, RemoteTask};
+use lango_domain::event::{Author, Body, Branch, ToolCode};
+use lango_domain::model::Call;
+use lango_domain::seams::{Approver, RemoteAgent};
 use tokio_util::sync::CancellationToken;
 
 use crate::calibration::Calibration;
-use crate::crew::{Crew, Member};
+use crate::crew::Crew;
 use crate::dispatch::ToolAnswer;
 use crate::failure::{Failure, panic_words};
 use crate::limits::{Limits, Spent};
 use crate::plan::Action;
 use crate::record::Record;
-use crate::reply::{Collector, Reply};
 use crate::runner::Models;
-use crate::view::{self, Viewer};
-use crate::work::{Ask, CarriedOut, Delegated, Outcome, Said, Step, Work};
-
-/// Said to a model whose reply was empty; no part of the log.
-pub const ASK_AGAIN: &str = "Your last reply was empty. Answer in words now.";
+use crate::work::{CarriedOut, Outcome, Said, Step, Work};
 
 /// Everything that one turn runs with.
 pub(crate) struct Driver {
@@ -56,11 +51,11 @@ pub(crate) struct Seat {
 }
 
 /// A transfer that was accepted and written down.
-struct Delegation {
-    call: Call,
-    task: Option<String>,
-    report_back: bool,
-    seat: Seat,
+pub(crate) struct Delegation {
+    pub call: Call,
+    pub task: Option<String>,
+    pub report_back: bool,
+    pub seat: Seat,
 }
 
 impl Driver {
@@ -69,8 +64,11 @@ impl Driver {
         async move {
             let mut work = Work::new(&self.crew, &seat.agent);
             loop {
-                self.stop.check()?;
                 let step = work.next(&self.limits, &self.spent());
+                // An outcome that is there stands, whatever stops the turn at that moment.
+                if !matches!(step, Step::Finish(_)) {
+                    self.stop.check()?;
+                }
                 match step {
                     Step::AskModel(ask) => work.replied(self.ask(seat, ask).await?, ask),
                     Step::CarryOut { said, actions } => {
@@ -91,69 +89,6 @@ impl Driver {
             () = self.stop.token.cancelled() => Err(self.stop.cause()),
             done = something => Ok(done),
         }
-    }
-
-    /// One reply. A request that is too long for the model is made again, once, with half the history.
-    async fn ask(&self, seat: &Seat, ask: Ask) -> Result<Reply, Failure> {
-        let member = self.crew.member(&seat.agent).ok_or_else(|| Failure::internal("an agent is missing"))?;
-        let budget = member.budget(self.models.of(&seat.agent).window());
-        let budget = self.calibration.estimated(&seat.agent, budget);
-        self.spent().count_model_call();
-        match self.stream(seat, self.model_request(seat, member, ask, budget)).await? {
-            Err(ModelError::TooLong) => {
-                Ok(self.stream(seat, self.model_request(seat, member, ask, budget / 2)).await??)
-            }
-            reply => Ok(reply?),
-        }
-    }
-
-    /// What a reply took is counted however it ended.
-    async fn stream(&self, seat: &Seat, request: ModelRequest) -> Result<Result<Reply, ModelError>, Failure> {
-        let estimated = self.crew.estimate(&seat.agent, &request.messages);
-        let fragments = self.models.of(&seat.agent).stream(request);
-        let mut collector = Collector::default();
-        let read = self.read(seat, fragments, &mut collector).await;
-        match collector.usage() {
-            Some(usage) => {
-                self.spent().count_usage(usage);
-                self.calibration.learn(&seat.agent, estimated, usage.input);
-                self.keep(seat, vec![Body::Usage(usage.clone())]).await?;
-            }
-            None => self.spent().count_tokens(collector.bytes() as u64 / 4),
-        }
-        Ok(read?.and_then(|()| collector.finish(|id| self.record.fresh_id(id))))
-    }
-
-    async fn read(
-        &self,
-        seat: &Seat,
-        mut fragments: Fragments,
-        into: &mut Collector,
-    ) -> Result<Result<(), ModelError>, Failure> {
-        while let Some(fragment) = self.wait(fragments.next()).await? {
-            let is_end = matches!(fragment, Ok(Fragment::Done));
-            match fragment.and_then(|fragment| into.take(fragment)) {
-                Ok(Some(text)) if seat.is_shown => self.record.show(&seat.agent, text),
-                Ok(_) => {}
-                Err(error) => return Ok(Err(error)),
-            }
-            if is_end {
-                break;
-            }
-        }
-        Ok(Ok(()))
-    }
-
-    /// A pure function of the log and the team.
-    fn model_request(&self, seat: &Seat, member: &Member, ask: Ask, budget: usize) -> ModelRequest {
-        let is_root = seat.agent == *self.crew.root();
-        let viewer = Viewer { agent: &seat.agent, turn: &self.record.turn, branch: &seat.branch, is_root };
-        let mut messages = self.record.read(|log| view::messages(log, viewer, budget));
-        if ask == Ask::Again {
-            messages.push(Message::User(ASK_AGAIN.to_owned()));
-        }
-        let (system, tools) = (Arc::clone(&member.system), Arc::clone(&member.declarations));
-        ModelRequest { agent: seat.agent.clone(), system, tools, messages }
     }
 
     /// Calls first, side by side; then transfers (B54).
@@ -254,94 +189,11 @@ impl Driver {
         Ok(self.cap(answer).into_body(call))
     }
 
-    /// The same work, one level down. Whatever happens there, the transfer gets exactly one result, and what ends the
-    /// turn ends whatever runs beside it.
-    async fn delegate(&self, seat: &Seat, delegation: &Delegation) -> Result<Delegated, Failure> {
-        let child = &delegation.seat;
-        let work = match self.crew.is_remote(&child.agent) {
-            true => self.work_remotely(child, delegation.task.clone()).boxed(),
-            false => self.work(child),
-        };
-        let done = AssertUnwindSafe(work).catch_unwind().await;
-        let ended = match done.unwrap_or_else(|payload| Err(Failure::panicked(&*payload))) {
-            Err(failure) if failure.ends_the_turn() => {
-                Err(self.end_delegation(seat, delegation, failure).await)
-            }
-            Err(failure) => self.conclude(seat, delegation, Outcome::Failed(failure)).await,
-            Ok(outcome) => self.conclude(seat, delegation, outcome).await,
-        };
-        ended.inspect_err(|failure| self.stop.because(failure.clone()))
-    }
-
-    async fn conclude(
-        &self,
-        seat: &Seat,
-        delegation: &Delegation,
-        outcome: Outcome,
-    ) -> Result<Delegated, Failure> {
-        let child = &delegation.seat;
-        let (how, detail) = match &outcome {
-            Outcome::Answered { text, .. } => {
-                let text = text.clone();
-                let said = if delegation.report_back { Body::Report { text } } else { Body::Answer { text } };
-                self.keep(child, vec![said]).await?;
-                (TransferOutcome::Answered, String::new())
-            }
-            Outcome::Rejected { reason } => {
-                self.keep(child, vec![Body::Rejected { reason: reason.clone() }]).await?;
-                (TransferOutcome::Rejected, reason.clone())
-            }
-            Outcome::Failed(failure) => {
-                tracing::warn!(agent = %child.agent, code = %failure.code, detail = failure.detail, "a specialist failed");
-                (TransferOutcome::Failed, failure.message.clone())
-            }
-        };
-        let id = delegation.call.id.clone();
-        self.keep(seat, vec![Body::TransferResult { id, outcome: how, detail }]).await?;
-        Ok(Delegated { to: child.agent.clone(), report_back: delegation.report_back, outcome })
-    }
-
-    async fn end_delegation(&self, seat: &Seat, delegation: &Delegation, failure: Failure) -> Failure {
-        let was_stopped = self.stop.token.is_cancelled();
-        let (outcome, failure) = if was_stopped {
-            (TransferOutcome::Cancelled, self.stop.cause())
-        } else {
-            (TransferOutcome::Failed, failure)
-        };
-        let (id, detail) = (delegation.call.id.clone(), failure.message.clone());
-        let kept = self.keep(seat, vec![Body::TransferResult { id, outcome, detail }]).await;
-        kept.err().unwrap_or(failure)
-    }
-
-    /// A specialist in another process: what it says is bounded, and a failure there is a result here.
-    async fn work_remotely(&self, seat: &Seat, task: Option<String>) -> Result<Outcome, Failure> {
-        let Some(remote) = self.remotes.get(&seat.agent) else {
-            return Err(Failure::remote("it is not connected"));
-        };
-        let (session, principal) = (self.record.session.clone(), self.record.principal.clone());
-        let request = self.request.clone();
-        let mut pieces = remote.stream(RemoteTask { session, principal, request, task });
-        let mut collector = Collector::default();
-        while let Some(piece) = self.wait(pieces.next()).await? {
-            let text = piece.map_err(|error| Failure::remote(&error.0))?;
-            if let Some(text) = collector.take(Fragment::Text(text))?.filter(|_| seat.is_shown) {
-                self.record.show(&seat.agent, text);
-            }
-        }
-        collector.take(Fragment::Done)?;
-        let reply = collector.finish(Clone::clone)?;
-        match reply.rejection() {
-            Some(reason) => Ok(Outcome::Rejected { reason }),
-            None if reply.text.trim().is_empty() => Err(Failure::remote("it gave no answer")),
-            None => Ok(Outcome::Answered { author: seat.agent.clone(), text: reply.text }),
-        }
-    }
-
     pub async fn keep(&self, seat: &Seat, bodies: Vec<Body>) -> Result<(), Failure> {
         self.record.keep(&Author::Agent(seat.agent.clone()), &seat.branch, bodies).await
     }
 
-    fn spent(&self) -> MutexGuard<'_, Spent> {
+    pub fn spent(&self) -> MutexGuard<'_, Spent> {
         self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -354,8 +206,6 @@ impl Driver {
         self.denied.lock().unwrap_or_else(PoisonError::into_inner).push(call.clone());
     }
 }
-
-type Fragments = BoxStream<'static, Result<Fragment, ModelError>>;
 
 /// Ends a turn from outside its work: the user, the clock, or a failure in another branch.
 pub(crate) struct Stop {

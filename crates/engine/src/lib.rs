@@ -3,8 +3,10 @@
 //! [`Runner::run`] is the one door. A turn is decided by a machine without IO ([`work`]), driven by a dull loop
 //! ([`driver`]); everything that happens is stored, then shown ([`record`]).
 
+mod asking;
 mod calibration;
 mod crew;
+mod delegating;
 mod dispatch;
 mod driver;
 mod failure;
@@ -19,7 +21,7 @@ mod transfer;
 mod view;
 mod work;
 
-pub use driver::ASK_AGAIN;
+pub use asking::ASK_AGAIN;
 pub use legacy::{LegacyMessage, LegacyRole, replay_author};
 pub use limits::{Limits, Settings};
 pub use memory_store::MemoryStore;

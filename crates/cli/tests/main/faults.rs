@@ -271,3 +271,41 @@ fn an_interrupt_cancels_the_turn() {
     assert_eq!((last["type"].as_str(), last["code"].as_str()), (Some("turn_failed"), Some("cancelled")));
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
+
+/// B60: whatever happened to a turn, the next one of the session works, and knows about it.
+#[test]
+fn a_session_survives_the_bad_days() {
+    let begun = event(r#"{"choices":[{"delta":{"content":"Once upon"}}]}"#);
+    let plays = vec![
+        Play::status(401, ""),
+        Play::Stream(vec![begun]),
+        Play::Stream(vec![event("{oops")]),
+        Play::says("Here I am."),
+    ];
+    let server = ModelServer::start(plays).unwrap();
+    let base = format!("providers.x.baseUrl={}", server.base_url());
+    let args = [
+        "chat",
+        "--set",
+        "providers.x.type=openai",
+        "--set",
+        &base,
+        "--model",
+        "m",
+        "--set",
+        "providers.x.retries=0",
+    ];
+    let run = crate::setup::Desk::new().lango_with_input(&args, b"one\ntwo\nthree\nfour\n");
+    assert_eq!(run.exit, 0, "{}", run.stderr);
+    assert!(run.stdout.ends_with("Here I am.\n"), "{}", run.stdout);
+    for code in ["model.auth", "model.broke_off", "model.malformed"] {
+        assert!(run.stderr.contains(code), "{code}: {}", run.stderr);
+    }
+    let last = server.requests()[3].json().to_string();
+    assert!(
+        last.contains("one")
+            && last.contains("four")
+            && last.matches("It ended without an answer").count() == 3,
+        "{last}"
+    );
+}

@@ -1,0 +1,85 @@
+//! One reply from a model: the request, the stream, and what it took.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use lango_domain::event::Body;
+use lango_domain::model::{Fragment, Message, ModelError, ModelRequest};
+
+use crate::crew::Member;
+use crate::driver::{Driver, Seat};
+use crate::failure::Failure;
+use crate::reply::{Collector, Reply};
+use crate::view::{self, Viewer};
+use crate::work::Ask;
+
+/// Said to a model whose reply was empty; no part of the log.
+pub const ASK_AGAIN: &str = "Your last reply was empty. Answer in words now.";
+
+type Fragments = BoxStream<'static, Result<Fragment, ModelError>>;
+
+impl Driver {
+    /// One reply. A request that is too long for the model is made again, once, with half the history.
+    pub(crate) async fn ask(&self, seat: &Seat, ask: Ask) -> Result<Reply, Failure> {
+        let member = self.crew.member(&seat.agent).ok_or_else(|| Failure::internal("an agent is missing"))?;
+        let budget = member.budget(self.models.of(&seat.agent).window());
+        let budget = self.calibration.estimated(&seat.agent, budget);
+        self.spent().count_model_call();
+        match self.stream(seat, self.model_request(seat, member, ask, budget)).await? {
+            Err(ModelError::TooLong) => {
+                Ok(self.stream(seat, self.model_request(seat, member, ask, budget / 2)).await??)
+            }
+            reply => Ok(reply?),
+        }
+    }
+
+    /// What a reply took is counted however it ended.
+    async fn stream(&self, seat: &Seat, request: ModelRequest) -> Result<Result<Reply, ModelError>, Failure> {
+        let estimated = self.crew.estimate(&seat.agent, &request.messages);
+        let fragments = self.models.of(&seat.agent).stream(request);
+        let mut collector = Collector::default();
+        let read = self.read(seat, fragments, &mut collector).await;
+        match collector.usage() {
+            Some(usage) => {
+                self.spent().count_usage(usage);
+                self.calibration.learn(&seat.agent, estimated, usage.input);
+                self.keep(seat, vec![Body::Usage(usage.clone())]).await?;
+            }
+            None => self.spent().count_tokens(collector.bytes() as u64 / 4),
+        }
+        Ok(read?.and_then(|()| collector.finish(|id| self.record.fresh_id(id))))
+    }
+
+    async fn read(
+        &self,
+        seat: &Seat,
+        mut fragments: Fragments,
+        into: &mut Collector,
+    ) -> Result<Result<(), ModelError>, Failure> {
+        while let Some(fragment) = self.wait(fragments.next()).await? {
+            let is_end = matches!(fragment, Ok(Fragment::Done));
+            match fragment.and_then(|fragment| into.take(fragment)) {
+                Ok(Some(text)) if seat.is_shown => self.record.show(&seat.agent, text),
+                Ok(_) => {}
+                Err(error) => return Ok(Err(error)),
+            }
+            if is_end {
+                break;
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// A pure function of the log and the team.
+    fn model_request(&self, seat: &Seat, member: &Member, ask: Ask, budget: usize) -> ModelRequest {
+        let is_root = seat.agent == *self.crew.root();
+        let viewer = Viewer { agent: &seat.agent, turn: &self.record.turn, branch: &seat.branch, is_root };
+        let mut messages = self.record.read(|log| view::messages(log, viewer, budget));
+        if ask == Ask::Again {
+            messages.push(Message::User(ASK_AGAIN.to_owned()));
+        }
+        let (system, tools) = (Arc::clone(&member.system), Arc::clone(&member.declarations));
+        ModelRequest { agent: seat.agent.clone(), system, tools, messages }
+    }
+}

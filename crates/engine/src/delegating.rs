@@ -1,0 +1,99 @@
+//! A specialist's work for the root: begun by a transfer, ended by exactly one result.
+
+use std::panic::AssertUnwindSafe;
+
+use futures::StreamExt;
+use futures::future::FutureExt;
+use lango_domain::event::{Body, TransferOutcome};
+use lango_domain::model::Fragment;
+use lango_domain::seams::RemoteTask;
+
+use crate::driver::{Delegation, Driver, Seat};
+use crate::failure::Failure;
+use crate::reply::Collector;
+use crate::work::{Delegated, Outcome};
+
+impl Driver {
+    /// The same work, one level down. Whatever happens there, the transfer gets exactly one result, and what ends the
+    /// turn ends whatever runs beside it.
+    pub(crate) async fn delegate(&self, seat: &Seat, delegation: &Delegation) -> Result<Delegated, Failure> {
+        let child = &delegation.seat;
+        let work = match self.crew.is_remote(&child.agent) {
+            true => self.work_remotely(child, delegation.task.clone()).boxed(),
+            false => self.work(child),
+        };
+        let done = AssertUnwindSafe(work).catch_unwind().await;
+        let ended = match done.unwrap_or_else(|payload| Err(Failure::panicked(&*payload))) {
+            Err(failure) if failure.ends_the_turn() => {
+                Err(self.end_delegation(seat, delegation, failure).await)
+            }
+            Err(failure) => self.conclude(seat, delegation, Outcome::Failed(failure)).await,
+            Ok(outcome) => self.conclude(seat, delegation, outcome).await,
+        };
+        ended.inspect_err(|failure| self.stop.because(failure.clone()))
+    }
+
+    async fn conclude(
+        &self,
+        seat: &Seat,
+        delegation: &Delegation,
+        outcome: Outcome,
+    ) -> Result<Delegated, Failure> {
+        let child = &delegation.seat;
+        let (how, detail) = match &outcome {
+            Outcome::Answered { text, .. } => {
+                let text = text.clone();
+                let said = if delegation.report_back { Body::Report { text } } else { Body::Answer { text } };
+                self.keep(child, vec![said]).await?;
+                (TransferOutcome::Answered, String::new())
+            }
+            Outcome::Rejected { reason } => {
+                self.keep(child, vec![Body::Rejected { reason: reason.clone() }]).await?;
+                (TransferOutcome::Rejected, reason.clone())
+            }
+            Outcome::Failed(failure) => {
+                tracing::warn!(agent = %child.agent, code = %failure.code, detail = failure.detail, "a specialist failed");
+                (TransferOutcome::Failed, failure.message.clone())
+            }
+        };
+        let id = delegation.call.id.clone();
+        self.keep(seat, vec![Body::TransferResult { id, outcome: how, detail }]).await?;
+        Ok(Delegated { to: child.agent.clone(), report_back: delegation.report_back, outcome })
+    }
+
+    async fn end_delegation(&self, seat: &Seat, delegation: &Delegation, failure: Failure) -> Failure {
+        let was_stopped = self.stop.token.is_cancelled();
+        let (outcome, failure) = if was_stopped {
+            (TransferOutcome::Cancelled, self.stop.cause())
+        } else {
+            (TransferOutcome::Failed, failure)
+        };
+        let (id, detail) = (delegation.call.id.clone(), failure.message.clone());
+        let kept = self.keep(seat, vec![Body::TransferResult { id, outcome, detail }]).await;
+        kept.err().unwrap_or(failure)
+    }
+
+    /// A specialist in another process: what it says is bounded, and a failure there is a result here.
+    async fn work_remotely(&self, seat: &Seat, task: Option<String>) -> Result<Outcome, Failure> {
+        let Some(remote) = self.remotes.get(&seat.agent) else {
+            return Err(Failure::remote("it is not connected"));
+        };
+        let (session, principal) = (self.record.session.clone(), self.record.principal.clone());
+        let request = self.request.clone();
+        let mut pieces = remote.stream(RemoteTask { session, principal, request, task });
+        let mut collector = Collector::default();
+        while let Some(piece) = self.wait(pieces.next()).await? {
+            let text = piece.map_err(|error| Failure::remote(&error.0))?;
+            if let Some(text) = collector.take(Fragment::Text(text))?.filter(|_| seat.is_shown) {
+                self.record.show(&seat.agent, text);
+            }
+        }
+        collector.take(Fragment::Done)?;
+        let reply = collector.finish(Clone::clone)?;
+        match reply.rejection() {
+            Some(reason) => Ok(Outcome::Rejected { reason }),
+            None if reply.text.trim().is_empty() => Err(Failure::remote("it gave no answer")),
+            None => Ok(Outcome::Answered { author: seat.agent.clone(), text: reply.text }),
+        }
+    }
+}
