@@ -11,7 +11,7 @@ use crate::crew::Member;
 use crate::driver::{Driver, Seat};
 use crate::failure::Failure;
 use crate::reply::{Collector, Reply};
-use crate::view::{self, Viewer};
+use crate::view::{self, Room, Viewer};
 use crate::work::Ask;
 
 /// Said to a model whose reply was empty; no part of the log.
@@ -23,12 +23,13 @@ impl Driver {
     /// One reply. A request that is too long for the model is made again, once, with half the history.
     pub(crate) async fn ask(&self, seat: &Seat, ask: Ask) -> Result<Reply, Failure> {
         let member = self.crew.member(&seat.agent).ok_or_else(|| Failure::internal("an agent is missing"))?;
-        let budget = member.budget(self.models.of(&seat.agent).window());
-        let budget = self.calibration.estimated(&seat.agent, budget);
+        let room = member.budget(self.models.of(&seat.agent).window());
+        let room = Room { messages: self.calibration.estimated(&seat.agent, room), results: room };
         self.spent().count_model_call();
-        match self.stream(seat, self.model_request(seat, member, ask, budget)).await? {
+        match self.stream(seat, self.model_request(seat, member, ask, room)).await? {
             Err(ModelError::TooLong) => {
-                Ok(self.stream(seat, self.model_request(seat, member, ask, budget / 2)).await??)
+                let half = Room { messages: room.messages / 2, results: room.results / 2 };
+                Ok(self.stream(seat, self.model_request(seat, member, ask, half)).await??)
             }
             reply => Ok(reply?),
         }
@@ -72,10 +73,10 @@ impl Driver {
     }
 
     /// A pure function of the log and the team.
-    fn model_request(&self, seat: &Seat, member: &Member, ask: Ask, budget: usize) -> ModelRequest {
+    fn model_request(&self, seat: &Seat, member: &Member, ask: Ask, room: Room) -> ModelRequest {
         let is_root = seat.agent == *self.crew.root();
         let viewer = Viewer { agent: &seat.agent, turn: &self.record.turn, branch: &seat.branch, is_root };
-        let mut messages = self.record.read(|log| view::messages(log, viewer, budget));
+        let mut messages = self.record.read(|log| view::messages(log, viewer, room));
         if ask == Ask::Again {
             messages.push(Message::User(ASK_AGAIN.to_owned()));
         }

@@ -28,9 +28,18 @@ pub(crate) struct Viewer<'a> {
     pub is_root: bool,
 }
 
-/// The messages for the viewer's next request, within about `budget` tokens.
-pub(crate) fn messages(log: &[Arc<Event>], viewer: Viewer<'_>, budget: usize) -> Vec<Message> {
-    cut::fit(groups(log, viewer), budget)
+/// How much a request may hold, in tokens.
+#[derive(Clone, Copy)]
+pub(crate) struct Room {
+    pub messages: usize,
+    /// For the results of one reply; stays the same as long as the team does, whatever is learned about estimates, so
+    /// that what was read once is read again the same.
+    pub results: usize,
+}
+
+/// The messages for the viewer's next request.
+pub(crate) fn messages(log: &[Arc<Event>], viewer: Viewer<'_>, room: Room) -> Vec<Message> {
+    cut::fit(groups(log, viewer), room)
 }
 
 fn groups(log: &[Arc<Event>], viewer: Viewer<'_>) -> Vec<Group> {

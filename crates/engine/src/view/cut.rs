@@ -3,6 +3,7 @@
 use lango_domain::model::{CallResult, Message};
 use lango_domain::tokens;
 
+use super::Room;
 use crate::dispatch::without_middle;
 
 /// Stands where earlier turns were left out; also keeps the first message the user's.
@@ -102,9 +103,10 @@ pub(crate) fn measure(message: &Message, of: &dyn Fn(&str) -> usize) -> usize {
 /// Makes the history fit. Earlier turns go first, oldest first, in steps of a quarter of the budget, so that the
 /// beginning of consecutive requests stays the same for a while (B40). Then steps of the work at hand, one by one, with
 /// a mark in their place; never the last one: an agent always reads what it did last.
-pub(super) fn fit(mut groups: Vec<Group>, budget: usize) -> Vec<Message> {
-    // Two bytes a token is little: half the budget at the most goes to one reply's results.
-    groups.iter_mut().for_each(|group| group.bound_results(budget));
+pub(super) fn fit(mut groups: Vec<Group>, room: Room) -> Vec<Message> {
+    let budget = room.messages;
+    // As many bytes as there are tokens: about a third of the room goes to one reply's results.
+    groups.iter_mut().for_each(|group| group.bound_results(room.results));
     // No text has more tokens than bytes: most histories need no counting.
     if groups.iter().map(Group::bytes).sum::<usize>() <= budget {
         return flatten(groups);
@@ -180,6 +182,10 @@ mod tests {
         let request = Group::user("the request".into(), Age::Request);
         let steps = (past..past + current).map(|n| step(n, 100, Age::Current));
         (0..past).map(|n| step(n, 100, Age::Past)).chain([request]).chain(steps).collect()
+    }
+
+    fn fit(groups: Vec<Group>, budget: usize) -> Vec<Message> {
+        super::fit(groups, Room { messages: budget, results: budget })
     }
 
     fn weight(messages: &[Message]) -> usize {
