@@ -11,7 +11,7 @@ use lango_models::{Dialect, SseParser, Target};
 pub fn decode(dialect: Dialect, data: &[u8]) {
     let Some((size, bytes)) = data.split_first() else { return };
     let request = ModelRequest { agent: Mode::Single.root_name(), system: "".into(), tools: Arc::new([]), messages: Vec::new() };
-    let target = Target { provider: "x".into(), base_url: String::new(), key: None, model: "m".into(), headers: BTreeMap::new() };
+    let target = Target { provider: "x".into(), base_url: String::new(), key: None, model: "m".into(), headers: BTreeMap::new(), max_output_tokens: 8_192 };
     let mut decoder = dialect.decoder(&request, &target);
     let (mut parser, mut events, mut fragments) = (SseParser::default(), Vec::new(), Vec::new());
     for chunk in bytes.chunks(usize::from(*size).max(1)) {

@@ -5,10 +5,10 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use lango_domain::Tool;
 use lango_domain::event::{SessionId, TurnId};
 use lango_domain::model::ModelError;
 use lango_domain::session::SessionStore;
+use lango_domain::{Tool, suggest};
 use lango_engine::{MemoryStore, Models, Parts, Runner, Surroundings};
 use lango_models::{Chosen, NoModel, Plan, Secret, choose};
 use uuid::Uuid;
@@ -17,7 +17,7 @@ use crate::config::{ConfigError, Loaded};
 use crate::environment::Environment;
 use crate::ollama;
 use crate::tape::Tape;
-use crate::team::assemble_team;
+use crate::team::{Team, assemble_team};
 
 /// Why a conversation cannot begin.
 #[derive(Debug, thiserror::Error)]
@@ -51,10 +51,10 @@ impl Conversation {
         let team = assemble_team(loaded, environment, tools)?;
         let (model_name, models) = match tape {
             Tape::Replay(player) => ("the recording".to_owned(), player.models()),
-            Tape::Off => models(loaded, environment)?,
+            Tape::Off => models(loaded, environment, &team)?,
             Tape::Record(recorder) => {
-                let (chosen, models) = models(loaded, environment)?;
-                (chosen, recorder.models(models))
+                let (name, models) = models(loaded, environment, &team)?;
+                (name, recorder.models(models))
             }
         };
         let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::default());
@@ -73,17 +73,36 @@ impl Conversation {
     }
 }
 
-/// The model that is in force, with the reason.
-pub fn chosen_model(loaded: &Loaded, environment: &Environment) -> Result<Chosen, NoModel> {
-    with_plan(loaded, environment, choose)
+/// Every model that may be asked, and who asks it: first the one in force, then those of single agents, then the
+/// fallback.
+pub fn chosen_models(loaded: &Loaded, environment: &Environment) -> Result<Vec<(String, Chosen)>, NoModel> {
+    with_plan(loaded, environment, |plan| {
+        let default = choose(plan)?;
+        let mut chosen = Vec::new();
+        for agent in plan.agent.models.keys() {
+            if let Some(own) = plan.for_agent(agent, &default).transpose()? {
+                chosen.push((agent.clone(), own));
+            }
+        }
+        if let Some(fallback) = plan.fallback(&default).transpose()? {
+            chosen.push(("fallback".to_owned(), fallback));
+        }
+        chosen.insert(0, ("default".to_owned(), default));
+        Ok(chosen)
+    })
 }
 
 /// Every key that the settings or the environment hold, so that none is written down.
 pub fn known_secrets(loaded: &Loaded, environment: &Environment) -> Vec<Secret> {
-    let configured = loaded.settings.providers.values().filter_map(|provider| provider.api_key.clone());
-    let named =
-        environment.variables.iter().filter(|(name, value)| name.ends_with("_API_KEY") && value.len() > 3);
-    configured.chain(named.map(|(_, value)| Secret::new(value.as_str()))).collect()
+    let providers = || loaded.settings.providers.values();
+    let keys = providers().filter_map(|provider| provider.api_key.clone());
+    let headers = providers().flat_map(|provider| provider.headers.values().cloned());
+    let passwords = providers().filter_map(|provider| {
+        let (_, rest) = provider.base_url.as_deref()?.split_once("://")?;
+        Some(Secret::new(rest.split_once('@')?.0.rsplit(':').next()?))
+    });
+    let named = environment.variables.iter().filter(|(name, _)| name.ends_with("_API_KEY"));
+    keys.chain(headers).chain(passwords).chain(named.map(|(_, value)| Secret::new(value.as_str()))).collect()
 }
 
 /// A session nobody has used before.
@@ -97,15 +116,14 @@ pub fn jitter() -> f64 {
     (number >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-fn models(loaded: &Loaded, environment: &Environment) -> Result<(String, Models), CannotStart> {
+fn models(loaded: &Loaded, environment: &Environment, team: &Team) -> Result<(String, Models), CannotStart> {
     with_plan(loaded, environment, |plan| {
         let chosen = choose(plan)?;
         let fallback = plan.fallback(&chosen).transpose()?;
         let jitter: Arc<dyn Fn() -> f64 + Send + Sync> = Arc::new(jitter);
         let mut per_agent = BTreeMap::new();
         for agent in plan.agent.models.keys() {
-            let name =
-                lango_domain::AgentName::new(agent).map_err(|error| ConfigError::new(error.to_string()))?;
+            let name = team.defined(agent).ok_or_else(|| unknown_agent(team, agent))?.clone();
             if let Some(own) = plan.for_agent(agent, &chosen).transpose()? {
                 per_agent.insert(name, own.connect_with_fallback(fallback.as_ref(), &jitter)?);
             }
@@ -113,6 +131,15 @@ fn models(loaded: &Loaded, environment: &Environment) -> Result<(String, Models)
         let default = chosen.connect_with_fallback(fallback.as_ref(), &jitter)?;
         Ok((format!("{}/{}", chosen.provider, chosen.model), Models { default, per_agent }))
     })
+}
+
+fn unknown_agent(team: &Team, agent: &str) -> ConfigError {
+    let error = ConfigError::new(format!("agent.models.{agent}: there is no agent `{agent}`"));
+    let names = team.specs.iter().map(|spec| spec.name.as_str()).chain([team.tree.root.name.as_str()]);
+    match suggest::did_you_mean(agent, names) {
+        Some(hint) => error.with_hint(hint),
+        None => error,
+    }
 }
 
 fn with_plan<T>(loaded: &Loaded, environment: &Environment, decide: impl FnOnce(&Plan<'_>) -> T) -> T {

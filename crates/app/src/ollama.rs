@@ -9,7 +9,7 @@ const PORT: u16 = 11434;
 const PATIENCE: Duration = Duration::from_millis(300);
 const MOST: u64 = 1024 * 1024;
 
-/// The first model that it has.
+/// The first model that it has and that can talk.
 pub fn first_model() -> Option<String> {
     let mut stream =
         TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)), PATIENCE).ok()?;
@@ -19,5 +19,7 @@ pub fn first_model() -> Option<String> {
     stream.take(MOST).read_to_string(&mut answer).ok()?;
     let (_, body) = answer.split_once("\r\n\r\n")?;
     let listed: serde_json::Value = serde_json::from_str(body.trim()).ok()?;
-    listed.pointer("/models/0/name")?.as_str().map(str::to_owned)
+    let names = listed.get("models")?.as_array()?.iter().filter_map(|model| model.get("name")?.as_str());
+    // Models that only embed cannot talk.
+    names.into_iter().find(|name| !name.contains("embed")).map(str::to_owned)
 }

@@ -102,6 +102,12 @@ fn prompt_function(prompts: &PromptSources, specs: &[AgentSpec]) -> lango_team::
 }
 
 impl Team {
+    /// The agent of that name, whether or not it got tools.
+    pub fn defined(&self, agent: &str) -> Option<&AgentName> {
+        let names = self.specs.iter().map(|spec| &spec.name).chain([&self.tree.root.name]);
+        names.into_iter().find(|name| **name == *agent)
+    }
+
     /// The prompt of one agent of the team, section by section.
     pub fn prompt(&self, agent: &str) -> Result<Prompt, ConfigError> {
         if self.tree.root.name == *agent {

@@ -34,6 +34,7 @@ fn runner(base_url: String) -> Result<Runner> {
         key: None,
         model: "bench".into(),
         headers: BTreeMap::new(),
+        max_output_tokens: 8_192,
     };
     let model = HttpModel {
         client: client(timing.connect)?,

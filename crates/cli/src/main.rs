@@ -6,6 +6,7 @@ mod output;
 mod show;
 
 use std::ffi::OsString;
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -38,7 +39,13 @@ fn listen(verbose: u8) {
     let filter = tracing_subscriber::EnvFilter::new(format!(
         "warn,lango={level},lango_engine={level},lango_models={level}"
     ));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
+    let is_coloured = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(is_coloured)
+        .without_time()
+        .init();
 }
 
 /// Arguments that could not be read still say which form an error should have.

@@ -77,10 +77,19 @@ impl Show {
         self.failed(Code::Internal, &error.to_string(), "Check the disk and the data folder.");
     }
 
+    /// Something else than the turn went wrong.
+    pub fn fail_with(&mut self, exit: u8) {
+        self.exit = self.exit.max(exit);
+    }
+
     /// The exit code that the turn deserves.
     pub fn finish(mut self) -> ExitCode {
+        ExitCode::from(self.exit_code())
+    }
+
+    pub fn exit_code(&mut self) -> u8 {
         self.silence();
-        ExitCode::from(self.exit)
+        self.exit
     }
 
     fn tell(&mut self, event: &Event) {
@@ -109,7 +118,8 @@ impl Show {
     fn note(&mut self, text: &str) {
         if self.form == Form::Terminal {
             self.silence();
-            say(&format!("{}\n", styled(DIM, text)));
+            let line: String = one_line(text).chars().take(200).collect();
+            say(&format!("{}\n", styled(DIM, line)));
         }
     }
 
@@ -168,8 +178,19 @@ fn short(args: &Value) -> String {
     }
 }
 
+/// JSON goes out as it is, apart from characters that a terminal would obey: those are escaped.
 fn say_line(value: &Value) {
-    say(&format!("{value}\n"));
+    let mut line = String::new();
+    for c in value.to_string().chars() {
+        if matches!(c, '\u{7f}'..='\u{9f}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        {
+            line.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            line.push(c);
+        }
+    }
+    let mut stdout = std::io::stdout();
+    let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
 }
 
 /// Whoever read may have left; the turn goes on to its end all the same.

@@ -279,11 +279,15 @@ pub enum ApprovalState {
 /// Tokens of one model call, and what they cost where the price is known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
+    /// Empty when the provider said nothing about the call: then nothing else is known either.
     pub model: String,
     pub input: u64,
     pub output: u64,
     /// The part of `input` that the provider had cached.
     pub cached: u64,
+    /// The part of `input` that the provider wrote into its cache.
+    #[serde(default)]
+    pub cache_written: u64,
     /// The part of `output` that was thinking.
     pub reasoning: u64,
     /// Unknown is unknown, not zero.

@@ -17,6 +17,8 @@ pub enum Code {
     ModelNotFound,
     #[serde(rename = "model.too_long")]
     ModelTooLong,
+    #[serde(rename = "model.rejected")]
+    ModelRejected,
     #[serde(rename = "model.refused")]
     ModelRefused,
     #[serde(rename = "model.malformed")]
@@ -63,6 +65,7 @@ impl Code {
             | Self::ModelBusy
             | Self::ModelNotFound
             | Self::ModelTooLong
+            | Self::ModelRejected
             | Self::ModelRefused
             | Self::ModelMalformed
             | Self::ModelConnection

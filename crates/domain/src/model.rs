@@ -112,6 +112,8 @@ pub enum ModelError {
     NotFound(String),
     #[error("the request is too long for the model")]
     TooLong,
+    #[error("the provider did not accept the request: {0}")]
+    Rejected(String),
     #[error("the model refused to answer: {0}")]
     Refused(String),
     #[error("the reply could not be understood: {0}")]
@@ -128,6 +130,7 @@ impl ModelError {
     pub fn map_words(self, change: impl FnOnce(&str) -> String) -> Self {
         match self {
             Self::NotFound(words) => Self::NotFound(change(&words)),
+            Self::Rejected(words) => Self::Rejected(change(&words)),
             Self::Refused(words) => Self::Refused(change(&words)),
             Self::Malformed(words) => Self::Malformed(change(&words)),
             Self::Connection(words) => Self::Connection(change(&words)),

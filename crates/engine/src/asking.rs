@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use lango_domain::event::Body;
+use lango_domain::event::{Body, Usage};
 use lango_domain::model::{Fragment, Message, ModelError, ModelRequest};
 
 use crate::crew::Member;
@@ -38,6 +38,7 @@ impl Driver {
     /// What a reply took is counted however it ended.
     async fn stream(&self, seat: &Seat, request: ModelRequest) -> Result<Result<Reply, ModelError>, Failure> {
         let estimated = self.crew.estimate(&seat.agent, &request.messages);
+        let bytes = self.crew.bytes(&seat.agent, &request.messages);
         let fragments = self.models.of(&seat.agent).stream(request);
         let mut collector = Collector::default();
         let read = self.read(seat, fragments, &mut collector).await;
@@ -47,7 +48,11 @@ impl Driver {
                 self.calibration.learn(&seat.agent, estimated, usage.input);
                 self.keep(seat, vec![Body::Usage(usage.clone())]).await?;
             }
-            None => self.spent().count_tokens(collector.bytes() as u64 / 4),
+            None => {
+                // What is not known is not free: the call is told, and its size guessed for the limit.
+                self.spent().count_tokens((bytes + collector.bytes()) as u64 / 4);
+                self.keep(seat, vec![Body::Usage(Usage::default())]).await?;
+            }
         }
         Ok(read?.and_then(|()| collector.finish(|id| self.record.fresh_id(id))))
     }

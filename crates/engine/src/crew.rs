@@ -89,11 +89,16 @@ impl Crew {
     /// Tokens of a request; nothing for one that is too small to matter.
     pub fn estimate(&self, agent: &AgentName, messages: &[Message]) -> usize {
         let weight = self.members.get(agent).map_or(0, |member| member.weight);
-        let bytes: usize = messages.iter().map(|message| view::measure(message, &str::len)).sum();
-        if bytes < 8_000 {
+        if self.bytes(agent, messages) < 16_000 {
             return 0;
         }
         weight + messages.iter().map(|message| view::measure(message, &tokens::estimate)).sum::<usize>()
+    }
+
+    /// How large a request is, about.
+    pub fn bytes(&self, agent: &AgentName, messages: &[Message]) -> usize {
+        let weight = self.members.get(agent).map_or(0, |member| member.weight * 4);
+        weight + messages.iter().map(|message| view::measure(message, &str::len)).sum::<usize>()
     }
 
     fn agent(&self, name: &AgentName) -> Option<&Agent> {

@@ -89,6 +89,7 @@ impl From<ModelError> for Failure {
             ModelError::TooLong => {
                 (Code::ModelTooLong, "Start a new session, or use a model with a larger window.")
             }
+            ModelError::Rejected(_) => (Code::ModelRejected, "Check the model, and what it takes."),
             ModelError::Refused(_) => (Code::ModelRefused, "Put the request in other words."),
             ModelError::Malformed(_) => (Code::ModelMalformed, "Try again; if it stays, try another model."),
             ModelError::Connection(_) => {
@@ -98,7 +99,7 @@ impl From<ModelError> for Failure {
         };
         let message = match &error {
             ModelError::Malformed(_) => "The model's reply could not be understood.".to_owned(),
-            ModelError::Connection(_) => "The connection to the model failed.".to_owned(),
+            ModelError::Connection(why) => sentence(&format!("the connection to the model failed: {why}")),
             other => sentence(&other.to_string()),
         };
         Self { detail: error.to_string(), ..Self::new(code, &message, hint) }

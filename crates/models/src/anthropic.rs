@@ -6,15 +6,13 @@ use lango_domain::model::{Call, Message, ModelRequest, Thought};
 use serde_json::{Value, json};
 
 use crate::dialect::{Target, WireRequest};
+// Ids of calls have to look like names there.
 use crate::tool_names::wire_name;
 
 pub(crate) use decode::decoder;
 
 /// The version of the API that is spoken here.
 const API_VERSION: &str = "2023-06-01";
-
-/// The API wants to know how much a reply may hold.
-const MAX_TOKENS: u64 = 8_192;
 
 pub(crate) fn encode(request: &ModelRequest, target: &Target) -> WireRequest {
     let tools: Vec<Value> = request
@@ -23,7 +21,7 @@ pub(crate) fn encode(request: &ModelRequest, target: &Target) -> WireRequest {
         .map(|tool| json!({ "name": wire_name(&tool.name), "description": tool.description, "input_schema": tool.parameters }))
         .collect();
     // What stays the same comes first: tools and system prompt, up to where caching is worth it.
-    let mut body = json!({ "model": target.model, "max_tokens": MAX_TOKENS, "stream": true });
+    let mut body = json!({ "model": target.model, "max_tokens": target.max_output_tokens, "stream": true });
     if !tools.is_empty() {
         body["tools"] = Value::Array(tools);
     }
@@ -31,7 +29,7 @@ pub(crate) fn encode(request: &ModelRequest, target: &Target) -> WireRequest {
         json!([{ "type": "text", "text": &*request.system, "cache_control": { "type": "ephemeral" } }]);
     body["messages"] = messages(request, &target.provider).into();
     WireRequest {
-        url: format!("{}/v1/messages", target.base_url.trim_end_matches('/')),
+        url: format!("{}/v1/messages", target.base_url.trim_end_matches('/').trim_end_matches("/v1")),
         headers: vec![("anthropic-version", API_VERSION.to_owned())],
         body: serde_json::to_vec(&body).unwrap_or_default(),
     }
@@ -48,7 +46,7 @@ fn messages(request: &ModelRequest, provider: &str) -> Vec<Value> {
                 ("assistant", assistant_blocks(provider, thoughts, text, calls))
             }
             Message::Results(results) => {
-                let block = |result: &lango_domain::model::CallResult| json!({ "type": "tool_result", "tool_use_id": result.id, "content": result.content, "is_error": !result.ok });
+                let block = |result: &lango_domain::model::CallResult| json!({ "type": "tool_result", "tool_use_id": wire_name(result.id.as_str()), "content": result.content, "is_error": !result.ok });
                 ("user", results.iter().map(block).collect())
             }
         };
@@ -76,7 +74,7 @@ fn assistant_blocks(provider: &str, thoughts: &[Thought], text: &str, calls: &[C
         } else {
             json!({ "said": call.arguments })
         };
-        json!({ "type": "tool_use", "id": call.id, "name": wire_name(&call.name), "input": input })
+        json!({ "type": "tool_use", "id": wire_name(call.id.as_str()), "name": wire_name(&call.name), "input": input })
     });
     own.chain(text_block(text)).chain(called).collect()
 }

@@ -11,11 +11,15 @@ const UNKNOWN_WINDOW: usize = 32_000;
 
 /// US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Price {
     /// Tokens read.
     pub input: f64,
     /// Tokens read from the provider's cache; like others when not set.
     pub cached: Option<f64>,
+    /// Tokens written into the provider's cache; like others when not set.
+    #[serde(default)]
+    pub cache_write: Option<f64>,
     /// Tokens written.
     pub output: f64,
 }
@@ -23,13 +27,17 @@ pub struct Price {
 impl Price {
     pub fn of(&self, usage: &Usage) -> f64 {
         let cached = usage.cached.min(usage.input);
-        let read =
-            (usage.input - cached) as f64 * self.input + cached as f64 * self.cached.unwrap_or(self.input);
+        let written = usage.cache_written.min(usage.input - cached);
+        let plain = usage.input - cached - written;
+        let read = plain as f64 * self.input
+            + cached as f64 * self.cached.unwrap_or(self.input)
+            + written as f64 * self.cache_write.unwrap_or(self.input);
         (read + usage.output as f64 * self.output) / 1e6
     }
 }
 
-/// One row: holds for every model whose name begins so; the longest row wins.
+/// One row. Its window holds for every model whose name begins so, its price for that model and its dated versions only:
+/// what is like it may cost something else.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Entry {
     pub model: String,
@@ -63,7 +71,9 @@ impl Catalogue {
     }
 
     pub fn price(&self, model: &str) -> Option<Price> {
-        self.best(model, |entry| entry.price)
+        let bare = model.rsplit('/').next().unwrap_or(model);
+        let is_it = |entry: &&Entry| is_version(model, &entry.model) || is_version(bare, &entry.model);
+        self.entries.iter().filter(is_it).find_map(|entry| entry.price)
     }
 
     /// The longest row about `model` that says something; a maker's prefix (`openai/gpt-5`) does not matter.
@@ -80,6 +90,13 @@ impl Catalogue {
     }
 }
 
+/// Whether `model` is `row`, or a dated version of it.
+fn is_version(model: &str, row: &str) -> bool {
+    let Some(rest) = model.strip_prefix(row) else { return false };
+    let is_date = |text: &str| text.chars().all(|c| c.is_ascii_digit() || c == '-') && text.len() >= 8;
+    rest.is_empty() || rest.strip_prefix('-').is_some_and(|version| version == "latest" || is_date(version))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,27 +104,35 @@ mod tests {
     #[test]
     fn the_longest_row_wins_and_unknown_stays_unknown() {
         let catalogue = Catalogue::new(&BTreeMap::new());
-        assert_eq!(catalogue.price("gpt-5-mini-2025").unwrap().output, 2.0);
+        assert_eq!(catalogue.price("gpt-5-mini-2025-08-07").unwrap().output, 2.0);
         assert_eq!(catalogue.price("openai/gpt-5").unwrap().output, 10.0);
-        assert_eq!(catalogue.price("claude-next"), None);
+        for unknown in ["claude-next", "gpt-5-pro", "gpt-4o-audio-preview", "claude-opus-4-6"] {
+            assert_eq!(catalogue.price(unknown), None, "{unknown}");
+        }
         assert_eq!(catalogue.window("claude-next"), 200_000);
         assert_eq!((catalogue.price("qwen3"), catalogue.window("qwen3")), (None, UNKNOWN_WINDOW));
     }
 
     #[test]
     fn prices_of_the_users_stand_first() {
-        let mine = Price { input: 1.0, cached: None, output: 2.0 };
+        let mine = Price { input: 1.0, cached: None, cache_write: None, output: 2.0 };
         let prices = BTreeMap::from([("qwen3".to_owned(), mine), ("gpt-5".to_owned(), mine)]);
         let catalogue = Catalogue::new(&prices);
-        assert_eq!(catalogue.price("qwen3:8b"), Some(mine));
+        assert_eq!(catalogue.price("qwen3"), Some(mine));
         assert_eq!(catalogue.price("gpt-5"), Some(mine));
         assert_eq!(catalogue.window("gpt-5"), 400_000);
     }
 
     #[test]
     fn what_was_cached_costs_less() {
-        let price = Price { input: 10.0, cached: Some(1.0), output: 100.0 };
-        let usage = Usage { input: 1_000_000, cached: 900_000, output: 10_000, ..Usage::default() };
-        assert!((price.of(&usage) - (1.0 + 0.9 + 1.0)).abs() < 1e-9);
+        let price = Price { input: 10.0, cached: Some(1.0), cache_write: Some(20.0), output: 100.0 };
+        let usage = Usage {
+            input: 1_000_000,
+            cached: 800_000,
+            cache_written: 100_000,
+            output: 10_000,
+            ..Usage::default()
+        };
+        assert!((price.of(&usage) - (1.0 + 0.8 + 2.0 + 1.0)).abs() < 1e-9);
     }
 }

@@ -213,6 +213,15 @@ impl Chosen {
         self.settings.base_url.clone().unwrap_or_else(|| usual.to_owned())
     }
 
+    /// The address without a name and password that may stand in it.
+    pub fn shown_url(&self) -> String {
+        let url = self.base_url();
+        match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?.1))) {
+            Some((scheme, rest)) => format!("{scheme}://***@{rest}"),
+            None => url,
+        }
+    }
+
     /// The model itself, and how persistently it is asked.
     pub fn connect(
         &self,
@@ -237,6 +246,7 @@ impl Chosen {
                 key: self.key.clone(),
                 model: self.model.clone(),
                 headers: settings.headers.clone(),
+                max_output_tokens: settings.max_output_tokens,
             },
             timing,
             window: self.window,

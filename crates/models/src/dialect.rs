@@ -23,7 +23,9 @@ pub struct Target {
     pub base_url: String,
     pub key: Option<Secret>,
     pub model: String,
-    pub headers: BTreeMap<String, String>,
+    pub headers: BTreeMap<String, Secret>,
+    /// How much a reply may hold, where a provider wants to know.
+    pub max_output_tokens: u64,
 }
 
 /// A request as it goes over the wire, apart from the key.
@@ -34,9 +36,21 @@ pub struct WireRequest {
     pub body: Vec<u8>,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    Running,
+    /// The model has stopped; only what it took may still come.
+    Stopped,
+    /// Nothing more will come, whether or not the connection closes.
+    Finished,
+}
+
 /// Turns a provider's events into fragments.
 pub trait Decoder: Send {
     fn event(&mut self, event: &SseEvent, out: &mut Vec<Fragment>) -> Result<(), ModelError>;
+
+    /// How far the reply has come.
+    fn progress(&self) -> Progress;
 
     /// The stream has ended; a reply that is whole gives [`Fragment::Done`].
     fn end(&mut self, out: &mut Vec<Fragment>) -> Result<(), ModelError>;

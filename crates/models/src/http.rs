@@ -10,7 +10,8 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, 
 use reqwest::redirect;
 
 use crate::catalogue::Price;
-use crate::dialect::{Decoder, Dialect, Target, WireRequest};
+use crate::dialect::{Decoder, Dialect, Progress, Target, WireRequest};
+use crate::secret::Secret;
 use crate::sse::SseParser;
 use crate::status::Refusal;
 
@@ -53,11 +54,13 @@ impl Model for HttpModel {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
         let wire = self.dialect.encode(&request, &self.target);
         let decoder = self.dialect.decoder(&request, &self.target);
-        let (timing, price, key) = (self.timing, self.price, self.target.key.clone());
+        let (timing, price) = (self.timing, self.price);
+        let secrets: Vec<Secret> =
+            self.target.key.iter().chain(self.target.headers.values()).cloned().collect();
         let sent = self.send(wire);
         let opened = async move {
             let response = sent.await?;
-            Ok(replies(response, decoder, timing.idle))
+            Ok(replies(response, decoder, timing))
         };
         let priced = move |fragment| match fragment {
             Fragment::Usage(mut usage) => {
@@ -66,10 +69,11 @@ impl Model for HttpModel {
             }
             other => other,
         };
-        // Whatever a provider repeats of our key stays here.
-        let hidden = move |error: ModelError| match &key {
-            Some(key) => error.map_words(|words| key.hide_in(words)),
-            None => error,
+        // Whatever a provider repeats of our secrets stays here.
+        let hidden = move |error: ModelError| {
+            error.map_words(|words| {
+                secrets.iter().fold(words.to_owned(), |words, secret| secret.hide_in(&words))
+            })
         };
         stream::once(opened).try_flatten().map_ok(priced).map_err(hidden).boxed()
     }
@@ -102,7 +106,7 @@ impl HttpModel {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         let own = wire.headers.iter().map(|(name, value)| (*name, value.as_str()));
-        let configured = self.target.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let configured = self.target.headers.iter().map(|(name, value)| (name.as_str(), value.expose()));
         for (name, value) in own.chain(configured) {
             let header = HeaderName::try_from(name).map_err(|_| wrong(name))?;
             headers.insert(header, HeaderValue::from_str(value).map_err(|_| wrong(name))?);
@@ -137,15 +141,16 @@ async fn refusal(mut response: reqwest::Response) -> ModelError {
 fn replies(
     response: reqwest::Response,
     decoder: Box<dyn Decoder>,
-    idle: Duration,
+    timing: Timing,
 ) -> BoxStream<'static, Result<Fragment, ModelError>> {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_stream = !kind.starts_with("application/json");
     let reading = Reading {
         response,
         decoder,
-        idle,
+        timing,
         is_stream,
+        begun: false,
         parser: SseParser::default(),
         whole: Vec::new(),
         ready: VecDeque::new(),
@@ -171,8 +176,10 @@ fn replies(
 struct Reading {
     response: reqwest::Response,
     decoder: Box<dyn Decoder>,
-    idle: Duration,
+    timing: Timing,
     is_stream: bool,
+    /// Whether anything of the reply has come.
+    begun: bool,
     parser: SseParser,
     whole: Vec<u8>,
     ready: VecDeque<Result<Fragment, ModelError>>,
@@ -181,16 +188,23 @@ struct Reading {
 
 impl Reading {
     async fn more(&mut self) -> Result<(), ModelError> {
-        let chunk = tokio::time::timeout(self.idle, self.response.chunk())
-            .await
-            .map_err(|_| ModelError::Connection(format!("nothing came for {} s", self.idle.as_secs())))?
-            .map_err(|error| ModelError::Connection(cause(&error)))?;
+        let patience = if self.begun { self.timing.idle } else { self.timing.first_byte };
+        let chunk = match tokio::time::timeout(patience, self.response.chunk()).await {
+            Ok(Ok(chunk)) => chunk,
+            // A reply that has stopped is whole, however its connection ends.
+            _ if self.decoder.progress() != Progress::Running => None,
+            Ok(Err(error)) => return Err(ModelError::Connection(cause(&error))),
+            Err(_) => {
+                return Err(ModelError::Connection(format!("nothing came for {} s", patience.as_secs())));
+            }
+        };
         let mut fragments = Vec::new();
         let decoded = match chunk {
             Some(bytes) if self.is_stream => self.events(&bytes, &mut fragments),
             Some(bytes) => self.collect(&bytes),
             None => self.finish(&mut fragments),
         };
+        self.begun |= !fragments.is_empty();
         self.ready.extend(fragments.into_iter().map(Ok));
         decoded
     }
@@ -198,7 +212,12 @@ impl Reading {
     fn events(&mut self, bytes: &[u8], out: &mut Vec<Fragment>) -> Result<(), ModelError> {
         let mut events = Vec::new();
         self.parser.feed(bytes, &mut events)?;
-        events.iter().try_for_each(|event| self.decoder.event(event, out))
+        events.iter().try_for_each(|event| self.decoder.event(event, out))?;
+        if self.decoder.progress() == Progress::Finished {
+            self.ended = true;
+            self.decoder.end(out)?;
+        }
+        Ok(())
     }
 
     fn collect(&mut self, bytes: &[u8]) -> Result<(), ModelError> {
@@ -216,7 +235,9 @@ impl Reading {
         }
         let mut events = Vec::new();
         self.parser.end(&mut events)?;
-        events.iter().try_for_each(|event| self.decoder.event(event, out))?;
+        // An event that is cut in the middle is a reply that broke off, not one that makes no sense.
+        let tail = events.iter().try_for_each(|event| self.decoder.event(event, out));
+        tail.map_err(|_| ModelError::BrokeOff)?;
         self.decoder.end(out)
     }
 }

@@ -19,7 +19,7 @@ mod tool_names;
 
 pub use catalogue::{Catalogue, Entry, Price};
 pub use choice::{Chosen, NoModel, Plan, choose};
-pub use dialect::{Decoder, Dialect, Target, WireRequest};
+pub use dialect::{Decoder, Dialect, Progress, Target, WireRequest};
 pub use http::{HttpModel, Timing, client};
 pub use retry::{Policy, Resilient};
 pub use secret::Secret;

@@ -2,12 +2,10 @@
 
 use serde_json::{Map, Value};
 
-/// Deeper than any real schema: where a schema refers to itself, what is below is left open.
-const MAX_DEPTH: usize = 24;
-
-/// The schema with every reference replaced by what it refers to, and without definitions.
+/// The schema with every reference replaced by what it refers to, and without definitions. Where a schema refers to
+/// itself, what is below is left open.
 pub(crate) fn inlined(schema: &Value) -> Value {
-    let mut whole = inline(schema, schema, 0);
+    let mut whole = inline(schema, schema, &mut Vec::new());
     if let Value::Object(map) = &mut whole {
         map.remove("$defs");
         map.remove("definitions");
@@ -16,19 +14,26 @@ pub(crate) fn inlined(schema: &Value) -> Value {
     whole
 }
 
-fn inline(root: &Value, here: &Value, depth: usize) -> Value {
-    if depth > MAX_DEPTH {
-        return Value::Object(Map::new());
-    }
+fn inline<'a>(root: &'a Value, here: &'a Value, above: &mut Vec<&'a str>) -> Value {
     match here {
         Value::Object(map) => match map.get("$ref").and_then(Value::as_str) {
+            Some(target) if above.contains(&target) => Value::Object(Map::new()),
             Some(target) => {
+                above.push(target);
                 let found = target.strip_prefix('#').and_then(|pointer| root.pointer(pointer));
-                found.map_or_else(|| Value::Object(Map::new()), |found| inline(root, found, depth + 1))
+                let mut inlined =
+                    found.map_or_else(|| Value::Object(Map::new()), |found| inline(root, found, above));
+                above.pop();
+                // What stands beside a reference, such as a description, belongs to it.
+                if let Value::Object(inlined) = &mut inlined {
+                    let beside = map.iter().filter(|(key, _)| *key != "$ref");
+                    inlined.extend(beside.map(|(key, value)| (key.clone(), value.clone())));
+                }
+                inlined
             }
-            None => map.iter().map(|(key, value)| (key.clone(), inline(root, value, depth + 1))).collect(),
+            None => map.iter().map(|(key, value)| (key.clone(), inline(root, value, above))).collect(),
         },
-        Value::Array(items) => items.iter().map(|item| inline(root, item, depth + 1)).collect(),
+        Value::Array(items) => items.iter().map(|item| inline(root, item, above)).collect(),
         other => other.clone(),
     }
 }
@@ -56,6 +61,9 @@ pub(crate) fn for_gemini(schema: &Value) -> Value {
     ];
     fn clean(schema: &Value) -> Value {
         let Value::Object(map) = schema else { return schema.clone() };
+        if let Some(choices) = choices(map) {
+            return choices;
+        }
         let mut kept = Map::new();
         for (key, value) in map.iter().filter(|(key, _)| KNOWN.contains(&key.as_str())) {
             let value = match (key.as_str(), value) {
@@ -69,6 +77,9 @@ pub(crate) fn for_gemini(schema: &Value) -> Value {
                     kept.insert("nullable".to_owned(), Value::Bool(kinds.iter().any(|kind| kind == "null")));
                     kinds.iter().find(|kind| *kind != "null").cloned().unwrap_or_default()
                 }
+                // Only texts can be enumerated there, and only few formats are known.
+                ("enum", Value::Array(values)) if !values.iter().all(Value::is_string) => continue,
+                ("format", value) if value != "enum" && value != "date-time" => continue,
                 (_, value) => value.clone(),
             };
             kept.insert(key.clone(), value);
@@ -76,6 +87,19 @@ pub(crate) fn for_gemini(schema: &Value) -> Value {
         Value::Object(kept)
     }
     clean(&inlined(schema))
+}
+
+/// Documented choices (`oneOf` with `const`) as the enumeration that Gemini knows.
+fn choices(map: &Map<String, Value>) -> Option<Value> {
+    let options = map.get("oneOf").or_else(|| map.get("anyOf"))?.as_array()?;
+    let values: Vec<&str> =
+        options.iter().map(|option| option.get("const")?.as_str()).collect::<Option<_>>()?;
+    let mut kept = Map::from_iter([
+        ("type".to_owned(), Value::from("string")),
+        ("enum".to_owned(), Value::from(values)),
+    ]);
+    kept.extend(map.get("description").map(|words| ("description".to_owned(), words.clone())));
+    Some(Value::Object(kept))
 }
 
 #[cfg(test)]
@@ -92,7 +116,28 @@ mod tests {
         });
         let flat = inlined(&schema);
         assert!(!flat.to_string().contains("$ref") && flat.get("$defs").is_none());
-        assert_eq!(flat["properties"]["at"]["properties"]["next"]["type"], "object");
+        assert_eq!(
+            flat["properties"]["at"]["properties"]["next"],
+            json!({}),
+            "where it comes back to itself it is open"
+        );
+        let wide: Map<String, Value> =
+            (0..20).map(|n| (format!("p{n}"), json!({ "$ref": "#/$defs/T" }))).collect();
+        let loops =
+            json!({ "$defs": { "T": { "properties": wide } }, "$ref": "#/$defs/T", "description": "kept" });
+        let flat = inlined(&loops);
+        assert!(flat.to_string().len() < 1_000 && flat["description"] == "kept");
+    }
+
+    #[test]
+    fn gemini_gets_choices_it_understands() {
+        let schema = json!({ "oneOf": [{ "const": "a", "description": "A" }, { "const": "b" }], "description": "Which." });
+        assert_eq!(
+            for_gemini(&schema),
+            json!({ "type": "string", "enum": ["a", "b"], "description": "Which." })
+        );
+        let odd = json!({ "type": "integer", "enum": [1, 2], "format": "uint32" });
+        assert_eq!(for_gemini(&odd), json!({ "type": "integer" }));
     }
 
     #[test]

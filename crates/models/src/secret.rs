@@ -21,6 +21,11 @@ impl Secret {
         self.0.expose_secret()
     }
 
+    /// Whether the value can be told from ordinary words; local servers take `x` or `test` as a key.
+    pub fn is_worth_hiding(&self) -> bool {
+        self.expose().len() >= 8
+    }
+
     /// `text` without this value in it.
     pub fn hide_in(&self, text: &str) -> String {
         if self.expose().is_empty() { text.to_owned() } else { text.replace(self.expose(), "***") }

@@ -29,8 +29,10 @@ pub struct ProviderSettings {
     pub api_key: Option<Secret>,
     /// Where it is; not needed for the providers' own addresses.
     pub base_url: Option<String>,
-    /// Further headers for every request.
-    pub headers: BTreeMap<String, String>,
+    /// Further headers for every request; like keys, they are never shown.
+    pub headers: BTreeMap<String, Secret>,
+    /// How many tokens a reply may have, where a provider wants to know.
+    pub max_output_tokens: u64,
     /// How many tokens its models can hold, where that is not known.
     pub window: Option<usize>,
     /// How often a request is made again when the provider is busy or cannot be reached.
@@ -52,6 +54,7 @@ impl Default for ProviderSettings {
             api_key: None,
             base_url: None,
             headers: BTreeMap::new(),
+            max_output_tokens: 8_192,
             window: None,
             retries: 3,
             retry_delay_ms: 500,

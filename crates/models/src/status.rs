@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lango_domain::model::ModelError;
 use serde::Deserialize;
+use serde_json::Value;
 
 /// An answer that is not a reply.
 pub(crate) struct Refusal<'a> {
@@ -16,7 +17,10 @@ pub(crate) struct Refusal<'a> {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Explained {
-    error: Explanation,
+    error: Option<Explanation>,
+    /// Where some servers explain themselves without a frame around it.
+    message: Option<String>,
+    detail: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -33,14 +37,10 @@ pub(crate) struct Detail {
     pub message: String,
     #[serde(rename = "type")]
     pub kind: Option<String>,
-    pub code: Option<serde_json::Value>,
+    pub code: Option<Value>,
     pub status: Option<String>,
-}
-
-impl Default for Explanation {
-    fn default() -> Self {
-        Self::Words(String::new())
-    }
+    /// Google's way of saying why.
+    pub details: Option<Vec<Value>>,
 }
 
 impl Refusal<'_> {
@@ -49,6 +49,7 @@ impl Refusal<'_> {
         match self.status {
             401 | 403 => ModelError::Auth,
             402 => ModelError::Quota,
+            400 | 404 if detail.is_about_key() => ModelError::Auth,
             404 => ModelError::NotFound(detail.words()),
             413 => ModelError::TooLong,
             429 if detail.says("insufficient_quota") => ModelError::Quota,
@@ -70,10 +71,13 @@ impl Refusal<'_> {
 
 /// What the provider said about its refusal, in a body or inside a stream.
 pub(crate) fn detail(body: &str) -> Detail {
-    match serde_json::from_str::<Explained>(body).unwrap_or_default().error {
-        Explanation::Detail(detail) => detail,
-        Explanation::Words(message) => Detail { message, ..Detail::default() },
-        Explanation::Other(_) => Detail::default(),
+    let explained = serde_json::from_str::<Explained>(body).unwrap_or_default();
+    let words = |message: String| Detail { message, ..Detail::default() };
+    match (explained.error, explained.message, explained.detail) {
+        (Some(Explanation::Detail(detail)), ..) => detail,
+        (Some(Explanation::Words(message)), ..) | (_, Some(message), _) => words(message),
+        (_, None, Some(detail)) => words(detail.as_str().map_or_else(|| detail.to_string(), str::to_owned)),
+        _ => words(body.lines().next().unwrap_or_default().to_owned()),
     }
 }
 
@@ -83,8 +87,7 @@ impl Detail {
         if self.is_about_length() {
             return ModelError::TooLong;
         }
-        if self.says("authentication_error") || self.says("permission_error") || self.says("invalid_api_key")
-        {
+        if self.is_about_key() {
             return ModelError::Auth;
         }
         if self.says("overloaded_error")
@@ -97,14 +100,25 @@ impl Detail {
         if self.says("not_found_error") || self.says("model_not_found") {
             return ModelError::NotFound(self.words());
         }
-        if self.says("insufficient_quota") || self.says("billing_error") {
+        // Anthropic has no word for it, only a sentence that is the same each time.
+        let is_poor = self.message.starts_with("Your credit balance is too low");
+        if is_poor || self.says("insufficient_quota") || self.says("billing_error") {
             return ModelError::Quota;
         }
-        ModelError::Malformed(format!("the provider did not accept the request: {}", self.words()))
+        ModelError::Rejected(self.words())
+    }
+
+    fn is_about_key(&self) -> bool {
+        let is_key_reason =
+            |detail: &Value| detail.get("reason").is_some_and(|reason| reason == "API_KEY_INVALID");
+        self.says("authentication_error")
+            || self.says("permission_error")
+            || self.says("invalid_api_key")
+            || self.details.iter().flatten().any(is_key_reason)
     }
 
     fn says(&self, word: &str) -> bool {
-        let code = self.code.as_ref().and_then(serde_json::Value::as_str);
+        let code = self.code.as_ref().and_then(Value::as_str);
         [self.kind.as_deref(), code, self.status.as_deref()].contains(&Some(word))
     }
 
@@ -119,7 +133,8 @@ impl Detail {
 
     /// What the provider said, short enough to show.
     fn words(&self) -> String {
-        lango_domain::text::one_line(&self.message).chars().take(300).collect()
+        let words: String = lango_domain::text::one_line(&self.message).chars().take(300).collect();
+        if words.is_empty() { "it does not say why".to_owned() } else { words }
     }
 }
 
@@ -139,6 +154,23 @@ mod tests {
             (403, "<html>", ModelError::Auth),
             (404, r#"{"error":{"message":"no model x"}}"#, ModelError::NotFound("no model x".into())),
             (404, r#"{"error":"no model y"}"#, ModelError::NotFound("no model y".into())),
+            (404, r#"{"detail":"Not Found"}"#, ModelError::NotFound("Not Found".into())),
+            (404, "", ModelError::NotFound("it does not say why".into())),
+            (
+                400,
+                r#"{"error":{"message":"API key not valid","details":[{"reason":"API_KEY_INVALID"}]}}"#,
+                ModelError::Auth,
+            ),
+            (
+                400,
+                r#"{"error":{"type":"invalid_request_error","message":"Your credit balance is too low to"}}"#,
+                ModelError::Quota,
+            ),
+            (
+                400,
+                r#"{"object":"error","message":"no tools here"}"#,
+                ModelError::Rejected("no tools here".into()),
+            ),
             (413, "", ModelError::TooLong),
             (400, r#"{"error":{"message":"x","code":"context_length_exceeded"}}"#, ModelError::TooLong),
             (
@@ -157,7 +189,7 @@ mod tests {
         assert_eq!(error(429, Some("soon"), ""), busy(None));
         assert_eq!(error(503, Some("-1"), ""), busy(None));
         assert!(
-            matches!(error(422, None, r#"{"error":{"message":"bad\nfield"}}"#), ModelError::Malformed(why) if why.ends_with("bad field"))
+            matches!(error(422, None, r#"{"error":{"message":"bad\nfield"}}"#), ModelError::Rejected(why) if why == "bad field")
         );
     }
 }

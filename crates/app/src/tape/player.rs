@@ -105,8 +105,19 @@ impl Player {
         }
     }
 
+    /// Where the turn went another way than the recorded one, what was left unplayed among it.
     pub(super) fn complaints(&self) -> Vec<String> {
-        self.complaints.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let mut complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = lines.iter().filter(|line| matches!(line, Line::Model { .. } | Line::Tool { .. })).count();
+        if left > 0 {
+            complaints.push(format!("{left} recorded exchanges were not asked for"));
+        }
+        complaints
+    }
+
+    pub fn is_strict(&self) -> bool {
+        self.strictness == Strictness::Strict
     }
 
     fn tool_output(&self, caller: &AgentName, name: &str, wanted: &Value) -> Result<String, String> {
@@ -124,15 +135,20 @@ impl Player {
     /// The next exchange of the agent; a request that differs is told.
     fn exchange(&self, request: &ModelRequest) -> Vec<Result<Fragment, ModelError>> {
         let asked = Asked::of(request);
-        let found = self.take(|line| match line {
-            Line::Model { agent, request: recorded, fragments, error } if *agent == request.agent => {
+        // What ran side by side was written down as it ended: the same question first, then the agent's next.
+        let of_agent = |line: &Line, wanted: Option<&Asked>| match line {
+            Line::Model { agent, request: recorded, fragments, error }
+                if *agent == request.agent && wanted.is_none_or(|wanted| wanted == recorded) =>
+            {
                 Some((recorded.clone(), fragments.clone(), error.clone()))
             }
             _ => None,
-        });
+        };
+        let found =
+            self.take(|line| of_agent(line, Some(&asked))).or_else(|| self.take(|line| of_agent(line, None)));
         let Some((recorded, fragments, error)) = found else {
             let why = self.complain(format!("the recording has nothing more for {}", request.agent));
-            return vec![Err(ModelError::Malformed(why))];
+            return vec![Err(ModelError::Rejected(why))];
         };
         if recorded != asked {
             let why = self.complain(format!(
@@ -141,7 +157,7 @@ impl Player {
                 difference(&recorded, &asked)
             ));
             if self.strictness == Strictness::Strict {
-                return vec![Err(ModelError::Malformed(why))];
+                return vec![Err(ModelError::Rejected(why))];
             }
         }
         fragments.into_iter().map(Ok).chain(error.map(Err)).collect()

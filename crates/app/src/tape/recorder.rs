@@ -13,6 +13,7 @@ use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
 use lango_domain::{Tool, ToolFailure};
 use lango_engine::{Models, Surroundings};
 use lango_models::Secret;
+use serde_json::Value;
 
 use super::{Asked, Line, TapeError, VERSION};
 
@@ -26,7 +27,7 @@ pub struct Recorder {
 impl Recorder {
     /// A new file; one that is there is left alone.
     pub fn create(path: &Path, secrets: Vec<Secret>) -> Result<Arc<Self>, TapeError> {
-        let file = File::create_new(path)
+        let file = private_file(path)
             .map_err(|error| TapeError::Unusable { file: path.to_owned(), why: error.to_string() })?;
         let recorder = Arc::new(Self { file: Mutex::new(file), secrets, complaints: Mutex::default() });
         recorder.write(&Line::Recording { v: VERSION });
@@ -85,10 +86,11 @@ impl Recorder {
         }
     }
 
-    /// Known secrets are taken out of every line, whatever brought them there.
+    /// Known secrets are taken out of every text, whatever brought them there; never out of names and numbers.
     fn write(&self, line: &Line) {
-        let text = serde_json::to_string(line).unwrap_or_default();
-        let text = self.secrets.iter().fold(text, |text, secret| secret.hide_in(&text));
+        let mut value = serde_json::to_value(line).unwrap_or_default();
+        self.hide(&mut value);
+        let text = value.to_string();
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = writeln!(file, "{text}").and_then(|()| file.flush()) {
             self.complaints
@@ -97,6 +99,46 @@ impl Recorder {
                 .push(format!("the recording is not whole: {error}"));
         }
     }
+}
+
+impl Recorder {
+    fn hide(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                for secret in &self.secrets {
+                    if secret.is_worth_hiding() {
+                        *text = secret.hide_in(text);
+                    }
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.hide(item)),
+            Value::Object(map) => map.values_mut().for_each(|item| self.hide(item)),
+            _ => {}
+        }
+    }
+
+    /// A secret that came in pieces is only seen in the whole.
+    fn is_split_secret(&self, fragments: &[Fragment]) -> bool {
+        let text: String = fragments.iter().filter_map(text_of).collect();
+        let is_in = |secret: &Secret| secret.is_worth_hiding() && secret.hide_in(&text) != text;
+        self.secrets.iter().any(is_in)
+    }
+}
+
+fn text_of(fragment: &Fragment) -> Option<&str> {
+    match fragment {
+        Fragment::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// For its owner only: what was said in a turn is nobody else's business.
+fn private_file(path: &Path) -> std::io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 struct Overheard {
@@ -141,6 +183,13 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
+        if let Line::Model { fragments, .. } = &mut self.line
+            && self.recorder.is_split_secret(fragments)
+        {
+            let text: String = fragments.iter().filter_map(text_of).collect();
+            fragments.retain(|fragment| text_of(fragment).is_none());
+            fragments.insert(0, Fragment::Text(text));
+        }
         self.recorder.write(&self.line);
     }
 }

@@ -32,7 +32,12 @@ pub fn run(global: &Global, ask: &Ask) -> Result<ExitCode, Failure> {
     let mut show = Show::new(global.json, ask.deltas);
     show.warnings(&conversation.warnings);
     runtime()?.block_on(turn(&conversation, session, text, &mut show));
-    show.warnings(&tape.complaints());
+    let complaints = tape.complaints();
+    show.warnings(&complaints);
+    let is_strict = matches!(&tape, Tape::Replay(player) if player.is_strict());
+    if is_strict && !complaints.is_empty() {
+        show.fail_with(3);
+    }
     Ok(show.finish())
 }
 

@@ -23,7 +23,7 @@ pub fn run(global: &Global) -> Result<ExitCode, Failure> {
     let tools = setting.tools(&ToolNames { tools: None });
     let team = setting.team(&ToolNames { tools: None })?;
     let conversation = Conversation::open(&setting.loaded, &setting.environment, tools, &Tape::Off)?;
-    Show::new(false, false).warnings(&conversation.warnings);
+    Show::new(global.json, false).warnings(&conversation.warnings);
     tell(&format!(
         "{} asks {}. {}",
         styled(NAME, "Lango"),
@@ -35,6 +35,8 @@ pub fn run(global: &Global) -> Result<ExitCode, Failure> {
         sessions: vec![new_session()],
         conversation,
         runtime: runtime()?,
+        json: global.json,
+        exit: 0,
     };
     let mut lines = Lines::open(&setting)?;
     while let Some(line) = lines.next() {
@@ -45,7 +47,7 @@ pub fn run(global: &Global) -> Result<ExitCode, Failure> {
             request => chat.turn(request),
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(ExitCode::from(chat.exit))
 }
 
 struct Chat {
@@ -54,6 +56,9 @@ struct Chat {
     /// The last is the one in use.
     sessions: Vec<SessionId>,
     runtime: tokio::runtime::Runtime,
+    json: bool,
+    /// What the last turn deserves.
+    exit: u8,
 }
 
 impl Chat {
@@ -61,10 +66,10 @@ impl Chat {
         self.sessions.last().cloned().unwrap_or_else(new_session)
     }
 
-    fn turn(&self, request: &str) {
-        let mut show = Show::new(false, false);
+    fn turn(&mut self, request: &str) {
+        let mut show = Show::new(self.json, false);
         self.runtime.block_on(ask::turn(&self.conversation, self.session(), request.to_owned(), &mut show));
-        show.finish();
+        self.exit = show.exit_code();
     }
 
     fn command(&mut self, command: &str) {
@@ -120,24 +125,35 @@ impl Lines {
     fn next(&mut self) -> Option<String> {
         match self {
             Self::Plain(lines) => lines.next()?.ok(),
-            Self::Editor { editor, history } => loop {
-                match editor.readline("› ") {
-                    Ok(line) => {
-                        let _ = editor.add_history_entry(&line);
-                        if let Some(history) = history {
-                            let _ = history.parent().map(std::fs::create_dir_all);
-                            let _ = editor.save_history(history);
+            Self::Editor { editor, history } => {
+                let mut interrupts = 0;
+                loop {
+                    match editor.readline("› ") {
+                        Ok(line) => {
+                            let _ = editor.add_history_entry(&line);
+                            if let Some(history) = history {
+                                let _ = history.parent().map(std::fs::create_dir_all);
+                                let _ = editor.save_history(history);
+                            }
+                            return Some(line);
                         }
-                        return Some(line);
+                        Err(ReadlineError::Interrupted) if interrupts == 0 => {
+                            interrupts += 1;
+                            tell("once more, or /quit, leaves");
+                        }
+                        Err(_) => return None,
                     }
-                    Err(ReadlineError::Interrupted) => tell("/quit leaves"),
-                    Err(_) => return None,
                 }
-            },
+            }
         }
     }
 }
 
+/// What the chat itself says; in a pipe stdout belongs to the answers.
 fn tell(text: &str) {
-    anstream::println!("{}", text.trim_end());
+    if std::io::stdout().is_terminal() {
+        anstream::println!("{}", text.trim_end());
+    } else {
+        anstream::eprintln!("{}", text.trim_end());
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures::StreamExt;
-use lango_app::chosen_model;
+use lango_app::chosen_models;
 use lango_domain::Mode;
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
 use lango_models::Chosen;
@@ -24,77 +24,69 @@ pub fn run(global: &Global, command: &ModelCommand) -> Result<Output, Failure> {
 }
 
 fn list(setting: &Setting) -> Output {
-    let chosen = chosen_model(&setting.loaded, &setting.environment);
-    let mut items: Vec<Value> = chosen.iter().map(|chosen| item(chosen, true)).collect();
-    let settings = &setting.loaded.settings;
-    for id in settings.providers.keys() {
-        let is_listed = chosen.as_ref().is_ok_and(|chosen| chosen.provider == *id);
-        if !is_listed {
+    let chosen = chosen_models(&setting.loaded, &setting.environment);
+    let asked = chosen.as_deref().unwrap_or_default();
+    let mut items: Vec<Value> = asked.iter().map(|(who, chosen)| item(who, chosen)).collect();
+    for id in setting.loaded.settings.providers.keys() {
+        if !asked.iter().any(|(_, chosen)| chosen.provider == *id) {
             items
                 .push(json!({ "provider": id, "model": null, "selected": false, "why": "it is configured" }));
         }
     }
     let mut plain = String::new();
-    match &chosen {
-        Ok(chosen) => {
-            let _ = writeln!(
-                plain,
-                "{} {}",
-                styled(NAME, format!("{}/{}", chosen.provider, chosen.model)),
-                styled(DIM, &chosen.why)
-            );
-            let price = chosen.price.map_or("unknown".to_owned(), |price| {
-                format!("${} in, ${} out per million tokens", price.input, price.output)
-            });
-            let _ = writeln!(
-                plain,
-                "  at {}\n  window {} tokens, price {price}",
-                chosen.base_url(),
-                chosen.window
-            );
-        }
-        Err(error) => {
-            let _ = writeln!(plain, "No model: {error}.");
-        }
+    for (who, chosen) in asked {
+        let name = styled(NAME, format!("{}/{}", chosen.provider, chosen.model));
+        let who = if who == "default" { String::new() } else { format!("{who}: ") };
+        let price = chosen.price.map_or("unknown".to_owned(), |price| {
+            format!("${} in, ${} out per million tokens", price.input, price.output)
+        });
+        let _ = writeln!(plain, "{who}{name} {}", styled(DIM, &chosen.why));
+        let _ =
+            writeln!(plain, "  at {}\n  window {} tokens, price {price}", chosen.shown_url(), chosen.window);
     }
-    for (agent, model) in &settings.agent.models.models {
-        let _ = writeln!(plain, "  {agent} asks {model}");
-    }
-    if let Some(fallback) = &settings.agent.models.fallback {
-        let _ = writeln!(plain, "  when it cannot be reached: {fallback}");
+    if let Err(error) = &chosen {
+        let _ = writeln!(plain, "No model: {error}.");
     }
     Output::new(plain, json!({ "items": items }))
 }
 
-fn item(chosen: &Chosen, selected: bool) -> Value {
+fn item(who: &str, chosen: &Chosen) -> Value {
     json!({
         "provider": chosen.provider,
         "model": chosen.model,
-        "base_url": chosen.base_url(),
+        "for": who,
+        "base_url": chosen.shown_url(),
         "key": chosen.key.is_some(),
         "window": chosen.window,
         "price": chosen.price,
-        "selected": selected,
+        "selected": who == "default",
         "why": chosen.why,
     })
 }
 
-/// One tiny request, without retries.
+/// One tiny request to each model that may be asked, without retries.
 fn check(setting: &Setting) -> Result<Output, Failure> {
-    let chosen = chosen_model(&setting.loaded, &setting.environment)?;
-    let (model, _) = chosen.connect(Arc::new(|| 0.0)).map_err(|error| explain(&chosen, &error))?;
-    let began = Instant::now();
-    let request = ModelRequest {
-        agent: Mode::Single.root_name(),
-        system: "Reply with one word.".into(),
-        tools: Arc::new([]),
-        messages: vec![Message::User("ping".to_owned())],
-    };
-    runtime()?.block_on(first_words(model.as_ref(), request)).map_err(|error| explain(&chosen, &error))?;
-    let took = began.elapsed().as_millis();
-    let name = format!("{}/{}", chosen.provider, chosen.model);
-    let json = json!({ "ok": true, "provider": chosen.provider, "model": chosen.model, "latency_ms": took });
-    Ok(Output::new(format!("{} answers ({took} ms).", styled(NAME, name)), json))
+    let chosen = chosen_models(&setting.loaded, &setting.environment)?;
+    let runtime = runtime()?;
+    let (mut plain, mut items) = (String::new(), Vec::new());
+    for (who, chosen) in &chosen {
+        let (model, _) = chosen.connect(Arc::new(|| 0.0)).map_err(|error| explain(chosen, &error))?;
+        let began = Instant::now();
+        let request = ModelRequest {
+            agent: Mode::Single.root_name(),
+            system: "Reply with one word.".into(),
+            tools: Arc::new([]),
+            messages: vec![Message::User("ping".to_owned())],
+        };
+        runtime.block_on(first_words(model.as_ref(), request)).map_err(|error| explain(chosen, &error))?;
+        let took = began.elapsed().as_millis();
+        let name = format!("{}/{}", chosen.provider, chosen.model);
+        let _ = writeln!(plain, "{} answers ({took} ms).", styled(NAME, name));
+        items.push(
+            json!({ "for": who, "provider": chosen.provider, "model": chosen.model, "latency_ms": took }),
+        );
+    }
+    Ok(Output::new(plain, json!({ "ok": true, "items": items })))
 }
 
 async fn first_words(model: &dyn Model, request: ModelRequest) -> Result<(), ModelError> {
@@ -119,7 +111,7 @@ fn explain(chosen: &Chosen, error: &ModelError) -> Failure {
         ModelError::NotFound(_) => {
             ("the model's name or the address is wrong", format!("agent.model is {}", chosen.model))
         }
-        ModelError::Connection(_) => ("the address does not answer", format!("it is {}", chosen.base_url())),
+        ModelError::Connection(_) => ("the address does not answer", format!("it is {}", chosen.shown_url())),
         _ => ("the reply could not be used", "is this the right type of provider?".to_owned()),
     };
     Failure::model(format!("{}/{}: {what} ({error})", chosen.provider, chosen.model)).with_hint(hint)

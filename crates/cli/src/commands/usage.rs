@@ -56,18 +56,18 @@ struct Sum {
 impl Sum {
     fn add(&mut self, usage: &Usage) {
         self.calls += 1;
-        self.input += usage.input;
-        self.output += usage.output;
-        self.cached += usage.cached;
+        self.input = self.input.saturating_add(usage.input);
+        self.output = self.output.saturating_add(usage.output);
+        self.cached = self.cached.saturating_add(usage.cached);
         self.cost += usage.cost_usd.unwrap_or(0.0);
         self.unpriced += u64::from(usage.cost_usd.is_none());
     }
 
     fn merge(&mut self, other: &Self) {
         self.calls += other.calls;
-        self.input += other.input;
-        self.output += other.output;
-        self.cached += other.cached;
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cached = self.cached.saturating_add(other.cached);
         self.cost += other.cost;
         self.unpriced += other.unpriced;
     }

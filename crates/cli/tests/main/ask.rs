@@ -171,8 +171,8 @@ fn consecutive_requests_share_their_beginning() {
     let common = bodies[0].iter().zip(&bodies[1]).take_while(|(a, b)| a == b).count();
     assert_eq!(common, bodies[0].len() - "]}".len(), "everything but the end of the list");
     assert!(
-        run.stdout.contains("one\n")
-            && run.stdout.contains("2 calls, 200 in (120 cached), 20 out, price unknown"),
+        run.stdout == "one\ntwo\n"
+            && run.stderr.contains("2 calls, 200 in (120 cached), 20 out, price unknown"),
         "{}",
         run.stdout
     );
@@ -212,6 +212,19 @@ fn model_check_says_what_is_wrong() {
         ])
     };
     assert_eq!(check(Play::says("pong")).json()["ok"], true);
+    let bad = Desk::new().lango(&[
+        "ask",
+        "--set",
+        "providers.x.type=openai",
+        "--set",
+        "providers.x.baseUrl=http://127.0.0.1:9/v1",
+        "--model",
+        "m",
+        "--set",
+        "agent.models.libarian=n",
+        "hello",
+    ]);
+    assert!(bad.exit == 2 && bad.stderr.contains("did you mean `librarian`?"), "{}", bad.stderr);
     for (play, words) in [
         (Play::status(401, ""), "key"),
         (Play::status(404, ""), "name"),
@@ -268,27 +281,13 @@ fn model_list_says_which_and_why() {
     );
 }
 
-fn recorded(desk: &Desk, server: &ModelServer, file: &str, request: &str) -> Run {
+fn recorded(desk: &Desk, server: &ModelServer, file: &str, args: &[&str]) -> Run {
     let base = format!("providers.x.baseUrl={}", server.base_url());
-    let key = "providers.x.apiKey=sk-secret-123";
-    desk.lango(&[
-        "ask",
-        "--json",
-        "--record",
-        file,
-        "--set",
-        "providers.x.type=openai",
-        "--set",
-        &base,
-        "--model",
-        "m",
-        "--set",
-        key,
-        "--tools",
-        "exec_shell",
-        request,
-    ])
+    let model = ["--set", "providers.x.type=openai", "--set", &base, "--model", "m"];
+    desk.lango(&[&["ask", "--json", "--record", file][..], &model, args].concat())
 }
+
+const KEY: &str = "providers.x.apiKey=sk-secret-123";
 
 #[test]
 fn recorded_turns_replay_without_a_network_byte_for_byte() {
@@ -304,7 +303,7 @@ fn recorded_turns_replay_without_a_network_byte_for_byte() {
     ])
     .unwrap();
     for (file, request) in [("one.jsonl", "run ls"), ("two.jsonl", "hello")] {
-        let first = recorded(&desk, &server, file, request);
+        let first = recorded(&desk, &server, file, &["--set", KEY, "--tools", "exec_shell", request]);
         assert_eq!(first.exit, 0, "{}", first.stderr);
         let written = std::fs::read_to_string(desk.path().join(file)).unwrap();
         assert!(!written.contains("sk-secret"), "a key was written down");
@@ -313,7 +312,7 @@ fn recorded_turns_replay_without_a_network_byte_for_byte() {
         assert_eq!(again.stdout.replace("***", "sk-secret-123"), first.stdout, "{file}");
     }
     assert_eq!(server.requests().len(), 4, "replaying asks nobody");
-    let there = recorded(&desk, &server, "one.jsonl", "x");
+    let there = recorded(&desk, &server, "one.jsonl", &["x"]);
     assert!(
         there.exit == 2 && there.stderr.contains("one.jsonl"),
         "a recording is not overwritten: {}",
@@ -325,7 +324,7 @@ fn recorded_turns_replay_without_a_network_byte_for_byte() {
 fn a_replay_that_differs_fails_loudly_or_warns() {
     let desk = Desk::new();
     let server = ModelServer::start(vec![Play::says("Hello.")]).unwrap();
-    assert_eq!(recorded(&desk, &server, "one.jsonl", "hello").exit, 0);
+    assert_eq!(recorded(&desk, &server, "one.jsonl", &["--tools", "exec_shell", "hello"]).exit, 0);
     let other = desk.lango(&["ask", "--replay", "one.jsonl", "--tools", "exec_shell", "good morning"]);
     assert!(
         other.exit == 3 && other.stderr.contains("asked otherwise than in the recording: message 1"),
@@ -379,4 +378,49 @@ fn anthropic_and_gemini_answer_too() {
         let head = &server.requests()[0].head;
         assert!(head.starts_with(path) && head.to_lowercase().contains(header), "{head}");
     }
+}
+
+#[test]
+fn recordings_hide_what_they_should_and_nothing_else() {
+    let desk = Desk::new();
+    let pieces =
+        [json!({ "content": "key sk-sec" }), json!({ "content": "ret-123 end, header hdr-secret-999" })];
+    let server = ModelServer::start(vec![Play::chunks(&pieces, "stop")]).unwrap();
+    let headers = "providers.x.headers={\"x-team\":\"hdr-secret-999\"}";
+    assert_eq!(recorded(&desk, &server, "r.jsonl", &["--set", KEY, "--set", headers, "hello"]).exit, 0);
+    let file = desk.path().join("r.jsonl");
+    let written = std::fs::read_to_string(&file).unwrap();
+    assert!(["sk-sec", "ret-123", "hdr-secret"].iter().all(|part| !written.contains(part)), "{written}");
+    assert_eq!(desk.lango(&["ask", "--replay", "r.jsonl"]).exit, 0);
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(recorded(&desk, &server, "s.jsonl", &["--set", "providers.x.apiKey=text", "hello"]).exit, 0);
+    assert_eq!(desk.lango(&["ask", "--replay", "s.jsonl"]).exit, 0, "a short key is an ordinary word");
+    assert!(!desk.lango(&["config", "show", "--json", "--set", headers]).stdout.contains("hdr-secret"));
+}
+
+#[test]
+fn a_replay_that_leaves_something_out_is_told() {
+    let desk = Desk::new();
+    let server = ModelServer::start(vec![Play::says("Hi.")]).unwrap();
+    assert_eq!(recorded(&desk, &server, "r.jsonl", &["hello"]).exit, 0);
+    let written = std::fs::read_to_string(desk.path().join("r.jsonl")).unwrap();
+    let model = written.lines().find(|line| line.contains("\"type\":\"model\"")).unwrap();
+    desk.write("more.jsonl", &format!("{written}{model}\n"));
+    let left = desk.lango(&["ask", "--replay", "more.jsonl"]);
+    assert!(
+        left.exit == 3 && left.stderr.contains("1 recorded exchanges were not asked for"),
+        "{}",
+        left.stderr
+    );
+}
+
+#[test]
+fn json_lines_cannot_command_a_terminal_and_lose_nothing() {
+    let odd = "a\u{7f}b\u{9b}c\u{202e}d\u{1b}[2Je";
+    let server = ModelServer::start(vec![Play::says(odd)]).unwrap();
+    let run = ask(&server, &["--json", "hello"]);
+    assert!(!run.stdout.chars().any(|c| matches!(c, '\u{1b}' | '\u{7f}' | '\u{9b}' | '\u{202e}')));
+    let answer = events(&run).into_iter().find(|event| event["type"] == "answer").unwrap();
+    assert_eq!(answer["text"], odd);
 }

@@ -59,7 +59,13 @@ fn refusals_by_status() {
     fails("quota", vec![Play::status(429, r#"{"error":{"code":"insufficient_quota"}}"#)], 3, "model.quota");
     let moved =
         Play::Status { code: 302, headers: vec![("location", "http://127.0.0.1:9/")], body: String::new() };
-    fails("a redirect is not followed", vec![moved], 3, "model.malformed");
+    fails("a redirect is not followed", vec![moved], 3, "model.rejected");
+    fails(
+        "not accepted",
+        vec![Play::status(400, r#"{"error":{"message":"no tools"}}"#)],
+        3,
+        "model.rejected",
+    );
 }
 
 #[test]
@@ -67,7 +73,7 @@ fn silence_and_broken_connections() {
     fails("hang before", vec![Play::Hang], 3, "model.connection");
     fails("hang in the middle", vec![Play::StreamThenHang(vec![half()])], 3, "model.connection");
     fails("reset", vec![Play::Reset(half())], 3, "model.connection");
-    fails("truncated", vec![Play::Stream(vec![half()])], 3, "model.malformed");
+    fails("truncated", vec![Play::Stream(vec![half()])], 3, "model.broke_off");
     fails(
         "truncated between events",
         vec![Play::Stream(vec![event(r#"{"choices":[{"delta":{"content":"Hi"}}]}"#)])],
@@ -295,7 +301,7 @@ fn a_session_survives_the_bad_days() {
         "--set",
         "providers.x.retries=0",
     ];
-    let run = crate::setup::Desk::new().lango_with_input(&args, b"one\ntwo\nthree\nfour\n");
+    let run = crate::setup::Desk::new().lango_with_input(&args, b"one\ntwo\nthree\nfour\n/usage\n");
     assert_eq!(run.exit, 0, "{}", run.stderr);
     assert!(run.stdout.ends_with("Here I am.\n"), "{}", run.stdout);
     for code in ["model.auth", "model.broke_off", "model.malformed"] {
@@ -308,4 +314,104 @@ fn a_session_survives_the_bad_days() {
             && last.matches("It ended without an answer").count() == 3,
         "{last}"
     );
+}
+
+/// A reply that is whole is an answer, whether or not the server closes the connection.
+#[test]
+fn a_server_that_keeps_the_connection_open_does_not_matter() {
+    let whole = Play::events(&[json!({ "content": "Hi." })], "stop");
+    let without_done = String::from_utf8(whole.clone()).unwrap().replace("data: [DONE]\n\n", "").into_bytes();
+    for play in [
+        Play::StreamThenHang(vec![whole.clone()]),
+        Play::Reset(whole),
+        Play::StreamThenHang(vec![without_done]),
+    ] {
+        let server = ModelServer::start(vec![play]).unwrap();
+        let run = ask(&server, &["--set", "providers.x.idleSeconds=1", "hello"]);
+        assert_eq!((run.exit, run.stdout.as_str()), (0, "Hi.\n"), "{}", run.stderr);
+    }
+}
+
+/// `Retry-After` is waited for.
+#[test]
+fn a_wait_that_is_asked_for_is_waited() {
+    let busy = Play::Status { code: 429, headers: vec![("retry-after", "1")], body: String::new() };
+    let server = ModelServer::start(vec![busy, Play::says("Now.")]).unwrap();
+    let began = std::time::Instant::now();
+    let run = ask(&server, &["hello"]);
+    assert_eq!((run.exit, run.stdout.as_str()), (0, "Now.\n"));
+    assert!(began.elapsed() >= std::time::Duration::from_secs(1));
+}
+
+fn bad_days_of_others() -> Vec<(&'static str, Play, &'static str)> {
+    vec![
+        (
+            "anthropic",
+            Play::status(401, r#"{"type":"error","error":{"type":"authentication_error","message":"x"}}"#),
+            "model.auth",
+        ),
+        ("anthropic", Play::status(529, ""), "model.busy"),
+        (
+            "anthropic",
+            Play::status(
+                400,
+                r#"{"error":{"type":"invalid_request_error","message":"Your credit balance is too low"}}"#,
+            ),
+            "model.quota",
+        ),
+        (
+            "anthropic",
+            Play::Stream(vec![event(r#"{"type":"error","error":{"type":"overloaded_error"}}"#)]),
+            "model.busy",
+        ),
+        (
+            "anthropic",
+            Play::Stream(vec![event(r#"{"type":"message_start","message":{}}"#)]),
+            "model.broke_off",
+        ),
+        (
+            "gemini",
+            Play::status(
+                400,
+                r#"{"error":{"status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}"#,
+            ),
+            "model.auth",
+        ),
+        (
+            "gemini",
+            Play::Stream(vec![event(r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#)]),
+            "model.refused",
+        ),
+        (
+            "gemini",
+            Play::Stream(vec![event(r#"{"candidates":[{"content":{"parts":[{"text":"Hi"}]}}]}"#)]),
+            "model.broke_off",
+        ),
+        ("gemini", Play::Stream(vec![event("{oops"), event("{}")]), "model.malformed"),
+    ]
+}
+
+/// The other dialects have their bad days too.
+#[test]
+fn anthropic_and_gemini_fail_as_clearly() {
+    for (kind, play, code) in bad_days_of_others() {
+        let server = ModelServer::start(vec![play]).unwrap();
+        let (base, kind) =
+            (format!("providers.x.baseUrl={}", server.origin()), format!("providers.x.type={kind}"));
+        let args = [
+            "ask",
+            "--json",
+            "--set",
+            &kind,
+            "--set",
+            &base,
+            "--model",
+            "m",
+            "--set",
+            "providers.x.retries=0",
+            "hello",
+        ];
+        let run = crate::setup::Desk::new().lango(&args);
+        assert_eq!((run.exit, run.error()["code"].as_str()), (3, Some(code)), "{}", run.stderr);
+    }
 }

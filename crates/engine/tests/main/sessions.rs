@@ -78,7 +78,7 @@ root says hi",
         let store = Arc::clone(&store);
         async move { store.load(SessionKey { session: &session, principal: &principal }).await.unwrap() }
     };
-    assert_eq!(of("bob").await.len(), 3);
+    assert_eq!(of("bob").await.len(), 4);
     assert_eq!(of("alice").await.len(), 1);
     assert_eq!(of("carol").await.len(), 0);
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::calls::arguments;
-use crate::dialect::{CUT_OFF, Decoder, Target, read_json};
+use crate::dialect::{CUT_OFF, Decoder, Progress, Target, read_json};
 use crate::sse::SseEvent;
 use crate::status;
 use crate::tool_names::names_back;
@@ -138,16 +138,26 @@ impl Decoder for AnthropicDecoder {
         Ok(())
     }
 
+    fn progress(&self) -> Progress {
+        match (&self.stop_reason, self.finished) {
+            (_, true) => Progress::Finished,
+            (Some(_), false) => Progress::Stopped,
+            (None, false) => Progress::Running,
+        }
+    }
+
     fn end(&mut self, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
-        if !self.finished {
+        if self.progress() == Progress::Running {
             return Err(ModelError::BrokeOff);
         }
+        out.push(Fragment::Usage(self.usage.clone()));
         match self.stop_reason.as_deref() {
             Some("refusal") => return Err(ModelError::Refused("it declined".to_owned())),
-            Some("max_tokens") => out.push(Fragment::Text(CUT_OFF.to_owned())),
+            Some("max_tokens" | "model_context_window_exceeded") => {
+                out.push(Fragment::Text(CUT_OFF.to_owned()))
+            }
             _ => {}
         }
-        out.push(Fragment::Usage(self.usage.clone()));
         out.push(Fragment::Done);
         Ok(())
     }
@@ -223,9 +233,10 @@ impl AnthropicDecoder {
     /// What was read from the cache and written to it is part of what was read.
     fn count(&mut self, usage: &WireUsage) {
         if let Some(input) = usage.input_tokens {
-            let cached = usage.cache_read_input_tokens.unwrap_or(0);
-            self.usage.cached = cached;
-            self.usage.input = input + cached + usage.cache_creation_input_tokens.unwrap_or(0);
+            let (cached, written) =
+                (usage.cache_read_input_tokens.unwrap_or(0), usage.cache_creation_input_tokens.unwrap_or(0));
+            (self.usage.cached, self.usage.cache_written) = (cached, written);
+            self.usage.input = input.saturating_add(cached).saturating_add(written);
         }
         self.usage.output = usage.output_tokens.unwrap_or(self.usage.output);
     }

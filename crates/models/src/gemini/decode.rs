@@ -7,7 +7,7 @@ use lango_domain::model::{Call, Fragment, ModelError, ModelRequest, Thought};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::dialect::{CUT_OFF, Decoder, Target, read_json};
+use crate::dialect::{CUT_OFF, Decoder, Progress, Target, read_json};
 use crate::sse::SseEvent;
 use crate::status;
 use crate::tool_names::names_back;
@@ -36,7 +36,7 @@ pub(crate) struct GeminiDecoder {
 #[serde(rename_all = "camelCase")]
 struct Chunk {
     #[serde(default)]
-    candidates: Vec<Candidate>,
+    candidates: Option<Vec<Candidate>>,
     usage_metadata: Option<WireUsage>,
     prompt_feedback: Option<Feedback>,
     error: Option<serde::de::IgnoredAny>,
@@ -45,14 +45,14 @@ struct Chunk {
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct Candidate {
-    content: Content,
+    content: Option<Content>,
     finish_reason: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Content {
-    parts: Vec<Part>,
+    parts: Option<Vec<Part>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -92,7 +92,12 @@ impl Decoder for GeminiDecoder {
         if event.data.trim().is_empty() { Ok(()) } else { self.chunk(&event.data, out) }
     }
 
+    fn progress(&self) -> Progress {
+        if self.finish_reason.is_some() { Progress::Stopped } else { Progress::Running }
+    }
+
     fn end(&mut self, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
+        out.extend(self.usage.take().map(Fragment::Usage));
         match self.finish_reason.as_deref() {
             None => return Err(ModelError::BrokeOff),
             Some("MAX_TOKENS") => out.push(Fragment::Text(CUT_OFF.to_owned())),
@@ -104,7 +109,6 @@ impl Decoder for GeminiDecoder {
             }
             Some(_) => {}
         }
-        out.extend(self.usage.take().map(Fragment::Usage));
         out.push(Fragment::Done);
         Ok(())
     }
@@ -127,8 +131,14 @@ impl GeminiDecoder {
         if let Some(usage) = chunk.usage_metadata {
             self.usage = Some(self.usage(&usage));
         }
-        if let Some(candidate) = chunk.candidates.into_iter().next() {
-            candidate.content.parts.into_iter().for_each(|part| self.part(part, out));
+        if let Some(candidate) = chunk.candidates.into_iter().flatten().next() {
+            candidate
+                .content
+                .unwrap_or_default()
+                .parts
+                .into_iter()
+                .flatten()
+                .for_each(|part| self.part(part, out));
             self.finish_reason = candidate.finish_reason.or(self.finish_reason.take());
         }
         Ok(())
@@ -165,10 +175,10 @@ impl GeminiDecoder {
         Usage {
             model: format!("{}/{}", self.provider, self.model),
             input: usage.prompt_token_count,
-            output: usage.candidates_token_count + usage.thoughts_token_count,
+            output: usage.candidates_token_count.saturating_add(usage.thoughts_token_count),
             cached: usage.cached_content_token_count,
             reasoning: usage.thoughts_token_count,
-            cost_usd: None,
+            ..Usage::default()
         }
     }
 }

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use lango_domain::event::Usage;
 use lango_domain::model::{Fragment, ModelError, ModelRequest, Thought};
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::calls::{Assembler, Piece};
-use crate::dialect::{CUT_OFF, Decoder, Target, read_json};
+use crate::dialect::{CUT_OFF, Decoder, Progress, Target, read_json};
 use crate::sse::SseEvent;
 use crate::status;
 use crate::tool_names::names_back;
@@ -19,7 +20,8 @@ pub(crate) fn decoder(request: &ModelRequest, target: &Target) -> OpenAiDecoder 
         names_back: names_back(&request.tools),
         calls: Assembler::default(),
         thinking: String::new(),
-        finished: false,
+        refusal: None,
+        progress: Progress::Running,
     }
 }
 
@@ -29,23 +31,29 @@ pub(crate) struct OpenAiDecoder {
     names_back: HashMap<String, String>,
     calls: Assembler,
     thinking: String,
-    /// A finish reason or `[DONE]` was seen.
-    finished: bool,
+    /// What the model or its filter said instead of an answer.
+    refusal: Option<String>,
+    progress: Progress,
 }
 
+/// Servers leave out, or set to null, whatever they like.
 #[derive(Deserialize)]
 struct Chunk<'a> {
     #[serde(default, borrow)]
-    choices: Vec<Choice<'a>>,
-    usage: Option<WireUsage>,
+    choices: Option<Vec<Choice<'a>>>,
+    #[serde(default)]
+    usage: Option<Value>,
     error: Option<serde::de::IgnoredAny>,
 }
 
 #[derive(Deserialize)]
 struct Choice<'a> {
-    /// `message` when the server does not stream.
-    #[serde(default, borrow, alias = "message")]
+    #[serde(default, borrow)]
     delta: Option<Delta<'a>>,
+    /// What stands there when the server does not stream.
+    #[serde(default, borrow)]
+    message: Option<Delta<'a>>,
+    #[serde(default)]
     finish_reason: Option<String>,
 }
 
@@ -53,9 +61,9 @@ struct Choice<'a> {
 #[serde(default)]
 struct Delta<'a> {
     content: Option<String>,
-    /// What several servers call thinking.
-    #[serde(alias = "reasoning")]
+    /// Two names for thinking; some servers send both.
     reasoning_content: Option<String>,
+    reasoning: Option<String>,
     refusal: Option<String>,
     #[serde(borrow)]
     tool_calls: Option<Vec<CallPiece<'a>>>,
@@ -82,28 +90,7 @@ struct FunctionPiece {
 #[serde(untagged)]
 enum Arguments {
     Text(String),
-    Value(serde_json::Value),
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct WireUsage {
-    prompt_tokens: u64,
-    completion_tokens: u64,
-    prompt_tokens_details: Option<InputDetails>,
-    completion_tokens_details: Option<OutputDetails>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct InputDetails {
-    cached_tokens: Option<u64>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct OutputDetails {
-    reasoning_tokens: Option<u64>,
+    Value(Value),
 }
 
 impl Decoder for OpenAiDecoder {
@@ -111,16 +98,25 @@ impl Decoder for OpenAiDecoder {
         match event.data.trim() {
             "" => Ok(()),
             "[DONE]" => {
-                self.finished = true;
+                self.progress = Progress::Finished;
                 Ok(())
             }
             data => self.chunk(data, out),
         }
     }
 
+    fn progress(&self) -> Progress {
+        self.progress
+    }
+
     fn end(&mut self, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
-        if !self.finished {
+        if self.progress == Progress::Running {
             return Err(ModelError::BrokeOff);
+        }
+        if let Some(refusal) = self.refusal.take() {
+            return Err(ModelError::Refused(
+                lango_domain::text::one_line(&refusal).chars().take(300).collect(),
+            ));
         }
         if !self.thinking.is_empty() {
             let (provider, text) = (self.provider.clone(), std::mem::take(&mut self.thinking));
@@ -143,23 +139,23 @@ impl OpenAiDecoder {
         if chunk.error.is_some() {
             return Err(status::detail(data).error());
         }
-        if let Some(usage) = chunk.usage {
+        if let Some(usage) = chunk.usage.filter(Value::is_object) {
             out.push(Fragment::Usage(self.usage(&usage)));
         }
-        if let Some(choice) = chunk.choices.into_iter().next() {
-            self.delta(choice.delta.unwrap_or_default(), out)?;
-            if let Some(reason) = choice.finish_reason {
-                self.finish(&reason, out)?;
+        if let Some(choice) = chunk.choices.into_iter().flatten().next() {
+            self.delta(choice.delta.or(choice.message).unwrap_or_default(), out);
+            if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
+                self.finish(&reason, out);
             }
         }
         Ok(())
     }
 
-    fn delta(&mut self, delta: Delta<'_>, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
+    fn delta(&mut self, delta: Delta<'_>, out: &mut Vec<Fragment>) {
         if let Some(refusal) = delta.refusal.filter(|refusal| !refusal.is_empty()) {
-            return Err(ModelError::Refused(refusal));
+            self.refusal.get_or_insert_default().push_str(&refusal);
         }
-        self.thinking.extend(delta.reasoning_content);
+        self.thinking.extend(delta.reasoning_content.or(delta.reasoning));
         out.extend(delta.content.filter(|text| !text.is_empty()).map(Fragment::Text));
         for piece in delta.tool_calls.into_iter().flatten() {
             let function = piece.function.unwrap_or_default();
@@ -175,31 +171,32 @@ impl OpenAiDecoder {
                 arguments: &arguments,
             });
         }
-        Ok(())
     }
 
-    fn finish(&mut self, reason: &str, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
-        self.finished = true;
+    fn finish(&mut self, reason: &str, out: &mut Vec<Fragment>) {
+        if self.progress == Progress::Running {
+            self.progress = Progress::Stopped;
+        }
         match reason {
-            "content_filter" => Err(ModelError::Refused("its filter stopped the reply".to_owned())),
-            "length" if self.calls.is_empty() => {
-                out.push(Fragment::Text(CUT_OFF.to_owned()));
-                Ok(())
-            }
-            _ => Ok(()),
+            "content_filter" => self.refusal = Some("its filter stopped the reply".to_owned()),
+            "length" if self.calls.is_empty() => out.push(Fragment::Text(CUT_OFF.to_owned())),
+            _ => {}
         }
     }
 
-    fn usage(&self, usage: &WireUsage) -> Usage {
-        let cached = usage.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
-        let reasoning = usage.completion_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);
+    /// A statistic that cannot be read never costs an answer.
+    fn usage(&self, usage: &Value) -> Usage {
+        let number = |pointer: &str| {
+            let value = usage.pointer(pointer)?;
+            value.as_u64().or_else(|| value.as_f64().map(|number| number.max(0.0) as u64))
+        };
         Usage {
             model: format!("{}/{}", self.provider, self.model),
-            input: usage.prompt_tokens,
-            output: usage.completion_tokens,
-            cached: cached.unwrap_or(0),
-            reasoning: reasoning.unwrap_or(0),
-            cost_usd: None,
+            input: number("/prompt_tokens").unwrap_or(0),
+            output: number("/completion_tokens").unwrap_or(0),
+            cached: number("/prompt_tokens_details/cached_tokens").unwrap_or(0),
+            reasoning: number("/completion_tokens_details/reasoning_tokens").unwrap_or(0),
+            ..Usage::default()
         }
     }
 }

@@ -111,6 +111,7 @@ fn a_recorded_reply_is_understood_in_every_dialect() {
             output: 20,
             cached: 80,
             reasoning: if name == "anthropic" { 0 } else { 5 },
+            cache_written: if name == "anthropic" { 5 } else { 0 },
             cost_usd: None,
         };
         assert!(fragments.contains(&Fragment::Usage(usage)), "{name}: {fragments:?}");
@@ -143,6 +144,7 @@ fn a_stream_that_stops_early_broke_off() {
         let events: Vec<&str> = recorded.split_inclusive("\n\n").collect();
         let finished = match name {
             "openai" => events.len() - 3,
+            "anthropic" => events.len() - 2,
             _ => events.len() - 1,
         };
         for end in 0..finished {
@@ -234,4 +236,35 @@ proptest! {
         let at = splice % recorded.len();
         let _ = decode(dialect, name, &[&recorded[..at], &bytes, &recorded[at..]]);
     }
+}
+
+/// What servers really send: null where nothing is, two names for one thing, numbers of any size.
+#[test]
+fn odd_but_legal_streams_are_understood() {
+    for chunk in [
+        r#"{"choices":[{"delta":{"content":"Hi","reasoning":"a","reasoning_content":"b"},"finish_reason":"stop"}]}"#,
+        r#"{"choices":[{"delta":{"content":"Hi"},"message":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":null,"completion_tokens":3.0}}"#,
+        r#"{"choices":[{"delta":{"content":"Hi","tool_calls":null},"finish_reason":"stop"}],"usage":{"prompt_tokens":18446744073709551615,"completion_tokens":1e40}}"#,
+    ] {
+        let stream = format!("data: {{\"choices\":null}}\n\ndata: {chunk}\n\n");
+        assert_eq!(text(&decode(Dialect::OpenAi, "x", &[stream.as_bytes()]).unwrap()), "Hi", "{chunk}");
+    }
+    let huge = format!(
+        "{{\"candidates\":[{{\"content\":{{\"parts\":null}}}}]}}\n\ndata: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"text\":\"Hi\"}}]}},\"finishReason\":\"STOP\"}}],\"usageMetadata\":{{\"candidatesTokenCount\":{0},\"thoughtsTokenCount\":{0}}}}}",
+        u64::MAX
+    );
+    assert_eq!(text(&decode(Dialect::Gemini, "x", &[format!("data: {huge}\n\n").as_bytes()]).unwrap()), "Hi");
+    let more = ANTHROPIC.replace("\"input_tokens\":15", &format!("\"input_tokens\":{}", u64::MAX));
+    assert!(decode(Dialect::Anthropic, "x", &[more.as_bytes()]).is_ok());
+}
+
+#[test]
+fn a_refusal_is_told_whole_and_an_empty_reason_is_none() {
+    let pieces = "data: {\"choices\":[{\"delta\":{\"refusal\":\"I'm \"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"refusal\":\"sorry.\"},\"finish_reason\":\"stop\"}]}\n\n";
+    assert_eq!(
+        decode(Dialect::OpenAi, "x", &[pieces.as_bytes()]),
+        Err(ModelError::Refused("I'm sorry.".into()))
+    );
+    let empty = "data: {\"choices\":[{\"delta\":{\"content\":\"Half\"},\"finish_reason\":\"\"}]}\n\n";
+    assert_eq!(decode(Dialect::OpenAi, "x", &[empty.as_bytes()]), Err(ModelError::BrokeOff));
 }

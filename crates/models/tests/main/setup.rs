@@ -19,6 +19,7 @@ pub fn target(provider: &str) -> Target {
         key: None,
         model: "m-1".into(),
         headers: BTreeMap::new(),
+        max_output_tokens: 8_192,
     }
 }
 
