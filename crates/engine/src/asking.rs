@@ -37,8 +37,7 @@ impl Driver {
 
     /// What a reply took is counted however it ended.
     async fn stream(&self, seat: &Seat, request: ModelRequest) -> Result<Result<Reply, ModelError>, Failure> {
-        let estimated = self.crew.estimate(&seat.agent, &request.messages);
-        let bytes = self.crew.bytes(&seat.agent, &request.messages);
+        let (bytes, estimated) = self.crew.size(&seat.agent, &request.messages);
         let fragments = self.models.of(&seat.agent).stream(request);
         let mut collector = Collector::default();
         let read = self.read(seat, fragments, &mut collector).await;

@@ -86,19 +86,14 @@ impl Crew {
         }
     }
 
-    /// Tokens of a request; nothing for one that is too small to matter.
-    pub fn estimate(&self, agent: &AgentName, messages: &[Message]) -> usize {
+    /// The bytes of a request, about, and its tokens; none for one that is too small to matter.
+    pub fn size(&self, agent: &AgentName, messages: &[Message]) -> (usize, usize) {
         let weight = self.members.get(agent).map_or(0, |member| member.weight);
-        if self.bytes(agent, messages) < 16_000 {
-            return 0;
-        }
-        weight + messages.iter().map(|message| view::measure(message, &tokens::estimate)).sum::<usize>()
-    }
-
-    /// How large a request is, about.
-    pub fn bytes(&self, agent: &AgentName, messages: &[Message]) -> usize {
-        let weight = self.members.get(agent).map_or(0, |member| member.weight * 4);
-        weight + messages.iter().map(|message| view::measure(message, &str::len)).sum::<usize>()
+        let all = |of: &dyn Fn(&str) -> usize| {
+            messages.iter().map(|message| view::measure(message, of)).sum::<usize>()
+        };
+        let bytes = weight * 4 + all(&str::len);
+        (bytes, if bytes < 16_000 { 0 } else { weight + all(&tokens::estimate) })
     }
 
     fn agent(&self, name: &AgentName) -> Option<&Agent> {
