@@ -92,6 +92,23 @@ pub fn chosen_models(loaded: &Loaded, environment: &Environment) -> Result<Vec<(
     })
 }
 
+/// What can be said about the configured models without asking anyone.
+pub fn check_models(loaded: &Loaded, environment: &Environment, team: &Team) -> Result<(), CannotStart> {
+    let settings = &loaded.settings;
+    let wishes = &settings.agent.models;
+    for agent in wishes.models.keys() {
+        team.defined(agent).ok_or_else(|| unknown_agent(team, agent))?;
+    }
+    if wishes.provider.is_none() && settings.providers.is_empty() {
+        return Ok(());
+    }
+    match chosen_models(loaded, environment) {
+        // Keys may come later, and elsewhere.
+        Ok(_) | Err(NoModel::NothingFound | NoModel::Offline | NoModel::NoModelName(_)) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Every key that the settings or the environment hold, so that none is written down.
 pub fn known_secrets(loaded: &Loaded, environment: &Environment) -> Vec<Secret> {
     let providers = || loaded.settings.providers.values();

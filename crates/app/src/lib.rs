@@ -9,7 +9,7 @@ mod tape;
 mod team;
 
 pub use config::{ConfigError, Loaded, Overrides};
-pub use conversation::{CannotStart, Conversation, chosen_models, known_secrets, new_session};
+pub use conversation::{CannotStart, Conversation, check_models, chosen_models, known_secrets, new_session};
 pub use environment::Environment;
 pub use settings::Settings;
 pub use tape::{Player, Recorder, Strictness, Tape, TapeError};

@@ -127,6 +127,7 @@ impl From<NoModel> for Failure {
             NoModel::UnknownProvider { .. } => "`lango config show` prints what is configured",
             NoModel::UnknownKind(_) => "it is one of openai, anthropic, gemini, ollama",
             NoModel::BadAddress(_) => "for example http://127.0.0.1:8080/v1",
+            NoModel::BadHeader { .. } => "a name of letters, digits and `-`, and a value on one line",
             NoModel::NoModelName(_) => "for example --model gpt-5-mini",
         };
         let failure = match &error {

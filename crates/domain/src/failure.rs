@@ -19,6 +19,8 @@ pub enum Code {
     ModelTooLong,
     #[serde(rename = "model.rejected")]
     ModelRejected,
+    #[serde(rename = "model.not_recorded")]
+    ModelNotRecorded,
     #[serde(rename = "model.refused")]
     ModelRefused,
     #[serde(rename = "model.malformed")]
@@ -66,6 +68,7 @@ impl Code {
             | Self::ModelNotFound
             | Self::ModelTooLong
             | Self::ModelRejected
+            | Self::ModelNotRecorded
             | Self::ModelRefused
             | Self::ModelMalformed
             | Self::ModelConnection

@@ -114,6 +114,9 @@ pub enum ModelError {
     TooLong,
     #[error("the provider did not accept the request: {0}")]
     Rejected(String),
+    /// Nobody was asked: a recording is played, and this is not in it.
+    #[error("{0}")]
+    NotRecorded(String),
     #[error("the model refused to answer: {0}")]
     Refused(String),
     #[error("the reply could not be understood: {0}")]
@@ -131,6 +134,7 @@ impl ModelError {
         match self {
             Self::NotFound(words) => Self::NotFound(change(&words)),
             Self::Rejected(words) => Self::Rejected(change(&words)),
+            Self::NotRecorded(words) => Self::NotRecorded(change(&words)),
             Self::Refused(words) => Self::Refused(change(&words)),
             Self::Malformed(words) => Self::Malformed(change(&words)),
             Self::Connection(words) => Self::Connection(change(&words)),

@@ -90,6 +90,10 @@ impl From<ModelError> for Failure {
                 (Code::ModelTooLong, "Start a new session, or use a model with a larger window.")
             }
             ModelError::Rejected(_) => (Code::ModelRejected, "Check the model, and what it takes."),
+            ModelError::NotRecorded(_) => (
+                Code::ModelNotRecorded,
+                "Replay with the same --tools, --set and configuration as the recording.",
+            ),
             ModelError::Refused(_) => (Code::ModelRefused, "Put the request in other words."),
             ModelError::Malformed(_) => (Code::ModelMalformed, "Try again; if it stays, try another model."),
             ModelError::Connection(_) => {

@@ -35,7 +35,17 @@ pub struct Limits {
     /// Tokens of one turn, in and out; unlimited when not set.
     pub tokens: Option<NonZeroU64>,
     /// US dollars of one turn, as far as prices are known; unlimited when not set.
+    #[serde(deserialize_with = "more_than_nothing")]
     pub usd: Option<f64>,
+}
+
+fn more_than_nothing<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    match Option::<f64>::deserialize(deserializer)? {
+        Some(usd) if usd.is_nan() || usd <= 0.0 => {
+            Err(serde::de::Error::custom("a limit is more than nothing"))
+        }
+        usd => Ok(usd),
+    }
 }
 
 impl Default for Limits {

@@ -14,6 +14,7 @@ const UNKNOWN_WINDOW: usize = 32_000;
 #[serde(rename_all = "camelCase")]
 pub struct Price {
     /// Tokens read.
+    #[serde(deserialize_with = "not_negative")]
     pub input: f64,
     /// Tokens read from the provider's cache; like others when not set.
     pub cached: Option<f64>,
@@ -21,7 +22,13 @@ pub struct Price {
     #[serde(default)]
     pub cache_write: Option<f64>,
     /// Tokens written.
+    #[serde(deserialize_with = "not_negative")]
     pub output: f64,
+}
+
+fn not_negative<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let price = f64::deserialize(deserializer)?;
+    if price >= 0.0 { Ok(price) } else { Err(serde::de::Error::custom("a price is not negative")) }
 }
 
 impl Price {

@@ -6,13 +6,16 @@ use std::time::Duration;
 
 use lango_domain::model::{Model, ModelError};
 use lango_domain::suggest;
+use reqwest::header::{HeaderName, HeaderValue};
 
 use crate::catalogue::{Catalogue, Price};
 use crate::dialect::{Dialect, Target};
 use crate::http::{HttpModel, Timing, client};
 use crate::retry::{Policy, Resilient};
 use crate::secret::Secret;
-use crate::settings::{AgentSettings, ModelOverride, ProviderKind, ProviderSettings, Providers};
+use crate::settings::{
+    AgentSettings, ModelOverride, ProviderKind, ProviderSettings, Providers, without_credentials,
+};
 
 /// What a choice is made from.
 pub struct Plan<'a> {
@@ -47,7 +50,9 @@ pub enum NoModel {
     UnknownProvider { id: String, hint: Option<String> },
     #[error("providers.{0}.type is not set, and the id does not say it")]
     UnknownKind(String),
-    #[error("providers.{0}.baseUrl is not an http or https address")]
+    #[error("providers.{id}.headers.{name} cannot be sent as a header")]
+    BadHeader { id: String, name: String },
+    #[error("providers.{0}.baseUrl is not an http or https address, or has a query")]
     BadAddress(String),
     #[error("agent.model is not set, and there is no usual model for the provider `{0}`")]
     NoModelName(String),
@@ -159,12 +164,17 @@ impl Plan<'_> {
         };
         let kind = settings.r#type.or_else(|| known(id).map(|known| known.kind));
         let kind = kind.ok_or_else(|| NoModel::UnknownKind(id.to_owned()))?;
-        if settings
-            .base_url
-            .as_ref()
-            .is_some_and(|url| !url.starts_with("http://") && !url.starts_with("https://"))
-        {
+        let is_address = |url: &String| {
+            (url.starts_with("http://") || url.starts_with("https://")) && !url.contains(['?', '#', ' '])
+        };
+        if !settings.base_url.as_ref().is_none_or(is_address) {
             return Err(NoModel::BadAddress(id.to_owned()));
+        }
+        let is_header = |(name, value): &(&String, &Secret)| {
+            HeaderName::try_from(name.as_str()).is_ok() && HeaderValue::from_str(value.expose()).is_ok()
+        };
+        if let Some((name, _)) = settings.headers.iter().find(|header| !is_header(header)) {
+            return Err(NoModel::BadHeader { id: id.to_owned(), name: name.clone() });
         }
         let usual = usual(kind).and_then(|known| known.usual_model).filter(|_| settings.base_url.is_none());
         let usual = usual.map(str::to_owned);
@@ -215,11 +225,7 @@ impl Chosen {
 
     /// The address without a name and password that may stand in it.
     pub fn shown_url(&self) -> String {
-        let url = self.base_url();
-        match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?.1))) {
-            Some((scheme, rest)) => format!("{scheme}://***@{rest}"),
-            None => url,
-        }
+        without_credentials(&self.base_url())
     }
 
     /// The model itself, and how persistently it is asked.

@@ -52,7 +52,34 @@ impl Serialize for Secret {
 
 impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(Self::new)
+        deserializer.deserialize_any(AnyText).map(Self::new)
+    }
+}
+
+/// A text, or a number that was written without quotes; whatever else stands there is not repeated in the error.
+struct AnyText;
+
+impl serde::de::Visitor<'_> for AnyText {
+    type Value = String;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<String, E> {
+        Ok(text.to_owned())
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<String, E> {
+        Ok(number.to_string())
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<String, E> {
+        Ok(number.to_string())
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<String, E> {
+        Ok(number.to_string())
     }
 }
 
@@ -81,5 +108,10 @@ mod tests {
         assert_eq!(serde_json::to_string(&secret).unwrap(), "\"***\"");
         assert_eq!(secret.hide_in("key sk-123 is wrong"), "key *** is wrong");
         assert_eq!(Secret::new("").hide_in("abc"), "abc");
+        assert_eq!(serde_json::from_str::<Secret>("12345678901").unwrap(), Secret::new("12345678901"));
+        assert!(
+            serde_json::from_str::<Secret>("[\"sk-1\"]")
+                .is_err_and(|error| !error.to_string().contains("sk-1"))
+        );
     }
 }

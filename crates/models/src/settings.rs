@@ -28,6 +28,7 @@ pub struct ProviderSettings {
     /// The key; better written as `${NAME}` than as itself.
     pub api_key: Option<Secret>,
     /// Where it is; not needed for the providers' own addresses.
+    #[serde(serialize_with = "shown_without_credentials")]
     pub base_url: Option<String>,
     /// Further headers for every request; like keys, they are never shown.
     pub headers: BTreeMap<String, Secret>,
@@ -63,6 +64,21 @@ impl Default for ProviderSettings {
             idle_seconds: 60,
         }
     }
+}
+
+/// An address without the name and password that may stand in it.
+pub(crate) fn without_credentials(url: &str) -> String {
+    match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?.1))) {
+        Some((scheme, rest)) => format!("{scheme}://***@{rest}"),
+        None => url.to_owned(),
+    }
+}
+
+fn shown_without_credentials<S: serde::Serializer>(
+    url: &Option<String>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    url.as_deref().map(without_credentials).serialize(serializer)
 }
 
 /// The models' part of `agent.*`.

@@ -19,7 +19,7 @@ pub struct Settings {
     /// A folder with agents of your own, one markdown file each.
     pub agents_dir: Option<PathBuf>,
     /// A folder whose AGENTS.md, SAFETY.md, CONVERSATION_RULES.md and TOOL_USAGE.md replace the built-in prompt
-    /// sections; `agents/<name>/IDENTITY.md` in it replaces one agent's instruction.
+    /// sections; `agents/<name>/IDENTITY.md` in it replaces one agent's instruction; a blank file changes nothing.
     pub prompts_dir: Option<PathBuf>,
     /// Further tool-name prefixes for an agent, as in `{ operator = ["github_"] }`.
     pub routes: Routes,

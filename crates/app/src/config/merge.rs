@@ -79,7 +79,13 @@ impl Merged {
         serde_path_to_error::deserialize(value).map_err(|error| {
             let key = [vec![group.to_owned()], located::path_parts(error.path())].concat().join(".");
             let origin = self.nearest_origin(&key).map_or(String::new(), |origin| format!("{origin}: "));
-            ConfigError::new(format!("{origin}`{key}`: {}", error.inner()))
+            // What stands where a secret belongs is not repeated.
+            let why = if is_secret(&key) {
+                "a text, or a table of texts, belongs here".to_owned()
+            } else {
+                error.inner().to_string()
+            };
+            ConfigError::new(format!("{origin}`{key}`: {why}"))
                 .with_hint("`lango config schema` says what each setting takes")
         })
     }
@@ -123,6 +129,10 @@ impl Merged {
             key = key.rsplit_once('.')?.0;
         }
     }
+}
+
+fn is_secret(key: &str) -> bool {
+    key.starts_with("providers.") && (key.contains(".headers") || key.contains(".apiKey"))
 }
 
 /// The value as a table, made one if it is none.

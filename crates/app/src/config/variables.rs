@@ -28,12 +28,26 @@ pub(super) fn from_assignment(schema: &Value, assignment: &str) -> Result<Layer,
             .with_hint("for example --set agent.multiAgent=false")
     };
     let (key, value) = assignment.split_once('=').ok_or_else(malformed)?;
-    let key: Vec<String> = key.trim().split('.').map(str::to_owned).collect();
+    let key = key_parts(key.trim());
     if key.iter().any(String::is_empty) {
         return Err(malformed());
     }
     let node = nested(&key, value_node(&value_for(schema, &key, value)));
     Ok(Layer { source: Source::Set(key.join(".")), node })
+}
+
+/// The parts of a dotted key; what stands in quotes is one part, dots and all: `prices."gpt-4.1".input`.
+fn key_parts(key: &str) -> Vec<String> {
+    let (mut parts, mut is_quoted) = (vec![String::new()], false);
+    for c in key.chars() {
+        match (c, parts.last_mut()) {
+            ('"', _) => is_quoted = !is_quoted,
+            ('.', _) if !is_quoted => parts.push(String::new()),
+            (_, Some(part)) => part.push(c),
+            (_, None) => {}
+        }
+    }
+    parts
 }
 
 /// `LANGO_AGENT__MULTI_AGENT` → `agent.multiAgent`, by what the schema knows; what it does not know is spelled in

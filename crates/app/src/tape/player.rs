@@ -148,7 +148,7 @@ impl Player {
             self.take(|line| of_agent(line, Some(&asked))).or_else(|| self.take(|line| of_agent(line, None)));
         let Some((recorded, fragments, error)) = found else {
             let why = self.complain(format!("the recording has nothing more for {}", request.agent));
-            return vec![Err(ModelError::Rejected(why))];
+            return vec![Err(ModelError::NotRecorded(why))];
         };
         if recorded != asked {
             let why = self.complain(format!(
@@ -157,7 +157,7 @@ impl Player {
                 difference(&recorded, &asked)
             ));
             if self.strictness == Strictness::Strict {
-                return vec![Err(ModelError::Rejected(why))];
+                return vec![Err(ModelError::NotRecorded(why))];
             }
         }
         fragments.into_iter().map(Ok).chain(error.map(Err)).collect()

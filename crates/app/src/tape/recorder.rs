@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt;
@@ -19,23 +19,37 @@ use super::{Asked, Line, TapeError, VERSION};
 
 /// Writes one line after the other; a line that cannot be written is told at the end, and the turn goes on.
 pub struct Recorder {
-    file: Mutex<File>,
+    path: PathBuf,
+    /// There from the beginning of the turn on.
+    file: Mutex<Option<File>>,
     secrets: Vec<Secret>,
     complaints: Mutex<Vec<String>>,
 }
 
 impl Recorder {
-    /// A new file; one that is there is left alone.
+    /// For a file that is not there yet; one that is, is left alone.
     pub fn create(path: &Path, secrets: Vec<Secret>) -> Result<Arc<Self>, TapeError> {
-        let file = private_file(path)
-            .map_err(|error| TapeError::Unusable { file: path.to_owned(), why: error.to_string() })?;
-        let recorder = Arc::new(Self { file: Mutex::new(file), secrets, complaints: Mutex::default() });
-        recorder.write(&Line::Recording { v: VERSION });
-        Ok(recorder)
+        let recorder =
+            Self { path: path.to_owned(), file: Mutex::default(), secrets, complaints: Mutex::default() };
+        match path.symlink_metadata() {
+            Ok(_) => {
+                Err(recorder.unusable("it is there already, and a recording is never overwritten".to_owned()))
+            }
+            Err(_) => Ok(Arc::new(recorder)),
+        }
     }
 
-    pub fn begin(&self, session: &SessionId, text: &str) {
+    /// The turn begins: from here on everything is written down.
+    pub fn begin(&self, session: &SessionId, text: &str) -> Result<(), TapeError> {
+        let file = private_file(&self.path).map_err(|error| self.unusable(error.to_string()))?;
+        *self.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
+        self.write(&Line::Recording { v: VERSION });
         self.write(&Line::Request { session: session.clone(), text: text.to_owned() });
+        Ok(())
+    }
+
+    fn unusable(&self, why: String) -> TapeError {
+        TapeError::Unusable { file: self.path.clone(), why }
     }
 
     pub(super) fn complaints(&self) -> Vec<String> {
@@ -92,6 +106,7 @@ impl Recorder {
         self.hide(&mut value);
         let text = value.to_string();
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(file) = file.as_mut() else { return };
         if let Err(error) = writeln!(file, "{text}").and_then(|()| file.flush()) {
             self.complaints
                 .lock()

@@ -27,7 +27,7 @@ pub fn run(global: &Global, ask: &Ask) -> Result<ExitCode, Failure> {
     let tools = setting.tools(&ask.tools);
     let conversation = Conversation::open(&setting.loaded, &setting.environment, tools, &tape)?;
     if let Tape::Record(recorder) = &tape {
-        recorder.begin(&session, &text);
+        recorder.begin(&session, &text).map_err(|error| Failure::usage(error.to_string()))?;
     }
     let mut show = Show::new(global.json, ask.deltas);
     show.warnings(&conversation.warnings);

@@ -124,7 +124,12 @@ impl Lines {
 
     fn next(&mut self) -> Option<String> {
         match self {
-            Self::Plain(lines) => lines.next()?.ok(),
+            Self::Plain(lines) => loop {
+                match lines.next()? {
+                    Ok(line) => return Some(line),
+                    Err(error) => tell(&format!("a line is left out: {error}")),
+                }
+            },
             Self::Editor { editor, history } => {
                 let mut interrupts = 0;
                 loop {

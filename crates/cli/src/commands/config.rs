@@ -5,8 +5,8 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use lango_app::config::{Entry, FILE_NAMES, commented_file, entries, to_json};
-use lango_app::{Loaded, Settings};
+use lango_app::config::{FILE_NAMES, commented_file, entries, to_json};
+use lango_app::{Loaded, Settings, check_models};
 use serde_json::{Value, json};
 
 use super::{Setting, environment};
@@ -26,14 +26,14 @@ pub fn run(global: &Global, command: &ConfigCommand) -> Result<Output, Failure> 
 
 fn show(loaded: &Loaded) -> Output {
     let json = to_json(&loaded.settings);
-    let value_of = |key: &str| match json.pointer(&format!("/{}", key.replace('.', "/"))) {
-        None | Some(Value::Null) => "(not set)".to_owned(),
-        Some(value) => value.to_string(),
-    };
     let rows: Vec<(String, String, Option<String>)> = entries()
-        .into_iter()
-        .map(|Entry { key, .. }| (value_of(&key), origin(loaded, &key), key))
-        .map(|(value, origin, key)| (key, value, origin))
+        .iter()
+        .flat_map(|entry| values(&json, &entry.key))
+        .map(|(key, value)| {
+            let origin = loaded.origins_under(&key).map(ToString::to_string).next();
+            let value = if value.is_null() { "(not set)".to_owned() } else { value.to_string() };
+            (key, value, origin)
+        })
         .collect();
     let width = rows.iter().map(|(key, value, _)| key.len() + value.len()).max().unwrap_or(0);
     let mut plain = String::new();
@@ -46,17 +46,35 @@ fn show(loaded: &Loaded) -> Output {
     Output::new(plain, json)
 }
 
-/// Where a setting, or something below it, was set.
-fn origin(loaded: &Loaded, key: &str) -> Option<String> {
-    loaded.origins_under(key).map(ToString::to_string).next()
+/// The setting with its value; `<…>` in a key stands for every name that is there.
+fn values(json: &Value, key: &str) -> Vec<(String, Value)> {
+    let mut found = vec![(String::new(), json)];
+    for part in key.split('.') {
+        found = found
+            .into_iter()
+            .flat_map(|(path, value)| {
+                let names: Vec<&str> = match value.as_object() {
+                    Some(map) if part.starts_with('<') => map.keys().map(String::as_str).collect(),
+                    _ if part.starts_with('<') => Vec::new(),
+                    _ => vec![part],
+                };
+                let below = |name: &str| {
+                    let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+                    (path, value.get(name).unwrap_or(&Value::Null))
+                };
+                names.into_iter().map(below).collect::<Vec<_>>()
+            })
+            .collect();
+    }
+    found.into_iter().map(|(path, value)| (path, value.clone())).collect()
 }
 
 fn check(setting: &Setting) -> Result<Output, Failure> {
     let team = setting.team(&ToolNames { tools: None })?;
+    check_models(&setting.loaded, &setting.environment, &team)?;
     let files: Vec<String> = setting.loaded.files.iter().map(|file| file.display().to_string()).collect();
     let warnings = team.warnings();
-    let read =
-        if files.is_empty() { "no file; the defaults are in force".to_owned() } else { files.join(", ") };
+    let read = if files.is_empty() { "no file".to_owned() } else { files.join(", ") };
     let verdict =
         if warnings.is_empty() { "The configuration is good" } else { "The configuration can be used" };
     let json = json!({ "ok": true, "files": files, "warnings": warnings });

@@ -82,11 +82,20 @@ impl Sum {
 
     fn plain(&self) -> String {
         let cost = self.cost().map_or("price unknown".to_owned(), |cost| format!("${cost:.4}"));
-        format!(
-            "{} calls, {} in ({} cached), {} out, {cost}",
-            self.calls, self.input, self.cached, self.output
-        )
+        let calls = if self.calls == 1 { "1 call".to_owned() } else { format!("{} calls", self.calls) };
+        format!("{calls}, {} in ({} cached), {} out, {cost}", self.input, self.cached, self.output)
     }
+}
+
+/// The lines before a row of a tree, given how deep each row is.
+fn stem(depths: &[usize], at: usize) -> String {
+    let has_sibling = |level: usize| {
+        let later = depths[at + 1..].iter();
+        later.take_while(|depth| **depth >= level).any(|depth| *depth == level)
+    };
+    let above: String =
+        (0..depths[at]).map(|level| if has_sibling(level) { "│   " } else { "    " }).collect();
+    format!("{above}{}", if has_sibling(depths[at]) { "├── " } else { "└── " })
 }
 
 impl Bill {
@@ -117,10 +126,9 @@ impl Bill {
             let mut turn = Sum::default();
             rows.values().for_each(|sum| turn.merge(sum));
             let _ = writeln!(text, "{}  {}", styled(NAME, request), styled(DIM, turn.plain()));
-            for (at, ((branch, author), sum)) in rows.iter().enumerate() {
-                let fork = if at + 1 == rows.len() { "└── " } else { "├── " };
-                let indent = "    ".repeat(branch.matches('/').count());
-                let _ = writeln!(text, "{indent}{fork}{author}  {}", styled(DIM, sum.plain()));
+            let depths: Vec<usize> = rows.keys().map(|(branch, _)| branch.matches('/').count()).collect();
+            for (at, ((_, author), sum)) in rows.iter().enumerate() {
+                let _ = writeln!(text, "{}{author}  {}", stem(&depths, at), styled(DIM, sum.plain()));
             }
         }
         let _ = writeln!(text, "All in all: {}", self.total().plain());

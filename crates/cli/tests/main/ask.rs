@@ -189,6 +189,11 @@ fn usage_adds_up_what_ask_printed() {
     assert!((bill["cost_usd"].as_f64().unwrap() - 0.0004).abs() < 1e-9, "{bill}");
     assert_eq!(bill["by_agent"].as_array().unwrap().len(), 2);
     assert_eq!(bill["by_turn"][0]["delegations"][1]["branch"], "lango-orchestrator/planner.1");
+    let plain = Desk::new().lango_with_input(&["usage", "-"], run.stdout.as_bytes()).stdout;
+    assert!(
+        plain.contains("\n└── lango-orchestrator  1 call,") && plain.contains("\n    └── planner  1 call,"),
+        "{plain}"
+    );
     let unknown = ask(&delegating(), &["--json", "make a plan"]);
     let bill = Desk::new().lango_with_input(&["usage", "-", "--json"], unknown.stdout.as_bytes()).json();
     assert_eq!(bill["cost_usd"], Value::Null, "unknown is unknown, not zero");
@@ -312,6 +317,8 @@ fn recorded_turns_replay_without_a_network_byte_for_byte() {
         assert_eq!(again.stdout.replace("***", "sk-secret-123"), first.stdout, "{file}");
     }
     assert_eq!(server.requests().len(), 4, "replaying asks nobody");
+    let unstarted = desk.lango(&["ask", "--record", "never.jsonl", "hello"]);
+    assert!(unstarted.exit == 3 && !desk.path().join("never.jsonl").exists(), "no turn, no file");
     let there = recorded(&desk, &server, "one.jsonl", &["x"]);
     assert!(
         there.exit == 2 && there.stderr.contains("one.jsonl"),

@@ -121,3 +121,37 @@ fn a_pipe_in_the_way_is_reported_not_read() {
     let run = desk.lango(&["agent", "list", "--set", "agent.agentsDir=a"]);
     assert!(run.stderr.contains("it is not a regular file"), "{}", run.stderr);
 }
+
+#[test]
+fn show_names_providers_and_prices_and_hides_what_is_secret() {
+    let desk = Desk::new();
+    desk.write("lango.toml", "[providers.x]\ntype = \"openai\"\napiKey = 12345678901\nbaseUrl = \"http://u:pwpwpwpw@h/v1\"\n[prices.\"gpt-4.1\"]\ninput = 1\noutput = 2\n");
+    let shown = desk.lango(&["config", "show"]).stdout;
+    for part in
+        ["providers.x.apiKey = \"***\"", "lango.toml:3", "prices.gpt-4.1.input = 1", "http://***@h/v1"]
+    {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let both = format!("{shown}{}", desk.lango(&["config", "show", "--json"]).stdout);
+    assert!(!both.contains("12345678901") && !both.contains("pwpwpwpw") && !both.contains('<'), "{both}");
+    let wrong = desk.lango(&["config", "check", "--set", "providers.x.headers=Bearer sk-topsecret"]);
+    assert!(wrong.exit == 2 && !wrong.stderr.contains("topsecret"), "{}", wrong.stderr);
+    assert_eq!(desk.lango(&["config", "check", "--set", "prices.\"gpt-4.1\".input=3"]).exit, 0);
+}
+
+#[test]
+fn check_refuses_what_no_turn_could_use() {
+    for wrong in [
+        &["--provider", "nope"][..],
+        &["--set", "agent.models.nobody=x"],
+        &["--set", "providers.x.retries=1"],
+        &["--set", "providers.openai.baseUrl=nowhere"],
+        &["--set", "providers.openai.baseUrl=http://h/v1?key=abc"],
+        &["--set", "providers.openai.headers={\"Bad Name\":\"v\"}"],
+        &["--set", "prices.m={\"input\":-1,\"output\":1}"],
+        &["--set", "agent.limits.usd=0"],
+    ] {
+        let run = lango(&[&["config", "check"][..], wrong].concat());
+        assert_eq!(run.exit, 2, "{wrong:?}: {}{}", run.stdout, run.stderr);
+    }
+}
