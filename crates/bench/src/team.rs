@@ -1,7 +1,7 @@
 //! The team that is measured: everybody there, four tools each except for the planner.
 
-use lango_domain::{AgentTree, Mode, Safety, Tool};
-use lango_team::{Config, PromptSources, Roster, Routes, build_agent_tree};
+use lango_domain::{AgentTree, Safety, Tool};
+use lango_team::{Config, build_agent_tree};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -46,16 +46,8 @@ pub fn tree() -> anyhow::Result<AgentTree> {
             Ok(format!("contents of {}", args.path))
         })
     };
-    Ok(build_agent_tree(Config {
-        mode: Mode::Multi,
-        tools: NAMES.iter().map(|name| tool(name)).collect(),
-        specs: Roster::built_in().specs,
-        routes: Routes::new(),
-        prompts: PromptSources::default(),
-        max_delegation_rounds: 0,
-        remote_agents: Vec::new(),
-        sub_agent_prompt: None,
-    })?)
+    let tools = NAMES.iter().map(|name| tool(name)).collect();
+    Ok(build_agent_tree(Config { tools, ..Config::default() })?)
 }
 
 /// What every turn asks for.

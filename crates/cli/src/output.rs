@@ -17,7 +17,7 @@ pub enum Form {
 
 pub const NAME: Style = AnsiColor::Cyan.on_default().bold();
 pub const DIM: Style = Style::new().dimmed();
-pub const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 pub const ERROR: Style = AnsiColor::Red.on_default().bold();
 
 /// `text` in a style; the terminal decides whether it is seen.
@@ -44,13 +44,7 @@ impl Output {
     }
 
     pub fn print(self, form: Form) -> ExitCode {
-        for warning in &self.warnings {
-            let text = match form {
-                Form::Plain => format!("{} {warning}", styled(WARNING, "warning:")),
-                Form::Json => json!({ "warning": { "message": warning } }).to_string(),
-            };
-            complain(&text);
-        }
+        warn(&self.warnings, form);
         let text = match form {
             Form::Plain => self.plain,
             Form::Json => format!("{:#}", self.json),
@@ -157,7 +151,17 @@ pub fn refuse_usage(error: &clap::Error, form: Form) -> ExitCode {
     Failure::from(error).print(form)
 }
 
+/// What does not keep a command from working.
+pub fn warn(warnings: &[String], form: Form) {
+    for warning in warnings {
+        complain(&match form {
+            Form::Plain => format!("{} {warning}", styled(WARNING, "warning:")),
+            Form::Json => json!({ "warning": { "message": warning } }).to_string(),
+        });
+    }
+}
+
 /// Nothing can be done when stderr is gone.
-fn complain(text: &str) {
+pub fn complain(text: &str) {
     let _ = writeln!(anstream::stderr(), "{text}");
 }

@@ -7,10 +7,10 @@ use lango_domain::AgentName;
 use lango_domain::event::{Body, Event};
 use lango_domain::failure::{Code, Family};
 use lango_domain::session::StoreError;
-use lango_domain::text::{one_line, visible};
+use lango_domain::text::{commands_a_terminal, one_line, visible};
 use serde_json::{Value, json};
 
-use crate::output::{DIM, ERROR, NAME, WARNING, styled};
+use crate::output::{self, DIM, ERROR, NAME, complain, styled};
 
 /// Where and how updates are shown.
 pub struct Show {
@@ -41,12 +41,9 @@ impl Show {
     }
 
     pub fn warnings(&self, warnings: &[String]) {
-        for warning in warnings {
-            complain(&match self.form {
-                Form::Json { .. } => json!({ "warning": { "message": warning } }).to_string(),
-                _ => format!("{} {warning}", styled(WARNING, "warning:")),
-            });
-        }
+        let form =
+            if matches!(self.form, Form::Json { .. }) { output::Form::Json } else { output::Form::Plain };
+        output::warn(warnings, form);
     }
 
     pub fn delta(&mut self, author: &AgentName, text: &str) {
@@ -182,8 +179,7 @@ fn short(args: &Value) -> String {
 fn say_line(value: &Value) {
     let mut line = String::new();
     for c in value.to_string().chars() {
-        if matches!(c, '\u{7f}'..='\u{9f}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-        {
+        if commands_a_terminal(c) {
             line.push_str(&format!("\\u{:04x}", u32::from(c)));
         } else {
             line.push(c);
@@ -197,8 +193,4 @@ fn say_line(value: &Value) {
 fn say(text: &str) {
     let mut stdout = anstream::stdout();
     let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-}
-
-fn complain(text: &str) {
-    let _ = writeln!(anstream::stderr(), "{text}");
 }

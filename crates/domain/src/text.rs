@@ -2,7 +2,12 @@
 
 /// Without characters that move the cursor, change colours or turn the reading direction; line ends and tabs stay.
 pub fn visible(text: &str) -> String {
-    text.chars().filter(|c| matches!(c, '\n' | '\t') || !(c.is_control() || turns_direction(*c))).collect()
+    text.chars().filter(|c| matches!(c, '\n' | '\t') || !commands_a_terminal(*c)).collect()
+}
+
+/// Whether a terminal obeys the character instead of showing it.
+pub fn commands_a_terminal(c: char) -> bool {
+    c.is_control() || turns_direction(c)
 }
 
 /// The same on one line.

@@ -12,6 +12,7 @@ use crate::claims::{ClaimError, Claims, Routes};
 use crate::instruction::{Briefing, Entry, orchestrator_instruction};
 use crate::partition::{partition_tools, tools_for_spec};
 use crate::prompts::PromptSources;
+use crate::roster::Roster;
 
 /// The limit on delegation rounds when none is configured (S34).
 pub const DEFAULT_DELEGATION_ROUNDS: u32 = 5;
@@ -38,6 +39,22 @@ pub struct Config {
     pub remote_agents: Vec<RemoteCard>,
     /// When absent, each specialist reads the instruction of its definition and nothing else.
     pub sub_agent_prompt: Option<SubAgentPromptFunc>,
+}
+
+impl Default for Config {
+    /// The built-in team, without tools.
+    fn default() -> Self {
+        Self {
+            mode: Mode::Multi,
+            tools: Vec::new(),
+            specs: Roster::built_in().specs,
+            routes: Routes::new(),
+            prompts: PromptSources::default(),
+            max_delegation_rounds: 0,
+            remote_agents: Vec::new(),
+            sub_agent_prompt: None,
+        }
+    }
 }
 
 /// What is known about a specialist in another process.

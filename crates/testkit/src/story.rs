@@ -17,7 +17,7 @@ use lango_domain::seams::{ContextSource, RemoteAgent};
 use lango_domain::session::{SessionKey, SessionStore, StoreError};
 use lango_domain::{AgentName, AgentTree, Mode};
 use lango_engine::{Limits, MemoryStore, Models, Parts, Runner, Surroundings, TurnRequest};
-use lango_team::{Config, PromptSources, RemoteCard, Roster, Routes, build_agent_tree};
+use lango_team::{Config, RemoteCard, build_agent_tree};
 use tokio::time::Instant;
 
 use crate::script::{Script, UserTurn};
@@ -89,12 +89,8 @@ fn team(script: &Script) -> Result<AgentTree, String> {
     build_agent_tree(Config {
         mode: if script.single { Mode::Single } else { Mode::Multi },
         tools: script.tools.iter().map(|name| tool(name, behaviours(name))).collect(),
-        specs: Roster::built_in().specs,
-        routes: Routes::new(),
-        prompts: PromptSources::default(),
-        max_delegation_rounds: 0,
         remote_agents: cards.collect::<Result<_, String>>()?,
-        sub_agent_prompt: None,
+        ..Config::default()
     })
     .map_err(|error| error.to_string())
 }

@@ -5,23 +5,16 @@ use serde_json::{Value, json};
 
 use crate::setup::{Desk, Run};
 
-/// Runs `lango ask` with this server as the only provider.
+/// A key that must never be seen.
+const KEY: &str = "providers.x.apiKey=sk-secret-123";
+
+/// A folder in which this server is asked.
+pub fn desk(server: &ModelServer) -> Desk {
+    Desk::asking("openai", &server.base_url())
+}
+
 pub fn ask(server: &ModelServer, args: &[&str]) -> Run {
-    let base = format!("providers.x.baseUrl={}", server.base_url());
-    let mut all = vec![
-        "ask",
-        "--set",
-        "providers.x.type=openai",
-        "--set",
-        &base,
-        "--set",
-        "agent.provider=x",
-        "--set",
-        "agent.model=m",
-    ];
-    all.extend(["--set", "providers.x.retryDelayMs=1", "--set", "providers.x.apiKey=sk-secret-123"]);
-    all.extend(args);
-    Desk::new().lango(&all)
+    desk(server).lango(&[&["ask", "--set", KEY][..], args].concat())
 }
 
 pub fn events(run: &Run) -> Vec<Value> {
@@ -104,11 +97,7 @@ fn deltas_come_only_when_asked_for() {
 #[test]
 fn what_is_piped_in_joins_the_request() {
     let server = ModelServer::start(vec![Play::says("ok")]).unwrap();
-    let base = format!("providers.x.baseUrl={}", server.base_url());
-    let run = Desk::new().lango_with_input(
-        &["ask", "--set", "providers.x.type=openai", "--set", &base, "--model", "m", "summarise", "-"],
-        b"line one\nline two\n",
-    );
+    let run = desk(&server).lango_with_input(&["ask", "summarise", "-"], b"line one\nline two\n");
     assert_eq!(run.exit, 0, "{}", run.stderr);
     let request = server.requests()[0].json();
     assert_eq!(request["messages"][1]["content"], "summarise\n\nline one\nline two");
@@ -132,16 +121,7 @@ fn the_key_is_sent_and_never_shown() {
         run.stdout,
         run.stderr
     );
-    let base = format!("providers.x.baseUrl={}", server.base_url());
-    let shown = Desk::new().lango(&[
-        "config",
-        "show",
-        "--json",
-        "--set",
-        &base,
-        "--set",
-        "providers.x.apiKey=sk-secret-123",
-    ]);
+    let shown = desk(&server).lango(&["config", "show", "--json", "--set", KEY]);
     assert!(!shown.stdout.contains("sk-secret") && shown.stdout.contains("***"), "{}", shown.stdout);
 }
 
@@ -161,11 +141,7 @@ fn without_a_model_the_message_is_clear() {
 #[test]
 fn consecutive_requests_share_their_beginning() {
     let server = ModelServer::start(vec![Play::says("one"), Play::says("two")]).unwrap();
-    let base = format!("providers.x.baseUrl={}", server.base_url());
-    let run = Desk::new().lango_with_input(
-        &["chat", "--set", "providers.x.type=openai", "--set", &base, "--model", "m"],
-        b"first\nsecond\n/usage\n/quit\n",
-    );
+    let run = desk(&server).lango_with_input(&["chat"], b"first\nsecond\n/usage\n/quit\n");
     assert_eq!(run.exit, 0, "{}", run.stderr);
     let bodies: Vec<Vec<u8>> = server.requests().into_iter().map(|seen| seen.body).collect();
     let common = bodies[0].iter().zip(&bodies[1]).take_while(|(a, b)| a == b).count();
@@ -201,34 +177,11 @@ fn usage_adds_up_what_ask_printed() {
 
 #[test]
 fn model_check_says_what_is_wrong() {
-    let check = |play: Play| {
-        let server = ModelServer::start(vec![play]).unwrap();
-        let base = format!("providers.x.baseUrl={}", server.base_url());
-        Desk::new().lango(&[
-            "model",
-            "check",
-            "--json",
-            "--set",
-            "providers.x.type=openai",
-            "--set",
-            &base,
-            "--model",
-            "m",
-        ])
-    };
+    let check =
+        |play: Play| desk(&ModelServer::start(vec![play]).unwrap()).lango(&["model", "check", "--json"]);
     assert_eq!(check(Play::says("pong")).json()["ok"], true);
-    let bad = Desk::new().lango(&[
-        "ask",
-        "--set",
-        "providers.x.type=openai",
-        "--set",
-        "providers.x.baseUrl=http://127.0.0.1:9/v1",
-        "--model",
-        "m",
-        "--set",
-        "agent.models.libarian=n",
-        "hello",
-    ]);
+    let nowhere = Desk::asking("openai", "http://127.0.0.1:9/v1");
+    let bad = nowhere.lango(&["ask", "--set", "agent.models.libarian=n", "hello"]);
     assert!(bad.exit == 2 && bad.stderr.contains("did you mean `librarian`?"), "{}", bad.stderr);
     for (play, words) in [
         (Play::status(401, ""), "key"),
@@ -240,17 +193,7 @@ fn model_check_says_what_is_wrong() {
         assert_eq!(run.exit, 3);
         assert!(run.error()["message"].as_str().unwrap().contains(words), "{}", run.stderr);
     }
-    let nobody = Desk::new().lango(&[
-        "model",
-        "check",
-        "--json",
-        "--set",
-        "providers.x.type=openai",
-        "--set",
-        "providers.x.baseUrl=http://127.0.0.1:9/v1",
-        "--model",
-        "m",
-    ]);
+    let nobody = nowhere.lango(&["model", "check", "--json"]);
     assert!(nobody.error()["message"].as_str().unwrap().contains("address"), "{}", nobody.stderr);
 }
 
@@ -286,17 +229,12 @@ fn model_list_says_which_and_why() {
     );
 }
 
-fn recorded(desk: &Desk, server: &ModelServer, file: &str, args: &[&str]) -> Run {
-    let base = format!("providers.x.baseUrl={}", server.base_url());
-    let model = ["--set", "providers.x.type=openai", "--set", &base, "--model", "m"];
-    desk.lango(&[&["ask", "--json", "--record", file][..], &model, args].concat())
+fn recorded(desk: &Desk, file: &str, args: &[&str]) -> Run {
+    desk.lango(&[&["ask", "--json", "--record", file][..], args].concat())
 }
-
-const KEY: &str = "providers.x.apiKey=sk-secret-123";
 
 #[test]
 fn recorded_turns_replay_without_a_network_byte_for_byte() {
-    let desk = Desk::new();
     let server = ModelServer::start(vec![
         Play::calls(
             "transfer_to_agent",
@@ -307,8 +245,9 @@ fn recorded_turns_replay_without_a_network_byte_for_byte() {
         Play::says("Hello."),
     ])
     .unwrap();
+    let desk = desk(&server);
     for (file, request) in [("one.jsonl", "run ls"), ("two.jsonl", "hello")] {
-        let first = recorded(&desk, &server, file, &["--set", KEY, "--tools", "exec_shell", request]);
+        let first = recorded(&desk, file, &["--set", KEY, "--tools", "exec_shell", request]);
         assert_eq!(first.exit, 0, "{}", first.stderr);
         let written = std::fs::read_to_string(desk.path().join(file)).unwrap();
         assert!(!written.contains("sk-secret"), "a key was written down");
@@ -317,9 +256,9 @@ fn recorded_turns_replay_without_a_network_byte_for_byte() {
         assert_eq!(again.stdout.replace("***", "sk-secret-123"), first.stdout, "{file}");
     }
     assert_eq!(server.requests().len(), 4, "replaying asks nobody");
-    let unstarted = desk.lango(&["ask", "--record", "never.jsonl", "hello"]);
+    let unstarted = desk.lango(&["ask", "--record", "never.jsonl", "--provider", "offline", "hello"]);
     assert!(unstarted.exit == 3 && !desk.path().join("never.jsonl").exists(), "no turn, no file");
-    let there = recorded(&desk, &server, "one.jsonl", &["x"]);
+    let there = recorded(&desk, "one.jsonl", &["x"]);
     assert!(
         there.exit == 2 && there.stderr.contains("one.jsonl"),
         "a recording is not overwritten: {}",
@@ -329,9 +268,9 @@ fn recorded_turns_replay_without_a_network_byte_for_byte() {
 
 #[test]
 fn a_replay_that_differs_fails_loudly_or_warns() {
-    let desk = Desk::new();
     let server = ModelServer::start(vec![Play::says("Hello.")]).unwrap();
-    assert_eq!(recorded(&desk, &server, "one.jsonl", &["--tools", "exec_shell", "hello"]).exit, 0);
+    let desk = desk(&server);
+    assert_eq!(recorded(&desk, "one.jsonl", &["--tools", "exec_shell", "hello"]).exit, 0);
     let other = desk.lango(&["ask", "--replay", "one.jsonl", "--tools", "exec_shell", "good morning"]);
     assert!(
         other.exit == 3 && other.stderr.contains("asked otherwise than in the recording: message 1"),
@@ -367,20 +306,8 @@ fn anthropic_and_gemini_answer_too() {
         ("gemini", gemini, "POST /v1beta/models/m:streamGenerateContent?alt=sse", "x-goog-api-key: k-1"),
     ] {
         let server = ModelServer::start(vec![Play::Stream(vec![stream.as_bytes().to_vec()])]).unwrap();
-        let (base, kind) =
-            (format!("providers.x.baseUrl={}", server.origin()), format!("providers.x.type={kind}"));
-        let run = Desk::new().lango(&[
-            "ask",
-            "--set",
-            &kind,
-            "--set",
-            &base,
-            "--set",
-            "providers.x.apiKey=k-1",
-            "--model",
-            "m",
-            "hello",
-        ]);
+        let desk = Desk::asking(kind, &server.origin());
+        let run = desk.lango(&["ask", "--set", "providers.x.apiKey=k-1", "hello"]);
         assert_eq!((run.exit, run.stdout.as_str()), (0, "Hi.\n"), "{}", run.stderr);
         let head = &server.requests()[0].head;
         assert!(head.starts_with(path) && head.to_lowercase().contains(header), "{head}");
@@ -389,28 +316,28 @@ fn anthropic_and_gemini_answer_too() {
 
 #[test]
 fn recordings_hide_what_they_should_and_nothing_else() {
-    let desk = Desk::new();
     let pieces =
         [json!({ "content": "key sk-sec" }), json!({ "content": "ret-123 end, header hdr-secret-999" })];
     let server = ModelServer::start(vec![Play::chunks(&pieces, "stop")]).unwrap();
+    let desk = desk(&server);
     let headers = "providers.x.headers={\"x-team\":\"hdr-secret-999\"}";
-    assert_eq!(recorded(&desk, &server, "r.jsonl", &["--set", KEY, "--set", headers, "hello"]).exit, 0);
+    assert_eq!(recorded(&desk, "r.jsonl", &["--set", KEY, "--set", headers, "hello"]).exit, 0);
     let file = desk.path().join("r.jsonl");
     let written = std::fs::read_to_string(&file).unwrap();
     assert!(["sk-sec", "ret-123", "hdr-secret"].iter().all(|part| !written.contains(part)), "{written}");
     assert_eq!(desk.lango(&["ask", "--replay", "r.jsonl"]).exit, 0);
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
-    assert_eq!(recorded(&desk, &server, "s.jsonl", &["--set", "providers.x.apiKey=text", "hello"]).exit, 0);
+    assert_eq!(recorded(&desk, "s.jsonl", &["--set", "providers.x.apiKey=text", "hello"]).exit, 0);
     assert_eq!(desk.lango(&["ask", "--replay", "s.jsonl"]).exit, 0, "a short key is an ordinary word");
     assert!(!desk.lango(&["config", "show", "--json", "--set", headers]).stdout.contains("hdr-secret"));
 }
 
 #[test]
 fn a_replay_that_leaves_something_out_is_told() {
-    let desk = Desk::new();
     let server = ModelServer::start(vec![Play::says("Hi.")]).unwrap();
-    assert_eq!(recorded(&desk, &server, "r.jsonl", &["hello"]).exit, 0);
+    let desk = desk(&server);
+    assert_eq!(recorded(&desk, "r.jsonl", &["hello"]).exit, 0);
     let written = std::fs::read_to_string(desk.path().join("r.jsonl")).unwrap();
     let model = written.lines().find(|line| line.contains("\"type\":\"model\"")).unwrap();
     desk.write("more.jsonl", &format!("{written}{model}\n"));

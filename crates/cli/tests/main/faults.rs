@@ -3,7 +3,8 @@
 use lango_testkit::server::{ModelServer, Play};
 use serde_json::{Value, json};
 
-use crate::ask::{ask, events};
+use crate::ask::{ask, desk, events};
+use crate::setup::Desk;
 
 /// Runs one request against the plays and checks that it ends as it should.
 fn fails(name: &str, plays: Vec<Play>, exit: i32, code: &str) {
@@ -259,11 +260,11 @@ fn limits_have_their_exit_code() {
 fn an_interrupt_cancels_the_turn() {
     use std::io::{BufRead, BufReader};
     let server = ModelServer::start(vec![Play::Hang]).unwrap();
-    let base = format!("providers.x.baseUrl={}", server.base_url());
-    let folder = tempfile::tempdir().unwrap();
+    let desk = desk(&server);
     let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("lango"))
-        .args(["ask", "--json", "--set", "providers.x.type=openai", "--set", &base, "--model", "m", "hello"])
-        .env("LANGO_HOME", folder.path())
+        .args(["ask", "--json", "hello"])
+        .current_dir(desk.path())
+        .env("LANGO_HOME", desk.path())
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::null())
         .spawn()
@@ -289,19 +290,8 @@ fn a_session_survives_the_bad_days() {
         Play::says("Here I am."),
     ];
     let server = ModelServer::start(plays).unwrap();
-    let base = format!("providers.x.baseUrl={}", server.base_url());
-    let args = [
-        "chat",
-        "--set",
-        "providers.x.type=openai",
-        "--set",
-        &base,
-        "--model",
-        "m",
-        "--set",
-        "providers.x.retries=0",
-    ];
-    let run = crate::setup::Desk::new().lango_with_input(&args, b"one\ntwo\nthree\nfour\n/usage\n");
+    let args = ["chat", "--set", "providers.x.retries=0"];
+    let run = desk(&server).lango_with_input(&args, b"one\ntwo\nthree\nfour\n/usage\n");
     assert_eq!(run.exit, 0, "{}", run.stderr);
     assert!(run.stdout.ends_with("Here I am.\n"), "{}", run.stdout);
     for code in ["model.auth", "model.broke_off", "model.malformed"] {
@@ -396,22 +386,8 @@ fn bad_days_of_others() -> Vec<(&'static str, Play, &'static str)> {
 fn anthropic_and_gemini_fail_as_clearly() {
     for (kind, play, code) in bad_days_of_others() {
         let server = ModelServer::start(vec![play]).unwrap();
-        let (base, kind) =
-            (format!("providers.x.baseUrl={}", server.origin()), format!("providers.x.type={kind}"));
-        let args = [
-            "ask",
-            "--json",
-            "--set",
-            &kind,
-            "--set",
-            &base,
-            "--model",
-            "m",
-            "--set",
-            "providers.x.retries=0",
-            "hello",
-        ];
-        let run = crate::setup::Desk::new().lango(&args);
+        let args = ["ask", "--json", "--set", "providers.x.retries=0", "hello"];
+        let run = Desk::asking(kind, &server.origin()).lango(&args);
         assert_eq!((run.exit, run.error()["code"].as_str()), (3, Some(code)), "{}", run.stderr);
     }
 }

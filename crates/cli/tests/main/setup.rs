@@ -32,6 +32,15 @@ impl Desk {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
+    /// A folder whose configuration asks the model `m` of the provider `x` at this address.
+    pub fn asking(kind: &str, base_url: &str) -> Self {
+        let desk = Self::new();
+        let provider =
+            format!("[providers.x]\ntype = \"{kind}\"\nbaseUrl = \"{base_url}\"\nretryDelayMs = 1\n");
+        desk.write("lango.toml", &format!("{provider}[agent]\nprovider = \"x\"\nmodel = \"m\"\n"));
+        desk
+    }
+
     pub fn path(&self) -> &Path {
         self.folder.path()
     }

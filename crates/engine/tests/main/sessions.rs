@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::{BoxFuture, FutureExt, join_all, ready};
+use lango_domain::Tool;
 use lango_domain::event::{Body, Draft, Event, Principal, SessionId, Update};
 use lango_domain::failure::Code;
 use lango_domain::session::{SessionKey, SessionStore, StoreError, TurnLock};
-use lango_domain::{Mode, Tool};
 use lango_engine::{Limits, MemoryStore, Models, Parts, Runner, TurnRequest};
-use lango_team::{Config, PromptSources, Roster, Routes, build_agent_tree};
+use lango_team::{Config, build_agent_tree};
 use lango_testkit::script::Script;
 use lango_testkit::scripted::ScriptedModel;
 use lango_testkit::{scripted, story};
@@ -21,17 +21,7 @@ fn runner(script: &str, store: Arc<dyn SessionStore>) -> Runner {
     let script = Script::parse(script).unwrap();
     let behaviours = |name: &str| script.behaviours.get(name).map(Vec::as_slice).unwrap_or_default();
     let tools: Vec<Tool> = script.tools.iter().map(|name| scripted::tool(name, behaviours(name))).collect();
-    let tree = build_agent_tree(Config {
-        mode: Mode::Multi,
-        tools,
-        specs: Roster::built_in().specs,
-        routes: Routes::new(),
-        prompts: PromptSources::default(),
-        max_delegation_rounds: 0,
-        remote_agents: Vec::new(),
-        sub_agent_prompt: None,
-    })
-    .unwrap();
+    let tree = build_agent_tree(Config { tools, ..Config::default() }).unwrap();
     Runner::new(Parts {
         tree,
         models: Models {

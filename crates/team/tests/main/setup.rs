@@ -1,20 +1,11 @@
 use std::path::PathBuf;
 
-use lango_domain::{Agent, AgentSpec, AgentTree, Mode, Origin, Tool};
-use lango_team::{Config, PromptSources, Roster, Routes, build_agent_tree, parse_agent_file};
+use lango_domain::{Agent, AgentSpec, AgentTree, Origin, Tool};
+use lango_team::{Config, Routes, build_agent_tree, parse_agent_file};
 use lango_testkit::stand_ins;
 
 pub fn config(tools: &[&str]) -> Config {
-    Config {
-        mode: Mode::Multi,
-        tools: stand_ins(tools),
-        specs: Roster::built_in().specs,
-        routes: Routes::new(),
-        prompts: PromptSources::default(),
-        max_delegation_rounds: 0,
-        remote_agents: Vec::new(),
-        sub_agent_prompt: None,
-    }
+    Config { tools: stand_ins(tools), ..Config::default() }
 }
 
 pub fn tree(tools: &[&str]) -> AgentTree {
