@@ -1,6 +1,7 @@
 //! The workshop: `cargo xtask test`, `tidy`, `bless`.
 
 mod bless;
+mod routing;
 mod test;
 mod tidy;
 
@@ -12,14 +13,20 @@ use anyhow::{Context, Result, bail};
 const USAGE: &str = "\
 cargo xtask test     install what the tests need, then fmt, clippy, tests, tidy
 cargo xtask tidy     layers, file sizes, forbidden names, agent files, ids of the contract
-cargo xtask bless    write golden files and generated pages anew";
+cargo xtask bless    write golden files and generated pages anew
+cargo xtask train routing   learn the offline router's table from evals/routing/train
+cargo xtask eval routing    measure it: [--cross] by writers left out, [--all-misses], [--provider P] a real model";
 
 fn main() -> ExitCode {
-    let command = std::env::args().nth(1).unwrap_or_default();
-    let done = match command.as_str() {
-        "test" => test::run(),
-        "tidy" => tidy::run(),
-        "bless" => bless::run(),
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let command = words.first().copied().unwrap_or_default();
+    let done = match words.as_slice() {
+        ["test"] => test::run(),
+        ["tidy"] => tidy::run(),
+        ["bless"] => bless::run(),
+        ["train", "routing"] => routing::train(),
+        ["eval", "routing", ..] => routing::eval(&arguments[2..]),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

@@ -8,9 +8,10 @@ use jiff::Timestamp;
 use lango_domain::event::{SessionId, TurnId};
 use lango_domain::model::ModelError;
 use lango_domain::session::SessionStore;
-use lango_domain::{Tool, suggest};
+use lango_domain::{Mode, Tool, suggest};
 use lango_engine::{MemoryStore, Models, Parts, Runner, Surroundings};
-use lango_models::{Chosen, NoModel, Plan, Secret, choose};
+use lango_models::offline::OfflineFirst;
+use lango_models::{Chosen, NoModel, Plan, RouterChoice, Secret, choose};
 use uuid::Uuid;
 
 use crate::config::{ConfigError, Loaded};
@@ -104,7 +105,7 @@ pub fn check_models(loaded: &Loaded, environment: &Environment, team: &Team) -> 
     }
     match chosen_models(loaded, environment) {
         // Keys may come later, and elsewhere.
-        Ok(_) | Err(NoModel::NothingFound | NoModel::Offline | NoModel::NoModelName(_)) => Ok(()),
+        Ok(_) | Err(NoModel::NoModelName(_)) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
@@ -146,6 +147,12 @@ fn models(loaded: &Loaded, environment: &Environment, team: &Team) -> Result<(St
             }
         }
         let default = chosen.connect_with_fallback(fallback.as_ref(), &jitter)?;
+        if plan.agent.router == RouterChoice::OfflineFirst && team.tree.mode == Mode::Multi {
+            let root = &team.tree.root.name;
+            let model = Arc::clone(per_agent.get(root).unwrap_or(&default));
+            let confidence = plan.agent.router_confidence;
+            per_agent.insert(root.clone(), Arc::new(OfflineFirst { model, confidence }));
+        }
         Ok((format!("{}/{}", chosen.provider, chosen.model), Models { default, per_agent }))
     })
 }

@@ -12,8 +12,8 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 use lango_app::{Environment, Loaded, Team, assemble_team, built_in_tools};
-use lango_domain::{Prefix, Tool};
-use lango_team::Roster;
+use lango_domain::Tool;
+use lango_team::one_tool_of_each_kind;
 use serde_json::json;
 
 use crate::args::{Args, Command, Global, ToolNames};
@@ -60,7 +60,7 @@ impl Setting {
         match tools.tools.as_deref() {
             None => built_in_tools(&self.loaded.settings),
             Some(names) => stand_ins(names.split(',').flat_map(|name| match name.trim() {
-                "all" => one_of_each_kind(),
+                "all" => one_tool_of_each_kind(),
                 name => vec![name.to_owned()],
             })),
         }
@@ -74,13 +74,6 @@ impl Setting {
 fn environment() -> Result<Environment, Failure> {
     Environment::of_this_process()
         .map_err(|error| Failure::usage(format!("cannot find the working folder: {error}")))
-}
-
-/// A name for each prefix of the built-in roles.
-fn one_of_each_kind() -> Vec<String> {
-    let specs = Roster::built_in().specs;
-    let prefixes = specs.iter().flat_map(|spec| &spec.prefixes).filter(|prefix| prefix.text != Prefix::ANY);
-    prefixes.map(|prefix| format!("{}_any", prefix.text.trim_end_matches('_'))).collect()
 }
 
 /// Stand-ins for names as they were typed; one for each name.

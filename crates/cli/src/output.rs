@@ -115,20 +115,13 @@ impl From<ConfigError> for Failure {
 impl From<NoModel> for Failure {
     fn from(error: NoModel) -> Self {
         let hint = match &error {
-            NoModel::NothingFound | NoModel::Offline => {
-                "set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, start an Ollama, or configure providers.<id>"
-            }
             NoModel::UnknownProvider { .. } => "`lango config show` prints what is configured",
-            NoModel::UnknownKind(_) => "it is one of openai, anthropic, gemini, ollama",
+            NoModel::UnknownKind(_) => "it is one of openai, anthropic, gemini, ollama, offline",
             NoModel::BadAddress(_) => "for example http://127.0.0.1:8080/v1",
             NoModel::BadHeader { .. } => "a name of letters, digits and `-`, and a value on one line",
             NoModel::NoModelName(_) => "for example --model gpt-5-mini",
         };
-        let failure = match &error {
-            NoModel::NothingFound | NoModel::Offline => Self::model(error.to_string()),
-            _ => Self::usage(error.to_string()),
-        };
-        failure.with_hint(hint)
+        Self::usage(error.to_string()).with_hint(hint)
     }
 }
 

@@ -162,7 +162,6 @@ pub struct Agent {
     pub description: String,
     pub capabilities: Vec<String>,
     pub keywords: Vec<String>,
-    pub decisive: Vec<String>,
     /// The whole system prompt; byte-stable for as long as the team stands.
     pub prompt: Prompt,
     pub tools: Vec<Tool>,

@@ -34,6 +34,9 @@ pub struct ToolDeclaration {
     pub name: String,
     pub description: String,
     pub parameters: Value,
+    /// Ways to ask for it, for the offline model; providers never see them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phrases: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -62,6 +62,8 @@ pub struct Tool {
     /// JSON Schema of the arguments, without references.
     pub parameters: Value,
     pub safety: Safety,
+    /// Ways to ask for it, with places for its arguments: "read {path}". The offline model acts on nothing else.
+    pub phrases: Vec<String>,
     function: ToolFunction,
 }
 
@@ -90,7 +92,15 @@ impl Tool {
             })
         });
         let parameters = parameters_of::<Args>();
-        Self { name: name.into(), description: description.into(), parameters, safety, function }
+        let (name, description) = (name.into(), description.into());
+        Self { name, description, parameters, safety, phrases: Vec::new(), function }
+    }
+
+    /// The same tool, with ways to ask for it in words.
+    #[must_use]
+    pub fn with_phrases<const N: usize>(mut self, phrases: [&str; N]) -> Self {
+        self.phrases = phrases.map(str::to_owned).to_vec();
+        self
     }
 
     /// A tool that exists by name only, to see what a team with it would look like. Calling it fails.
@@ -101,6 +111,7 @@ impl Tool {
             description: format!("A stand-in for {name}."),
             parameters: serde_json::json!({ "type": "object" }),
             safety: Safety::default(),
+            phrases: Vec::new(),
             function: Arc::new(move |_, _| {
                 let answer = answer.clone();
                 Box::pin(async move { Err(ToolFailure(answer)) })

@@ -108,6 +108,7 @@ impl Member {
             name: tool.name.clone(),
             description: tool.description.clone(),
             parameters: tool.parameters.clone(),
+            phrases: tool.phrases.clone(),
         });
         let validator =
             |tool: &Tool| jsonschema::validator_for(&tool.parameters).map_err(|error| error.to_string());

@@ -27,6 +27,7 @@ pub(crate) fn declaration(agents: &[AgentName]) -> ToolDeclaration {
             },
             "required": ["agent_name"]
         }),
+        phrases: Vec::new(),
     }
 }
 

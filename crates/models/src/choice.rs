@@ -11,6 +11,7 @@ use reqwest::header::{HeaderName, HeaderValue};
 use crate::catalogue::{Catalogue, Price};
 use crate::dialect::{Dialect, Target};
 use crate::http::{HttpModel, Timing, client};
+use crate::offline::{self, OfflineModel};
 use crate::retry::{Policy, Resilient};
 use crate::secret::Secret;
 use crate::settings::{
@@ -42,10 +43,6 @@ pub struct Chosen {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoModel {
-    #[error("no model is configured, no key was found, and no Ollama answers on this machine")]
-    NothingFound,
-    #[error("the offline model is not part of this version yet")]
-    Offline,
     #[error("there is no provider `{id}`{}", hint.as_ref().map_or(String::new(), |hint| format!("; {hint}")))]
     UnknownProvider { id: String, hint: Option<String> },
     #[error("providers.{0}.type is not set, and the id does not say it")]
@@ -68,7 +65,7 @@ struct Known {
     usual_model: Option<&'static str>,
 }
 
-const KNOWN: [Known; 4] = [
+const KNOWN: [Known; 5] = [
     Known {
         id: "anthropic",
         kind: ProviderKind::Anthropic,
@@ -97,6 +94,13 @@ const KNOWN: [Known; 4] = [
         base_url: "http://127.0.0.1:11434/v1",
         usual_model: None,
     },
+    Known {
+        id: offline::PROVIDER,
+        kind: ProviderKind::Offline,
+        variables: &[],
+        base_url: "",
+        usual_model: Some(offline::MODEL),
+    },
 ];
 
 fn known(id: &str) -> Option<&'static Known> {
@@ -111,7 +115,6 @@ fn usual(kind: ProviderKind) -> Option<&'static Known> {
 /// The provider and model to ask.
 pub fn choose(plan: &Plan<'_>) -> Result<Chosen, NoModel> {
     match &plan.agent.provider {
-        Some(id) if id == "offline" => Err(NoModel::Offline),
         Some(id) => plan.provider(id, plan.agent.model.as_deref(), "agent.provider says so"),
         None => plan.found(),
     }
@@ -152,7 +155,11 @@ impl Plan<'_> {
             Some(found) => {
                 self.provider("ollama", Some(model.unwrap_or(&found)), "it answers on this machine")
             }
-            None => Err(NoModel::NothingFound),
+            None => self.provider(
+                offline::PROVIDER,
+                None,
+                "no key was found, and no Ollama answers on this machine",
+            ),
         }
     }
 
@@ -187,7 +194,10 @@ impl Plan<'_> {
             provider: id.to_owned(),
             kind,
             key: self.key(&settings, kind),
-            window: settings.window.unwrap_or_else(|| catalogue.window(&model)),
+            window: match kind {
+                ProviderKind::Offline => offline::WINDOW,
+                _ => settings.window.unwrap_or_else(|| catalogue.window(&model)),
+            },
             price: catalogue.price(&model),
             model,
             settings,
@@ -207,12 +217,7 @@ impl Plan<'_> {
     }
 
     fn unknown(&self, id: &str) -> NoModel {
-        let ids = self
-            .providers
-            .keys()
-            .map(String::as_str)
-            .chain(KNOWN.iter().map(|known| known.id))
-            .chain(["offline"]);
+        let ids = self.providers.keys().map(String::as_str).chain(KNOWN.iter().map(|known| known.id));
         NoModel::UnknownProvider { id: id.to_owned(), hint: suggest::did_you_mean(id, ids) }
     }
 }
@@ -234,6 +239,9 @@ impl Chosen {
         jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
     ) -> Result<(Arc<dyn Model>, Policy), ModelError> {
         let settings = &self.settings;
+        let delay = Duration::from_millis(settings.retry_delay_ms);
+        let policy = Policy { retries: settings.retries, delay, jitter };
+        let Some(dialect) = self.dialect() else { return Ok((Arc::new(OfflineModel), policy)) };
         let timing = Timing {
             connect: Duration::from_secs(settings.connect_seconds),
             first_byte: Duration::from_secs(settings.first_byte_seconds),
@@ -241,11 +249,7 @@ impl Chosen {
         };
         let model = HttpModel {
             client: client(timing.connect)?,
-            dialect: match self.kind {
-                ProviderKind::Openai | ProviderKind::Ollama => Dialect::OpenAi,
-                ProviderKind::Anthropic => Dialect::Anthropic,
-                ProviderKind::Gemini => Dialect::Gemini,
-            },
+            dialect,
             target: Target {
                 provider: self.provider.clone(),
                 base_url: self.base_url(),
@@ -258,8 +262,21 @@ impl Chosen {
             window: self.window,
             price: self.price,
         };
-        let delay = Duration::from_millis(settings.retry_delay_ms);
-        Ok((Arc::new(model), Policy { retries: settings.retries, delay, jitter }))
+        Ok((Arc::new(model), policy))
+    }
+
+    /// None for the model that nobody has to speak with.
+    fn dialect(&self) -> Option<Dialect> {
+        match self.kind {
+            ProviderKind::Openai | ProviderKind::Ollama => Some(Dialect::OpenAi),
+            ProviderKind::Anthropic => Some(Dialect::Anthropic),
+            ProviderKind::Gemini => Some(Dialect::Gemini),
+            ProviderKind::Offline => None,
+        }
+    }
+
+    pub fn is_offline(&self) -> bool {
+        self.kind == ProviderKind::Offline
     }
 
     /// The same with a second model behind it.

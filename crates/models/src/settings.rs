@@ -18,6 +18,8 @@ pub enum ProviderKind {
     Anthropic,
     Gemini,
     Ollama,
+    /// The built-in model: no network, no key, no neural network.
+    Offline,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -82,7 +84,7 @@ fn shown_without_credentials<S: serde::Serializer>(
 }
 
 /// The models' part of `agent.*`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentSettings {
     /// The id of the provider to ask; found from the environment when not set.
@@ -93,6 +95,32 @@ pub struct AgentSettings {
     pub models: BTreeMap<String, String>,
     /// What to ask when the model cannot be reached, as in `openai/gpt-5-mini`.
     pub fallback: Option<String>,
+    /// Who decides which specialist gets a request: the orchestrator's model, or the offline router where it is sure.
+    pub router: RouterChoice,
+    /// How sure the offline router must be to decide without the model, from 0 to 1.
+    pub router_confidence: f32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RouterChoice {
+    #[default]
+    Model,
+    /// Saves a model call for the requests that the offline router is sure of; every one is seen in the events.
+    OfflineFirst,
+}
+
+impl Default for AgentSettings {
+    fn default() -> Self {
+        Self {
+            provider: None,
+            model: None,
+            models: BTreeMap::new(),
+            fallback: None,
+            router: RouterChoice::default(),
+            router_confidence: 0.95,
+        }
+    }
 }
 
 /// `model`, or `provider/model` where the provider is known.

@@ -51,6 +51,7 @@ mod tests {
                 name: name.clone(),
                 description: String::new(),
                 parameters: serde_json::json!({}),
+                phrases: Vec::new(),
             })
             .collect();
         let back = names_back(&tools);

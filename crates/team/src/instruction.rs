@@ -50,6 +50,7 @@ fn routing_entry(entry: &Entry<'_>) -> String {
     let examples: Vec<String> = spec.examples.iter().map(|example| format!("\"{example}\"")).collect();
     for (label, value) in [
         ("Keywords", spec.keywords.join(", ")),
+        ("Always", spec.decisive.join(", ")),
         ("Accepts", spec.accepts.clone()),
         ("Returns", spec.returns.clone()),
         ("Cannot", spec.cannot.join(", ")),

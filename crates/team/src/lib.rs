@@ -8,7 +8,6 @@ mod claims;
 mod embedded;
 mod files;
 mod instruction;
-mod keywords;
 mod partition;
 mod prompts;
 mod roster;
@@ -20,10 +19,9 @@ pub use capability::{CapabilityMap, GENERAL_ACTIONS, capability_description, too
 pub use claims::{ClaimError, Claims, Routes};
 pub use files::read_bounded;
 pub use instruction::{CONFUSABLE_WORDS, confusable_words, contains_word};
-pub use keywords::{KeywordMatch, rank_by_keywords};
 pub use partition::{RoleToolSet, partition_tools, tools_for_spec};
 pub use prompts::{PromptSources, UnreadablePrompt};
-pub use roster::{Roster, UnreadableFolder};
+pub use roster::{Roster, UnreadableFolder, one_tool_of_each_kind};
 pub use settings::{Settings, TeamChoice};
 pub use tree::{
     BuildError, Config, DEFAULT_DELEGATION_ROUNDS, RemoteCard, SubAgentPromptFunc, build_agent_tree,

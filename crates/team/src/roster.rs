@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use lango_domain::located::Mistake;
-use lango_domain::{AgentSpec, Origin};
+use lango_domain::{AgentSpec, Origin, Prefix};
 
 use crate::agent_file::{AgentFileMistake, parse_agent_file};
 use crate::embedded;
@@ -119,4 +119,11 @@ fn read_definition(file: &Path) -> Result<AgentSpec, AgentFileMistake> {
         AgentFileMistake { file: file.to_owned(), mistake: Mistake::new(line, "is not valid UTF-8") }
     })?;
     parse_agent_file(file, &text, Origin::User(file.to_owned()))
+}
+
+/// The name of a tool for each prefix of the built-in roles: enough for a full team.
+pub fn one_tool_of_each_kind() -> Vec<String> {
+    let specs = Roster::built_in().specs;
+    let prefixes = specs.iter().flat_map(|spec| &spec.prefixes).filter(|prefix| prefix.text != Prefix::ANY);
+    prefixes.map(|prefix| format!("{}_any", prefix.text.trim_end_matches('_'))).collect()
 }

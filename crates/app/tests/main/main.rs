@@ -5,6 +5,8 @@ mod config;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]
+mod routing;
+#[cfg(test)]
 mod team;
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use lango_app::chosen_models;
 use lango_domain::Mode;
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
 use lango_models::Chosen;
+use lango_models::offline::{HOW_TO_CONNECT, WHAT_IT_IS};
 use serde_json::{Value, json};
 
 use super::{Setting, runtime};
@@ -41,6 +42,10 @@ fn list(setting: &Setting) -> Output {
             format!("${} in, ${} out per million tokens", price.input, price.output)
         });
         let _ = writeln!(plain, "{who}{name} {}", styled(DIM, &chosen.why));
+        if chosen.is_offline() {
+            let _ = writeln!(plain, "  {WHAT_IT_IS}\n  {HOW_TO_CONNECT}");
+            continue;
+        }
         let _ =
             writeln!(plain, "  at {}\n  window {} tokens, price {price}", chosen.shown_url(), chosen.window);
     }
@@ -56,6 +61,7 @@ fn item(who: &str, chosen: &Chosen) -> Value {
         "model": chosen.model,
         "for": who,
         "base_url": chosen.shown_url(),
+        "note": chosen.is_offline().then_some(WHAT_IT_IS),
         "key": chosen.key.is_some(),
         "window": chosen.window,
         "price": chosen.price,

@@ -1,30 +1,52 @@
-//! `lango route`: which agent a request's words point to, and why.
+//! `lango route`: who should get a request, and why, as the offline router sees it.
 
 use std::fmt::Write as _;
 
 use lango_app::Team;
-use lango_domain::AgentName;
-use lango_team::{KeywordMatch, rank_by_keywords};
-use serde_json::json;
+use lango_models::offline::{Decision, Router, Routing};
+use serde_json::{Value, json};
 
 use crate::output::{DIM, Failure, NAME, Output, styled};
 
+/// Less than this is not worth a line for people.
+const WORTH_SHOWING: f32 = 0.005;
+
 pub fn run(team: &Team, text: &str) -> Result<Output, Failure> {
-    let ranking = rank_by_keywords(&team.tree, text);
-    let chosen = ranking.first().map(|best| best.agent.as_str());
-    let decision = if chosen.is_some() { "agent" } else { "none" };
-    let json = json!({ "decision": decision, "agent": chosen, "ranking": ranking });
-    Ok(Output::new(plain(&team.tree.root.name, &ranking), json).with_warnings(team.warnings()))
+    let routing = Router::read(&team.tree.root.prompt.render()).route(text);
+    let (decision, agent) = match &routing.decision {
+        Decision::Agent(agent) => ("agent", Some(agent.as_str())),
+        Decision::Direct => ("direct", None),
+        Decision::Nobody { .. } => ("none", None),
+    };
+    let ranking = routing.ranking.iter().map(
+        |ranked| json!({ "agent": ranked.agent, "score": rounded(ranked.score), "matched": ranked.matched }),
+    );
+    let json = json!({
+        "decision": decision,
+        "agent": agent,
+        "confidence": rounded(routing.confidence),
+        "ranking": ranking.collect::<Vec<Value>>(),
+    });
+    Ok(Output::new(plain(&routing), json).with_warnings(team.warnings()))
 }
 
-fn plain(root: &AgentName, ranking: &[KeywordMatch]) -> String {
-    if ranking.is_empty() {
-        return format!("No keyword of a specialist stands in this request; {root} decides.");
-    }
-    let mut text = String::new();
-    for found in ranking {
-        let name = styled(NAME, format!("{:12}", found.agent));
-        let _ = writeln!(text, "{name} {:>4}  {}", found.score, styled(DIM, found.matched.join(", ")));
+fn rounded(share: f32) -> f64 {
+    (f64::from(share) * 1_000.0).round() / 1_000.0
+}
+
+fn plain(routing: &Routing) -> String {
+    let mut text = match &routing.decision {
+        Decision::Agent(agent) => format!("{} gets it.\n", styled(NAME, agent)),
+        Decision::Direct => "The orchestrator answers by itself: no tool is needed.\n".to_owned(),
+        Decision::Nobody { absent: Some(agent) } => {
+            format!("Nobody: it is work for the {agent}, and the team has none.\n")
+        }
+        Decision::Nobody { absent: None } => "Nobody: the request does not say enough.\n".to_owned(),
+    };
+    for ranked in routing.ranking.iter().filter(|ranked| ranked.score >= WORTH_SHOWING) {
+        let name = styled(NAME, format!("{:12}", ranked.agent));
+        let share = format!("{:>3.0} %", 100.0 * ranked.score);
+        let _ = writeln!(text, "{name} {share}  {}", styled(DIM, ranked.matched.join(", ")));
     }
     text
 }

@@ -194,6 +194,8 @@ fn route_follows_the_keywords() {
         assert_eq!(json["agent"], agent);
         assert!(!json["ranking"][0]["matched"].as_array().unwrap().is_empty());
     }
-    let json = lango(&["route", "hm", "--json"]).json();
-    assert_eq!((&json["decision"], &json["agent"]), (&json!("none"), &Value::Null));
+    for (request, decision) in [("hello", "direct"), ("…", "none"), ("send 5 usdc to bob", "none")] {
+        let json = lango(&["route", request, "--json"]).json();
+        assert_eq!((&json["decision"], &json["agent"]), (&json!(decision), &Value::Null), "{request}");
+    }
 }

@@ -126,15 +126,29 @@ fn the_key_is_sent_and_never_shown() {
 }
 
 #[test]
-fn without_a_model_the_message_is_clear() {
-    let run = Desk::new().lango(&["ask", "--json", "hello"]);
-    assert_eq!(run.exit, 3);
-    assert_eq!(run.error()["code"], "model");
-    assert!(run.error()["hint"].as_str().unwrap().contains("ANTHROPIC_API_KEY"));
+fn a_provider_that_is_not_there_is_named() {
     let run = Desk::new().lango(&["ask", "--provider", "opneai", "hello"]);
     assert!(run.exit == 2 && run.stderr.contains("did you mean `openai`?"), "{}", run.stderr);
-    assert_eq!(Desk::new().lango(&["ask", "--provider", "offline", "hello"]).exit, 3);
     assert_eq!(Desk::new().lango(&["ask", " "]).exit, 2);
+}
+
+/// On a fresh machine: no key, no network, and it talks, delegates and says what it is.
+#[test]
+fn without_a_key_the_offline_model_does_the_work() {
+    for args in [&["ask", "hello"][..], &["ask", "--provider", "offline", "thanks!"]] {
+        let run = Desk::new().lango(args);
+        assert!(run.exit == 0 && run.stdout.contains("not a language model"), "{}{}", run.stdout, run.stderr);
+    }
+    let json = ["ask", "--json", "--provider", "offline", "--tools", "exec_shell", "what's eating my disk"];
+    let run = Desk::new().lango(&json);
+    let events: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let transfer = events.iter().find(|event| event["type"] == "transfer").unwrap();
+    assert_eq!(transfer["to"], "operator");
+    let calls = events.iter().filter(|event| event["type"] == "usage").count();
+    assert_eq!(calls, 2, "one for the decision, one for the work");
+    assert_eq!(events.last().unwrap()["type"], "turn_done");
+    let listed = Desk::new().lango(&["model", "list", "--provider", "offline"]);
+    assert!(listed.stdout.contains("no neural network"), "{}", listed.stdout);
 }
 
 /// B40: the beginning of consecutive requests is the same, byte for byte.
@@ -210,7 +224,7 @@ fn model_list_says_which_and_why() {
     let both = list(&[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")], &[]);
     assert_eq!(both["items"][0]["provider"], "anthropic");
     assert_eq!(list(&[("GOOGLE_API_KEY", "k")], &[])["items"][0]["provider"], "gemini");
-    assert_eq!(list(&[], &[])["items"], json!([]));
+    assert_eq!(list(&[], &[])["items"][0]["provider"], "offline");
     let own = list(
         &[("OPENAI_API_KEY", "k")],
         &[
@@ -256,8 +270,8 @@ fn recorded_turns_replay_without_a_network_byte_for_byte() {
         assert_eq!(again.stdout.replace("***", "sk-secret-123"), first.stdout, "{file}");
     }
     assert_eq!(server.requests().len(), 4, "replaying asks nobody");
-    let unstarted = desk.lango(&["ask", "--record", "never.jsonl", "--provider", "offline", "hello"]);
-    assert!(unstarted.exit == 3 && !desk.path().join("never.jsonl").exists(), "no turn, no file");
+    let unstarted = desk.lango(&["ask", "--record", "never.jsonl", "--provider", "nobody", "hello"]);
+    assert!(unstarted.exit == 2 && !desk.path().join("never.jsonl").exists(), "no turn, no file");
     let there = recorded(&desk, "one.jsonl", &["x"]);
     assert!(
         there.exit == 2 && there.stderr.contains("one.jsonl"),

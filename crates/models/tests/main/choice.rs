@@ -41,7 +41,7 @@ fn pair(provider: &str, model: &str) -> Result<(String, String), NoModel> {
 #[test]
 fn with_nothing_configured_keys_come_first_then_an_ollama() {
     let mut world = world();
-    assert_eq!(world.chosen(), Err(NoModel::NothingFound));
+    assert_eq!(world.chosen(), pair("offline", "phrases"));
     world.ollama = Some("qwen3:8b");
     assert_eq!(world.chosen(), pair("ollama", "qwen3:8b"));
     world.variables.insert("GOOGLE_API_KEY", "k");
@@ -68,8 +68,8 @@ fn what_is_said_stands() {
     assert_eq!(world.chosen(), pair("mine", "m"));
     world.providers.get_mut("mine").unwrap().base_url = Some("ftp://x".into());
     assert_eq!(world.chosen(), Err(NoModel::BadAddress("mine".into())));
-    world.agent.provider = Some("offline".into());
-    assert_eq!(world.chosen(), Err(NoModel::Offline));
+    (world.agent.provider, world.agent.model) = (Some("offline".into()), None);
+    assert_eq!(world.chosen(), pair("offline", "phrases"));
 }
 
 #[test]

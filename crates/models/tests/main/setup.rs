@@ -53,6 +53,7 @@ pub fn request() -> ModelRequest {
         name: name.into(),
         description: "Reads.".into(),
         parameters: parameters.clone(),
+        phrases: Vec::new(),
     };
     ModelRequest {
         agent: AgentName::new("operator").unwrap(),

@@ -7,7 +7,6 @@ mod classic;
 #[cfg(test)]
 mod instruction;
 #[cfg(test)]
-mod keywords;
 #[cfg(test)]
 mod partition;
 #[cfg(test)]

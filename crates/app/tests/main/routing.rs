@@ -1,0 +1,316 @@
+use std::sync::Arc;
+
+use lango_app::assemble_team;
+use lango_domain::event::{Body, CallId, Principal, SessionId, Update};
+use lango_domain::model::{Call, CallResult, Fragment, Message, Model, ModelRequest};
+use lango_domain::{AgentName, Safety, Tool};
+use lango_models::offline::{Decision, OfflineFirst, OfflineModel, Router};
+use lango_team::one_tool_of_each_kind;
+use lango_testkit::stand_ins;
+
+use crate::setup::Machine;
+
+fn router(machine: &Machine, tools: &[&str]) -> Router {
+    let loaded = machine.load(&[]).unwrap();
+    let team = assemble_team(&loaded, &machine.environment, stand_ins(tools)).unwrap();
+    Router::read(&team.tree.root.prompt.render())
+}
+
+fn full_team() -> Router {
+    let tools = one_tool_of_each_kind();
+    router(&Machine::new(), &tools.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn agent(name: &str) -> Decision {
+    Decision::Agent(name.to_owned())
+}
+
+/// S37, S38
+#[test]
+fn the_librarians_words_reach_the_librarian() {
+    let router = full_team();
+    for request in [
+        "any open inquiry?",
+        "is there a gap in what you know",
+        "list the pending INQUIRIES",
+        "find file with gaps",
+        "run command ls, read file a.txt and mind the gap",
+    ] {
+        assert_eq!(router.route(request).decision, agent("librarian"), "{request}");
+    }
+}
+
+/// S38
+#[test]
+fn the_automators_words_reach_the_automator() {
+    let router = full_team();
+    for request in [
+        "schedule a backup",
+        "add a cron entry",
+        "do it in the background: run command df and read file a.txt",
+        "start the release workflow",
+        "automate my invoices",
+        "what is scheduled?",
+        "list workflows",
+        "I have a question about my cron job",
+        "schedule the question round",
+    ] {
+        let routing = router.route(request);
+        assert_eq!(routing.decision, agent("automator"), "{request}");
+        assert!(routing.ranking[0].score > routing.ranking[1].score);
+        assert!(!routing.ranking[0].matched.is_empty(), "{request} has no reason");
+    }
+}
+
+/// S38
+#[test]
+fn an_agent_that_does_not_exist_is_not_chosen() {
+    let router = router(&Machine::new(), &["exec_shell"]);
+    for request in ["schedule a cron inquiry", "send 5 usdc to bob", "what did we talk about last week"] {
+        let routing = router.route(request);
+        assert!(matches!(routing.decision, Decision::Nobody { absent: Some(_) }), "{request}: {routing:?}");
+        assert!(
+            routing.ranking.iter().all(|ranked| ["operator", "planner"].contains(&ranked.agent.as_str()))
+        );
+    }
+    assert_eq!(router.route("what's eating my disk").decision, agent("operator"));
+}
+
+#[test]
+fn requests_find_their_agent_in_any_wording() {
+    let router = full_team();
+    for (request, decision) in [
+        ("search for TODO in src/", agent("operator")),
+        ("hash browns recipe", Decision::Direct),
+        ("remember to run the tests every night", agent("automator")),
+        ("settle my share of the dinner with bob", agent("vault")),
+        ("have we talked about this before?", agent("chronicler")),
+        ("every morning at 8 check the disk", agent("automator")),
+        ("hello", Decision::Direct),
+        ("thanks!", Decision::Direct),
+        ("open https://example.org and read me the headline", agent("navigator")),
+        ("plz serach my notes for the lease", agent("librarian")),
+        ("Wie voll ist die Festplatte?", agent("operator")),
+        ("毎朝8時にバックアップして", agent("automator")),
+        ("내 지갑 잔액 알려줘", agent("vault")),
+        ("", Decision::Nobody { absent: None }),
+        ("🙂", Decision::Nobody { absent: None }),
+    ] {
+        let routing = router.route(request);
+        assert_eq!(routing.decision, decision, "{request}: {routing:?}");
+    }
+}
+
+/// Agents of the user's own take part by what their files say, without any learning.
+#[test]
+fn an_agent_of_the_users_own_is_found_by_its_entry() {
+    let machine = Machine::new()
+        .with_file("work/lango.toml", "[agent]\nagentsDir = \"a\"\n")
+        .with_file(
+            "work/a/gardener.md",
+            "---\ndescription: Looks after plants and the greenhouse.\nprefixes: [garden_]\nkeywords: [water the plants, \
+             greenhouse]\nexamples: [is the soil too dry]\n---\nYou garden.\n",
+        );
+    let router = router(&machine, &["garden_water", "exec_shell", "cron_add"]);
+    for request in ["please water my plants", "how warm is the greenhouse", "is the soil dry again"] {
+        assert_eq!(router.route(request).decision, agent("gardener"), "{request}");
+    }
+    assert_eq!(
+        router.route("schedule the greenhouse lights").decision,
+        agent("automator"),
+        "decisive words settle it"
+    );
+    assert_eq!(router.route("run `ls`").decision, agent("operator"));
+}
+
+fn request(name: &str, tools: Vec<Tool>, messages: Vec<Message>) -> ModelRequest {
+    let declared = tools.into_iter().map(|tool| lango_domain::model::ToolDeclaration {
+        name: tool.name,
+        description: tool.description,
+        parameters: tool.parameters,
+        phrases: tool.phrases,
+    });
+    let tools = declared.collect();
+    ModelRequest { agent: AgentName::new(name).unwrap(), system: "You work.".into(), tools, messages }
+}
+
+fn replied(model: &dyn Model, request: ModelRequest) -> Vec<Fragment> {
+    use futures::StreamExt as _;
+    futures::executor::block_on(model.stream(request).map(Result::unwrap).collect())
+}
+
+fn words(fragments: &[Fragment]) -> String {
+    let text = fragments.iter().filter_map(|fragment| match fragment {
+        Fragment::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    text.collect()
+}
+
+fn call(fragments: &[Fragment]) -> Option<(String, serde_json::Value)> {
+    fragments.iter().find_map(|fragment| match fragment {
+        Fragment::Call(call) => Some((call.name.clone(), call.arguments.clone())),
+        _ => None,
+    })
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Path {
+    #[expect(dead_code, reason = "only its schema is read")]
+    path: String,
+    #[expect(dead_code, reason = "only its schema is read")]
+    limit: Option<u32>,
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Write {
+    #[expect(dead_code, reason = "only its schema is read")]
+    path: String,
+    #[expect(dead_code, reason = "only its schema is read")]
+    content: String,
+}
+
+fn file_tools() -> Vec<Tool> {
+    let read = Tool::new("fs_read", "Reads.", Safety::Safe, |_, _: Path| async { Ok("") });
+    let write = Tool::new("fs_write", "Writes.", Safety::Moderate, |_, _: Write| async { Ok("") });
+    vec![
+        read.with_phrases([
+            "(read|show|print) [the] [file] {path:word}",
+            "read [the] first {limit} lines of {path:word}",
+        ]),
+        write.with_phrases([
+            "(write|save) {content} (to|into) {path:word}",
+            "save (it|a summary|the summary) (to|into) {path:word} {content=summary}",
+        ]),
+    ]
+}
+
+fn assigned(text: &str) -> Vec<Message> {
+    let task = "<task from=\"lango-orchestrator\">\nDo what the user asks in the last message.\n</task>";
+    vec![Message::User(text.to_owned()), Message::User(task.to_owned())]
+}
+
+fn with_result(mut messages: Vec<Message>, fragments: &[Fragment], content: &str) -> Vec<Message> {
+    let (name, arguments) = call(fragments).unwrap();
+    let id = CallId::new(format!("c{}", messages.len()));
+    let calls = vec![Call { id: id.clone(), name: name.clone(), arguments }];
+    messages.push(Message::Assistant { thoughts: Vec::new(), text: String::new(), calls });
+    messages.push(Message::Results(vec![CallResult { id, name, ok: true, content: content.to_owned() }]));
+    messages
+}
+
+#[test]
+fn a_specialist_acts_by_the_phrases_of_its_tools() {
+    let ask = |text: &str| replied(&OfflineModel, request("operator", file_tools(), assigned(text)));
+    for (text, path) in [
+        ("read the file Cargo.toml", "Cargo.toml"),
+        ("please show `my notes.txt`, thanks", "my notes.txt"),
+        ("Could you read ./a.txt?", "./a.txt"),
+        ("raed a.txt", "a.txt"),
+        ("print the file ..", ".."),
+    ] {
+        let path = serde_json::json!({ "path": path });
+        assert_eq!(call(&ask(text)), Some(("fs_read".to_owned(), path)), "{text}");
+    }
+    let limited = serde_json::json!({ "limit": 20, "path": "a.txt" });
+    assert_eq!(call(&ask("read the first 20 lines of a.txt")), Some(("fs_read".to_owned(), limited)));
+    for text in ["read the first many lines of a.txt", "show me how photosynthesis works", "read"] {
+        let reply = ask(text);
+        assert_eq!(call(&reply), None, "{text}");
+        assert!(
+            words(&reply).contains("ANTHROPIC_API_KEY") && words(&reply).contains("read <path>"),
+            "{reply:?}"
+        );
+    }
+    let rejected = words(&ask("send 25 usdc to alice.eth from my wallet"));
+    assert!(rejected.starts_with("[REJECT] ") && rejected.contains("vault"), "{rejected}");
+}
+
+#[test]
+fn two_steps_are_done_in_order() {
+    let ask = |messages| replied(&OfflineModel, request("operator", file_tools(), messages));
+    let messages = assigned("read a.txt and save a summary to b.txt");
+    let first = ask(messages.clone());
+    assert_eq!(call(&first), Some(("fs_read".to_owned(), serde_json::json!({ "path": "a.txt" }))));
+    let messages = with_result(messages, &first, "tea\nmilk\n");
+    let second = ask(messages.clone());
+    let written = serde_json::json!({ "path": "b.txt", "content": "tea\nmilk" });
+    assert_eq!(call(&second), Some(("fs_write".to_owned(), written)));
+    let end = ask(with_result(messages, &second, "{\"path\": \"b.txt\", \"bytes\": 8}"));
+    assert!(words(&end).starts_with("path: b.txt\nbytes: 8\n"), "{end:?}");
+    assert!(words(&end).contains("not a language model"), "its first answer says what it is");
+}
+
+#[test]
+fn the_first_answer_says_what_it_is_and_later_ones_do_not() {
+    let transfer = Tool::stand_in("transfer_to_agent");
+    let first = vec![Message::User("hello".to_owned())];
+    let answer = words(&replied(&OfflineModel, request("lango-orchestrator", vec![transfer], first.clone())));
+    assert!(answer.starts_with("Hello!") && answer.contains("not a language model"), "{answer}");
+    let mut later = first;
+    later.push(Message::Assistant { thoughts: Vec::new(), text: answer, calls: Vec::new() });
+    later.push(Message::User("thanks!".to_owned()));
+    let transfer = Tool::stand_in("transfer_to_agent");
+    let answer = words(&replied(&OfflineModel, request("lango-orchestrator", vec![transfer], later)));
+    assert_eq!(answer, "You are welcome.");
+}
+
+/// A request that the router is sure of is not asked about; the events say so.
+#[tokio::test]
+async fn offline_first_saves_the_orchestrators_call() {
+    use futures::StreamExt as _;
+    let machine = Machine::new();
+    let set = ["agent.provider=offline", "agent.router=offline-first"];
+    let loaded = machine.load(&set).unwrap();
+    let tools = stand_ins(&["exec_shell", "cron_add"]);
+    let conversation =
+        lango_app::Conversation::open(&loaded, &machine.environment, tools, &lango_app::Tape::Off).unwrap();
+    let text = "schedule a backup every night".to_owned();
+    let (session, principal) = (SessionId::new("s"), Principal::local());
+    let request = lango_engine::TurnRequest { session, principal, text };
+    let updates: Vec<Update> = conversation.runner.run(request).collect().await;
+    let bodies: Vec<&Body> = updates
+        .iter()
+        .filter_map(|update| match update {
+            Update::Event(event) => Some(&event.body),
+            _ => None,
+        })
+        .collect();
+    assert!(bodies.iter().any(
+        |body| matches!(body, Body::Thought(thought) if thought.text.starts_with("the model was not asked: automator"))
+    ));
+    assert!(bodies.iter().any(|body| matches!(body, Body::Transfer { to, .. } if *to == *"automator")));
+}
+
+struct Unasked;
+
+impl Model for Unasked {
+    fn stream(
+        &self,
+        _: ModelRequest,
+    ) -> futures::stream::BoxStream<'static, Result<Fragment, lango_domain::model::ModelError>> {
+        Box::pin(futures::stream::iter([Ok(Fragment::Text("asked".to_owned())), Ok(Fragment::Done)]))
+    }
+
+    fn window(&self) -> usize {
+        1_000
+    }
+}
+
+#[test]
+fn what_the_router_is_not_sure_of_goes_to_the_model() {
+    let model = OfflineFirst { model: Arc::new(Unasked), confidence: 0.95 };
+    let loaded_team = router_prompt();
+    for text in ["hello", "", "hm", "do that again but with the other one"] {
+        let mut asked = request("lango-orchestrator", Vec::new(), vec![Message::User(text.to_owned())]);
+        asked.system = loaded_team.as_str().into();
+        assert_eq!(words(&replied(&model, asked)), "asked", "{text}");
+    }
+}
+
+fn router_prompt() -> String {
+    let machine = Machine::new();
+    let team =
+        assemble_team(&machine.load(&[]).unwrap(), &machine.environment, stand_ins(&["exec_shell"])).unwrap();
+    team.tree.root.prompt.render()
+}

@@ -1,0 +1,75 @@
+//! The model that is always there: no network, no key, no neural network. It routes by what it learned from committed
+//! examples and by the team's routing table, and acts through the phrases that tools carry.
+
+mod acting;
+mod assignment;
+mod concepts;
+pub mod features;
+mod first;
+pub mod learned;
+mod lexer;
+mod marks;
+mod orchestrating;
+mod phrase;
+mod reply;
+mod router;
+mod small_talk;
+mod steps;
+mod table;
+mod words;
+
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use lango_domain::AgentName;
+use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
+
+use assignment::Assignment;
+use orchestrating::TRANSFER;
+use reply::Reply;
+
+pub use first::OfflineFirst;
+pub use router::{Decision, Ranked, Router, Routing};
+
+/// Its provider's id.
+pub const PROVIDER: &str = "offline";
+/// Its name there.
+pub const MODEL: &str = "phrases";
+/// What it is, in one line.
+pub const WHAT_IT_IS: &str = "built in, no neural network: routes requests and follows set phrases";
+
+/// What to do for more.
+pub const HOW_TO_CONNECT: &str = "To connect a language model, set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or start an \
+Ollama on this machine.";
+const FIRST_WORDS: &str = "(I am Lango's offline model, not a language model: I route requests and follow set phrases. `lango model list` says more.)";
+
+/// As much as any model holds; it reads only the end anyway.
+pub const WINDOW: usize = 128_000;
+
+pub struct OfflineModel;
+
+impl Model for OfflineModel {
+    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
+        let fragments = reply(&request).fragments(request.messages.len());
+        stream::iter(fragments.into_iter().map(Ok)).boxed()
+    }
+
+    fn window(&self) -> usize {
+        WINDOW
+    }
+}
+
+fn reply(request: &ModelRequest) -> Reply {
+    let assignment = Assignment::read(&request.messages);
+    let is_orchestrator = request.tools.iter().any(|tool| tool.name == TRANSFER);
+    let reply = if is_orchestrator {
+        orchestrating::reply(&assignment, &Router::read(&request.system))
+    } else {
+        acting::reply(&assignment, request, request.agent == *AgentName::SINGLE)
+    };
+    match reply {
+        Reply::Words(text) if assignment.is_first && !text.starts_with("[REJECT]") => {
+            Reply::Words(format!("{text}\n\n{FIRST_WORDS}"))
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,133 @@
+//! The offline model as a specialist: the calls that its tools' phrases find in the task, one after the other.
+
+use std::fmt::Write as _;
+
+use lango_domain::model::{Call, CallResult, ModelRequest, ToolDeclaration};
+use serde_json::Value;
+
+use super::assignment::Assignment;
+use super::features::Reading;
+use super::learned::{LABELS, LEARNED};
+use super::reply::Reply;
+use super::router::shares;
+use super::{HOW_TO_CONNECT, small_talk, steps};
+
+/// A task is handed back when it is this clearly somebody else's.
+const SURELY_ANOTHERS: f32 = 0.9;
+const HARDLY_OWN: f32 = 0.05;
+/// So many phrases are shown as examples.
+const MAX_EXAMPLES: usize = 8;
+const MAX_REPORT_CHARS: usize = 20_000;
+
+pub fn reply(assignment: &Assignment<'_>, request: &ModelRequest, is_alone: bool) -> Reply {
+    let planned = assignment.wordings().find_map(|words| steps::plan(words, &request.tools));
+    let Some(planned) = planned else { return without_steps(assignment, request, is_alone) };
+    let done = &assignment.done;
+    let has_failed = done.last().is_some_and(|(_, result)| !result.ok);
+    match planned.get(done.len()) {
+        Some(step) if !has_failed => {
+            let before = done.last().map_or("", |(_, result)| result.content.as_str());
+            Reply::Call { name: step.tool.clone(), arguments: step.arguments(before), because: None }
+        }
+        _ => Reply::Words(report(done, planned.len())),
+    }
+}
+
+/// Nothing that the phrases understand: hand it back, or say what they do understand.
+fn without_steps(assignment: &Assignment<'_>, request: &ModelRequest, is_alone: bool) -> Reply {
+    let agent = request.agent.as_str();
+    let words = assignment.task.unwrap_or(assignment.request);
+    let (best, best_share, own_share) = judge(words, agent);
+    if is_alone && best == "direct" {
+        return Reply::Words(small_talk::answer(words, agent));
+    }
+    let is_anothers =
+        best != agent && best != "direct" && best_share >= SURELY_ANOTHERS && own_share <= HARDLY_OWN;
+    if is_anothers && !is_alone && LABELS.contains(&agent) {
+        return Reply::Words(format!("[REJECT] this looks like work for the {best}"));
+    }
+    Reply::Words(explanation(agent, &request.tools))
+}
+
+fn judge(words: &str, agent: &str) -> (&'static str, f32, f32) {
+    let shares = shares(&LEARNED.scores(&Reading::of(words).features));
+    let best = (0..LABELS.len()).max_by(|a, b| shares[*a].total_cmp(&shares[*b])).unwrap_or_default();
+    let own = LABELS.iter().position(|label| *label == agent).map_or(0.0, |label| shares[label]);
+    (LABELS[best], shares[best], own)
+}
+
+fn explanation(agent: &str, tools: &[ToolDeclaration]) -> String {
+    let examples: Vec<&str> =
+        tools.iter().filter_map(|tool| tool.phrases.first()).map(String::as_str).take(MAX_EXAMPLES).collect();
+    let mut text = format!(
+        "I took this as work for the {agent}, but without a language model I only follow set phrases"
+    );
+    if examples.is_empty() {
+        text.push_str(", and there are none for this work.");
+    } else {
+        text.push_str(". These would work:");
+        examples.iter().for_each(|example| _ = write!(text, "\n  {}", shown(example)));
+    }
+    format!("{text}\n{HOW_TO_CONNECT}")
+}
+
+/// A phrase as a person would type it.
+fn shown(phrase: &str) -> String {
+    let mut shown = String::new();
+    for word in phrase.split_whitespace().filter(|word| !word.starts_with('[') && !word.contains('=')) {
+        let word = word.trim_start_matches('(').split(['|', ':', ')']).next().unwrap_or_default();
+        let slot = word.strip_prefix('{').map(|name| format!("<{}>", name.trim_end_matches('}')));
+        let _ =
+            write!(shown, "{}{}", if shown.is_empty() { "" } else { " " }, slot.as_deref().unwrap_or(word));
+    }
+    shown
+}
+
+/// What the calls gave, readably.
+fn report(done: &[(&Call, &CallResult)], planned: usize) -> String {
+    let mut text = String::new();
+    for (at, (call, result)) in done.iter().enumerate() {
+        if !result.ok {
+            let _ = write!(text, "{} did not work: {}", call.name, result.content.trim());
+            continue;
+        }
+        // What went into the next step need not be shown as well.
+        if at + 1 == done.len() || planned == 1 {
+            text.push_str(&readable(&result.content));
+        }
+    }
+    if planned > done.len() {
+        let _ = write!(text, "\nThe {} steps behind it were not done.", planned - done.len());
+    }
+    let cut: String = text.chars().take(MAX_REPORT_CHARS).collect();
+    if cut.trim().is_empty() { "Done; there was nothing to show.".to_owned() } else { cut }
+}
+
+/// JSON as lines; everything else as it is.
+fn readable(content: &str) -> String {
+    match serde_json::from_str::<Value>(content) {
+        Ok(Value::Object(fields)) => {
+            let lines = fields.iter().filter(|(_, value)| !value.is_null());
+            lines
+                .map(|(key, value)| format!("{}: {}", key.replace('_', " "), plain(value)))
+                .collect::<Vec<_>>()
+                .join("\n")
+        }
+        Ok(Value::Array(items)) if items.is_empty() => "There is nothing.".to_owned(),
+        Ok(Value::Array(items)) => {
+            items.iter().map(|item| format!("- {}", plain(item))).collect::<Vec<_>>().join("\n")
+        }
+        _ => content.trim_end().to_owned(),
+    }
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) if text.contains('\n') => format!("\n{}", text.trim_end()),
+        Value::String(text) => text.clone(),
+        Value::Object(fields) => {
+            fields.iter().map(|(key, value)| format!("{key} {}", plain(value))).collect::<Vec<_>>().join(", ")
+        }
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,92 @@
+//! What is asked for, read out of the messages as any model reads them.
+
+use lango_domain::model::{Call, CallResult, Message};
+
+/// The request at hand and what was done about it so far.
+pub struct Assignment<'a> {
+    /// The user's own words.
+    pub request: &'a str,
+    /// What a specialist was told to do, where it is more than "what the user asks".
+    pub task: Option<&'a str>,
+    /// The calls made for it, each with its result.
+    pub done: Vec<(&'a Call, &'a CallResult)>,
+    /// Whether this is the first thing that is said in the conversation.
+    pub is_first: bool,
+}
+
+/// Fences that others' words stand in.
+const FENCES: [&str; 5] = ["<context ", "<report ", "<answer ", "<note ", "<task "];
+const NOTHING_SPECIAL: &str = "Do what the user asks in the last message.";
+
+impl<'a> Assignment<'a> {
+    pub fn read(messages: &'a [Message]) -> Self {
+        let asked =
+            messages.iter().rposition(|message| matches!(message, Message::User(text) if !is_fenced(text)));
+        let (before, after) = messages.split_at(asked.unwrap_or(0));
+        let request = after.first().and_then(user).map_or("", without_fences);
+        let mut tasks = after.iter().filter_map(user).filter_map(task);
+        let has_spoken = |message: &Message| match message {
+            Message::Assistant { .. } => true,
+            Message::User(text) => text.starts_with("<answer "),
+            Message::Results(_) => false,
+        };
+        let is_first = !before.iter().any(has_spoken);
+        let begun = after.iter().rposition(|message| user(message).is_some_and(|text| task(text).is_some()));
+        let own = &after[begun.unwrap_or(0)..];
+        Self {
+            request,
+            task: tasks.next_back().filter(|task| *task != NOTHING_SPECIAL),
+            done: done(own),
+            is_first,
+        }
+    }
+
+    /// What to do, most exact first.
+    pub fn wordings(&self) -> impl Iterator<Item = &'a str> {
+        self.task.into_iter().chain([self.request])
+    }
+}
+
+fn user(message: &Message) -> Option<&str> {
+    match message {
+        Message::User(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn is_fenced(text: &str) -> bool {
+    FENCES.iter().any(|fence| text.starts_with(fence))
+}
+
+/// The words before what was looked up for them.
+fn without_fences(text: &str) -> &str {
+    text.split("\n\n<context ").next().unwrap_or(text).trim()
+}
+
+fn task(text: &str) -> Option<&str> {
+    let (_, inside) = text.strip_prefix("<task ")?.split_once(">\n")?;
+    inside.strip_suffix("\n</task>")
+}
+
+fn done(messages: &[Message]) -> Vec<(&Call, &CallResult)> {
+    let results: Vec<&CallResult> = messages
+        .iter()
+        .filter_map(|message| match message {
+            Message::Results(results) => Some(results),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    let calls = messages.iter().filter_map(|message| match message {
+        Message::Assistant { calls, .. } => Some(calls),
+        _ => None,
+    });
+    let of = |call: &&Call| results.iter().find(|result| result.id == call.id).copied();
+    calls.flatten().filter_map(|call| Some((call, of(&call)?))).collect()
+}
+
+/// What stands inside a fence of somebody's words; the text itself where there is none.
+pub fn unfenced(text: &str) -> &str {
+    let inside = text.find("<report ").and_then(|at| text[at..].split_once(">\n"));
+    inside.and_then(|(_, rest)| rest.rsplit_once("\n</report>")).map_or(text, |(inside, _)| inside)
+}

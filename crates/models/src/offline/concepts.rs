@@ -1,0 +1,113 @@
+//! Words that play the same part in a request, in several languages: what was learned from one holds for the others.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::words::{Word, is_unspaced, words};
+
+/// At most so many words are looked at for misspellings.
+const MAX_GUESSES: usize = 12;
+/// A shorter word has too many neighbours.
+const SHORTEST_MISSPELT: usize = 5;
+const LONGEST_UNSPACED: usize = 8;
+
+/// Which concepts there are, and which words stand for them.
+pub struct Concepts {
+    entries: HashMap<String, Vec<u8>>,
+    /// Single words by their first letter, for misspellings.
+    by_initial: HashMap<char, Vec<(String, u8)>>,
+}
+
+/// A concept that a request holds, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    pub concept: u8,
+    pub first: usize,
+    pub last: usize,
+}
+
+pub static CONCEPTS: LazyLock<Concepts> = LazyLock::new(|| Concepts::read(include_str!("concepts.txt")));
+
+impl Concepts {
+    fn read(text: &str) -> Self {
+        let mut concepts = Self { entries: HashMap::new(), by_initial: HashMap::new() };
+        let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+        for (number, line) in lines.enumerate() {
+            let (_, entries) = line.split_once(':').unwrap_or_default();
+            for entry in entries.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+                concepts.add(entry, number as u8);
+            }
+        }
+        concepts
+    }
+
+    fn add(&mut self, entry: &str, concept: u8) {
+        let stems: Vec<String> = words(entry).into_iter().map(|word| word.stem).collect();
+        let key = stems.join(" ");
+        if stems.len() == 1
+            && key.len() >= SHORTEST_MISSPELT
+            && let Some(initial) = key.chars().next()
+        {
+            self.by_initial.entry(initial).or_default().push((key.clone(), concept));
+        }
+        let known = self.entries.entry(key).or_default();
+        if !known.contains(&concept) {
+            known.push(concept);
+        }
+    }
+
+    /// Every concept in a request.
+    pub fn find(&self, words: &[Word]) -> Vec<Found> {
+        let mut found = Vec::new();
+        let mut guesses = 0;
+        for (at, word) in words.iter().enumerate() {
+            if word.is_mark() {
+                continue;
+            }
+            let before = found.len();
+            self.single(at, word, &mut found);
+            if let Some(next) = words.get(at + 1) {
+                self.note(&format!("{} {}", word.stem, next.stem), at, at + 1, &mut found);
+            }
+            if found.len() == before && guesses < MAX_GUESSES && word.stem.len() >= SHORTEST_MISSPELT {
+                guesses += 1;
+                found.extend(self.misspelt(&word.stem).map(|concept| Found { concept, first: at, last: at }));
+            }
+        }
+        found
+    }
+
+    fn single(&self, at: usize, word: &Word, found: &mut Vec<Found>) {
+        self.note(&word.stem, at, at, found);
+        if word.plain.chars().any(is_unspaced) {
+            let starts: Vec<usize> = word.plain.char_indices().map(|(start, _)| start).collect();
+            for &start in &starts {
+                let ends =
+                    word.plain[start..].char_indices().map(|(length, c)| start + length + c.len_utf8());
+                for end in ends.take(LONGEST_UNSPACED) {
+                    if end - start < word.plain.len() {
+                        self.note(&word.plain[start..end], at, at, found);
+                    }
+                }
+            }
+        }
+    }
+
+    fn note(&self, key: &str, first: usize, last: usize, found: &mut Vec<Found>) {
+        for &concept in self.entries.get(key).into_iter().flatten() {
+            let one = Found { concept, first, last };
+            if !found.contains(&one) {
+                found.push(one);
+            }
+        }
+    }
+
+    /// What a word with one slip in it stands for.
+    fn misspelt(&self, stem: &str) -> Option<u8> {
+        let candidates = self.by_initial.get(&stem.chars().next()?)?;
+        let close = candidates.iter().find(|(entry, _)| {
+            entry.len().abs_diff(stem.len()) <= 1 && strsim::osa_distance(entry, stem) == 1
+        });
+        close.map(|(_, concept)| *concept)
+    }
+}

@@ -1,0 +1,52 @@
+//! `agent.router = "offline-first"`: a transfer that the offline router is sure of saves the orchestrator's model call.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
+use serde_json::json;
+
+use super::assignment::Assignment;
+use super::orchestrating::{TRANSFER, because};
+use super::reply::Reply;
+use super::router::{Decision, Router};
+
+/// The orchestrator's model behind the offline router.
+pub struct OfflineFirst {
+    pub model: Arc<dyn Model>,
+    /// How sure the router must be, from 0 to 1.
+    pub confidence: f32,
+}
+
+impl Model for OfflineFirst {
+    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
+        match self.shortcut(&request) {
+            Some(reply) => stream::iter(reply.fragments(request.messages.len()).into_iter().map(Ok)).boxed(),
+            None => self.model.stream(request),
+        }
+    }
+
+    fn window(&self) -> usize {
+        self.model.window()
+    }
+}
+
+impl OfflineFirst {
+    /// Only for the first reply to a request that stands by itself: what refers to the conversation is the model's.
+    fn shortcut(&self, request: &ModelRequest) -> Option<Reply> {
+        let assignment = Assignment::read(&request.messages);
+        if !assignment.done.is_empty() || !assignment.is_first {
+            return None;
+        }
+        let routing = Router::read(&request.system).route(assignment.request);
+        match &routing.decision {
+            Decision::Agent(agent) if routing.confidence >= self.confidence => Some(Reply::Call {
+                name: TRANSFER.to_owned(),
+                arguments: json!({ "agent_name": agent }),
+                because: Some(format!("the model was not asked: {}", because(&routing))),
+            }),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The committed table: how much each feature speaks for each label. Written by `cargo xtask train routing`.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use super::features::Feature;
+
+/// The built-in agents, and `direct` for what needs none.
+pub const LABELS: [&str; 8] =
+    ["operator", "navigator", "vault", "librarian", "automator", "planner", "chronicler", "direct"];
+
+/// A number for each label.
+pub type Scores = [f32; LABELS.len()];
+
+/// Keys in order, a row of small numbers for each, and the scale that makes weights of them.
+pub struct Learned {
+    bias: Scores,
+    scale: f32,
+    keys: &'static [[u8; NUMBER_BYTES]],
+    rows: &'static [[u8; LABELS.len()]],
+}
+
+pub static LEARNED: LazyLock<Learned> = LazyLock::new(|| Learned::read(include_bytes!("routing.bin")));
+
+const NUMBER_BYTES: usize = 4;
+const HEAD_BYTES: usize = (LABELS.len() + 1) * NUMBER_BYTES;
+
+impl Learned {
+    /// Bias and scale as little-endian floats, then the keys in order, then a row of signed bytes for each.
+    pub fn read(bytes: &'static [u8]) -> Self {
+        let (head, rest) = bytes.split_at_checked(HEAD_BYTES).unwrap_or_default();
+        let number = |at: usize| head.as_chunks().0.get(at).map_or(0.0, |bytes| f32::from_le_bytes(*bytes));
+        let (keys, rows) = rest.split_at(rest.len() / (NUMBER_BYTES + LABELS.len()) * NUMBER_BYTES);
+        Self {
+            bias: std::array::from_fn(number),
+            scale: number(LABELS.len()),
+            keys: keys.as_chunks().0,
+            rows: rows.as_chunks().0,
+        }
+    }
+
+    /// The file for weights as they were learned, by key.
+    pub fn written(bias: &Scores, weights: &BTreeMap<u32, Scores>) -> Vec<u8> {
+        let largest = weights.values().flatten().fold(1e-6_f32, |largest, weight| largest.max(weight.abs()));
+        let scale = largest / 127.0;
+        let head = bias.iter().chain([&scale]).flat_map(|number| number.to_le_bytes());
+        let keys = weights.keys().flat_map(|key| key.to_le_bytes());
+        let rows = weights.values().flatten().map(|weight| ((weight / scale).round() as i8) as u8);
+        head.chain(keys).chain(rows).collect()
+    }
+
+    pub fn scores(&self, features: &[Feature]) -> Scores {
+        let mut scores = self.bias;
+        for feature in features {
+            for (score, weight) in scores.iter_mut().zip(self.of(feature)) {
+                *score += weight;
+            }
+        }
+        scores
+    }
+
+    /// What one feature says about each label.
+    pub fn of(&self, feature: &Feature) -> Scores {
+        let found = self.keys.binary_search_by_key(&feature.key, |key| u32::from_le_bytes(*key));
+        let row = found.ok().and_then(|at| self.rows.get(at));
+        row.map_or([0.0; LABELS.len()], |row| {
+            row.map(|weight| f32::from(weight as i8) * self.scale * feature.value)
+        })
+    }
+}

@@ -1,0 +1,144 @@
+//! Phrases that tools carry: "read [the] [file] {path:word}". A request that has a phrase's form is a call with its arguments.
+//!
+//! Plain words must stand there; `[word]` may; `(a|b c)` is one of several; `{argument}` takes words as they were
+//! typed, `{argument:word}` exactly one. `{argument=result}` takes no words: it is what the step before gave, and
+//! `{argument=summary}` its beginning.
+
+use super::lexer::Token;
+use super::words::stem;
+
+/// A word this long is recognised with one slip in it.
+const SHORTEST_MISSPELT: usize = 4;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    /// One of these rows of words; an empty row lets it be left out.
+    Words(Vec<Vec<String>>),
+    Slot {
+        argument: String,
+        one_word: bool,
+    },
+    Filled {
+        argument: String,
+        filling: Filling,
+    },
+}
+
+/// What an argument is filled with when the request does not say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filling {
+    Result,
+    Summary,
+}
+
+/// What a phrase took from a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    pub arguments: Vec<(String, Value)>,
+    /// Words of the phrase that stood there.
+    pub literal: usize,
+    /// Words that went into arguments.
+    pub captured: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    Said(String),
+    Filled(Filling),
+}
+
+impl Pattern {
+    pub fn read(phrase: &str) -> Self {
+        let mut parts = Vec::new();
+        let mut rest = phrase.trim();
+        while !rest.is_empty() {
+            let (part, left) = match rest.chars().next() {
+                Some('[') => enclosed(rest, ']', |inside| Part::Words(vec![literal(inside), Vec::new()])),
+                Some('(') => {
+                    enclosed(rest, ')', |inside| Part::Words(inside.split('|').map(literal).collect()))
+                }
+                Some('{') => enclosed(rest, '}', slot),
+                _ => {
+                    let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+                    (Part::Words(vec![literal(&rest[..end])]), &rest[end..])
+                }
+            };
+            parts.push(part);
+            rest = left.trim_start();
+        }
+        Self { parts }
+    }
+
+    /// What it takes from these tokens, if they are of its form as a whole.
+    pub fn take(&self, tokens: &[Token<'_>]) -> Option<Taken> {
+        take(&self.parts, tokens)
+    }
+}
+
+fn enclosed(text: &str, close: char, make: impl FnOnce(&str) -> Part) -> (Part, &str) {
+    let inside = &text[1..];
+    let end = inside.find(close).unwrap_or(inside.len());
+    let after = inside.get(end + close.len_utf8()..).unwrap_or_default();
+    (make(&inside[..end]), after)
+}
+
+fn literal(text: &str) -> Vec<String> {
+    text.split_whitespace().map(super::words::folded).collect()
+}
+
+fn slot(inside: &str) -> Part {
+    if let Some((argument, filling)) = inside.split_once('=') {
+        let filling = if filling == "summary" { Filling::Summary } else { Filling::Result };
+        return Part::Filled { argument: argument.to_owned(), filling };
+    }
+    let (argument, one_word) = match inside.split_once(':') {
+        Some((argument, _)) => (argument, true),
+        None => (inside, false),
+    };
+    Part::Slot { argument: argument.to_owned(), one_word }
+}
+
+fn take(parts: &[Part], tokens: &[Token<'_>]) -> Option<Taken> {
+    let Some((part, rest)) = parts.split_first() else {
+        return tokens.is_empty().then(Taken::default);
+    };
+    match part {
+        Part::Words(rows) => rows.iter().find_map(|row| {
+            let (said, left) = tokens.split_at_checked(row.len())?;
+            let same = row.iter().zip(said).all(|(word, token)| is_same_word(word, token));
+            let mut taken = if same { take(rest, left)? } else { return None };
+            taken.literal += row.len();
+            Some(taken)
+        }),
+        Part::Filled { argument, filling } => {
+            let mut taken = take(rest, tokens)?;
+            taken.arguments.push((argument.clone(), Value::Filled(*filling)));
+            Some(taken)
+        }
+        Part::Slot { argument, one_word } => {
+            let most = if *one_word { 1 } else { tokens.len() };
+            (1..=most.min(tokens.len())).find_map(|length| {
+                let mut taken = take(rest, &tokens[length..])?;
+                let value = Value::Said(Token::joined(&tokens[..length]));
+                taken.arguments.push((argument.clone(), value));
+                taken.captured += length;
+                Some(taken)
+            })
+        }
+    }
+}
+
+fn is_same_word(word: &str, token: &Token<'_>) -> bool {
+    if token.is_quoted {
+        return false;
+    }
+    let (stem_of_word, stem_of_token) = (stem(word), stem(&token.plain));
+    token.plain == word
+        || stem_of_token == stem_of_word
+        || (word.len() >= SHORTEST_MISSPELT && strsim::osa_distance(word, &token.plain) == 1)
+}

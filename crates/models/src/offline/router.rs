@@ -1,0 +1,223 @@
+//! Who should get a request: what was learned from many, and what this team's routing table says.
+
+use super::features::Reading;
+use super::learned::{LABELS, LEARNED, Learned};
+use super::table::{self, Entry, Phrase};
+use super::words::Word;
+
+/// Below this share nobody is sure enough to act.
+const SURE_ENOUGH: f32 = 0.25;
+/// A word that settles a request outweighs everything that was learned.
+const ALWAYS: f32 = 100.0;
+/// A keyword of an agent that the learned table knows: it mostly says what is known already.
+const KNOWN_KEYWORD: f32 = 0.2;
+/// An agent that nothing was learned about speaks by its entry alone.
+const NEW_AGENT: f32 = -3.0;
+const NEW_KEYWORD: f32 = 8.0;
+const NEW_FURTHER_KEYWORD: f32 = 1.0;
+const NEW_WORD: f32 = 2.5;
+const NEW_MOST_WORDS: f32 = 7.0;
+const CANNOT: f32 = -2.0;
+/// Shorter words say nothing.
+const SHORTEST_TELLING: usize = 3;
+/// At most so many reasons are given.
+const MAX_REASONS: usize = 6;
+/// A word that speaks less than this for an agent is no reason.
+const WORTH_NAMING: f32 = 0.15;
+
+/// A team's routing table, ready to judge requests.
+pub struct Router {
+    entries: Vec<Entry>,
+}
+
+/// Who gets a request, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Routing {
+    pub decision: Decision,
+    /// The agents of the team, likeliest first.
+    pub ranking: Vec<Ranked>,
+    /// How sure the decision is, from 0 to 1.
+    pub confidence: f32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    Agent(String),
+    /// No tool is needed.
+    Direct,
+    /// Nobody in the team fits; who would, where that is known.
+    Nobody {
+        absent: Option<&'static str>,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ranked {
+    pub agent: String,
+    pub score: f32,
+    pub matched: Vec<String>,
+}
+
+impl Router {
+    /// Reads the table out of an orchestrator's prompt.
+    pub fn read(prompt: &str) -> Self {
+        Self { entries: table::read(prompt) }
+    }
+
+    pub fn agents(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().map(|entry| entry.agent.as_str())
+    }
+
+    pub fn route(&self, text: &str) -> Routing {
+        self.route_by(text, &LEARNED)
+    }
+
+    /// The same with another table: to measure one before it is committed.
+    pub fn route_by(&self, text: &str, learned: &Learned) -> Routing {
+        let reading = Reading::of(text);
+        if reading.words.is_empty() {
+            return Routing {
+                decision: Decision::Nobody { absent: None },
+                ranking: Vec::new(),
+                confidence: 0.0,
+            };
+        }
+        let scores = learned.scores(&reading.features);
+        let judged: Vec<(f32, Vec<String>)> =
+            self.entries.iter().map(|entry| entry_score(entry, &reading, &scores)).collect();
+        let absent = LABELS
+            .iter()
+            .zip(scores)
+            .filter(|(label, _)| self.entries.iter().all(|entry| entry.agent != **label));
+        let absent: Vec<(&'static str, f32)> = absent.map(|(label, score)| (*label, score)).collect();
+        let all: Vec<f32> =
+            judged.iter().map(|(score, _)| *score).chain(absent.iter().map(|(_, score)| *score)).collect();
+        let shares = shares(&all);
+        let (own, others) = shares.split_at(self.entries.len());
+        let mut ranking: Vec<Ranked> = self
+            .entries
+            .iter()
+            .zip(judged)
+            .zip(own)
+            .map(|((entry, (_, mut matched)), share)| {
+                if let Some(label) = LABELS.iter().position(|label| *label == entry.agent) {
+                    matched.extend(reasons(&reading, learned, label, &matched));
+                }
+                matched.truncate(MAX_REASONS);
+                Ranked { agent: entry.agent.clone(), score: *share, matched }
+            })
+            .collect();
+        ranking.sort_by(|a, b| b.score.total_cmp(&a.score));
+        let other = absent
+            .iter()
+            .zip(others)
+            .max_by(|a, b| a.1.total_cmp(b.1))
+            .map(|((label, _), share)| (*label, *share));
+        let (decision, confidence) = decide(ranking.first(), other);
+        Routing { decision, ranking, confidence }
+    }
+}
+
+fn decide(best: Option<&Ranked>, other: Option<(&'static str, f32)>) -> (Decision, f32) {
+    let own = best.map_or(0.0, |best| best.score);
+    match other {
+        Some(("direct", share)) if share >= own && share >= SURE_ENOUGH => (Decision::Direct, share),
+        Some((absent, share)) if share >= own && absent != "direct" => {
+            (Decision::Nobody { absent: Some(absent) }, share)
+        }
+        _ => match best {
+            Some(best) if own >= SURE_ENOUGH => (Decision::Agent(best.agent.clone()), own),
+            _ => (Decision::Nobody { absent: None }, own),
+        },
+    }
+}
+
+/// How much speaks for an agent, and which words of its entry do.
+fn entry_score(entry: &Entry, reading: &Reading, learned: &[f32; LABELS.len()]) -> (f32, Vec<String>) {
+    let held = |phrases: &[Phrase]| -> Vec<String> {
+        phrases
+            .iter()
+            .filter(|phrase| phrase.is_in(&reading.words))
+            .map(|phrase| phrase.text.clone())
+            .collect()
+    };
+    let (always, keywords) = (held(&entry.always), held(&entry.keywords));
+    let label = LABELS.iter().position(|label| *label == entry.agent);
+    let mut score = match label {
+        Some(label) => learned[label] + KNOWN_KEYWORD * keywords.len().min(2) as f32,
+        None => by_entry_alone(entry, reading, keywords.len()),
+    };
+    if !always.is_empty() {
+        score += ALWAYS;
+    }
+    let mut matched = always;
+    for keyword in keywords {
+        if !matched.contains(&keyword) {
+            matched.push(keyword);
+        }
+    }
+    (score, matched)
+}
+
+fn by_entry_alone(entry: &Entry, reading: &Reading, keywords: usize) -> f32 {
+    let said: Vec<&str> =
+        reading.words.iter().filter(|word| is_telling(word)).map(|word| word.stem.as_str()).collect();
+    let shared = said.iter().filter(|stem| entry.words.iter().any(|known| known == *stem)).count();
+    let alike = entry.examples.iter().filter(|example| is_like(example, &said)).count();
+    let cannot = entry.cannot.iter().filter(|phrase| phrase.is_in(&reading.words)).count();
+    let by_keywords = match keywords + alike {
+        0 => 0.0,
+        more => NEW_KEYWORD + NEW_FURTHER_KEYWORD * (more - 1) as f32,
+    };
+    NEW_AGENT + by_keywords + (NEW_WORD * shared as f32).min(NEW_MOST_WORDS) + CANNOT * cannot as f32
+}
+
+/// Whether a request holds at least half of an example's words, and two of them.
+fn is_like(example: &Phrase, said: &[&str]) -> bool {
+    let shared = example.stems.iter().filter(|stem| said.contains(&stem.as_str())).count();
+    shared >= 2 && shared * 2 >= example.stems.len()
+}
+
+/// Words like "what", "with" and "please" stand in every request.
+fn is_telling(word: &Word) -> bool {
+    const COMMON: &str = "the and for you your are was can could would will what when where which who why how with from this \
+        that these those have has had not but all any some out into about please just get got does did its our their them \
+        they she him her his there here then than too very more most also need want";
+    let is_long = word.plain.len() >= SHORTEST_TELLING;
+    is_long && !COMMON.split_whitespace().any(|common| common == word.plain)
+}
+
+/// The words that speak most for a label, neighbours together.
+fn reasons(reading: &Reading, learned: &Learned, label: usize, known: &[String]) -> Vec<String> {
+    let mut weights = vec![0.0_f32; reading.words.len()];
+    for feature in &reading.features {
+        let Some((first, last)) = feature.from else { continue };
+        let scores = learned.of(feature);
+        let average = scores.iter().sum::<f32>() / scores.len() as f32;
+        let share = (scores[label] - average) / (last - first + 1) as f32;
+        weights[first..=last].iter_mut().for_each(|weight| *weight += share);
+    }
+    let mut named: Vec<(f32, String)> = weights
+        .iter()
+        .zip(&reading.words)
+        .filter(|(weight, word)| **weight >= WORTH_NAMING && (is_telling(word) || word.is_mark()))
+        .map(|(weight, word)| (*weight, word.plain.clone()))
+        .collect();
+    named.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut reasons: Vec<String> = Vec::new();
+    for (_, word) in named {
+        let is_said = known.iter().any(|phrase| phrase.split_whitespace().any(|part| part == word));
+        if !reasons.contains(&word) && !is_said {
+            reasons.push(word);
+        }
+    }
+    reasons
+}
+
+/// Scores as shares of one.
+pub fn shares(scores: &[f32]) -> Vec<f32> {
+    let largest = scores.iter().copied().fold(f32::MIN, f32::max);
+    let powers: Vec<f32> = scores.iter().map(|score| (score - largest).exp()).collect();
+    let total: f32 = powers.iter().sum();
+    powers.into_iter().map(|power| power / total).collect()
+}

@@ -1,0 +1,95 @@
+//! What needs no tool and no understanding: greetings, thanks, who I am. Everything else is said to need a language model.
+
+use std::sync::LazyLock;
+
+use super::words::{Word, folded, is_unspaced, stem, words};
+
+/// A request with more words than this is no greeting, whatever it begins with.
+const LONGEST: usize = 9;
+/// The category of whatever is in no other.
+const OTHER: &str = "other";
+
+struct Line {
+    category: &'static str,
+    language: &'static str,
+    triggers: Vec<Vec<String>>,
+    reply: &'static str,
+}
+
+static LINES: LazyLock<Vec<Line>> =
+    LazyLock::new(|| include_str!("small_talk.tsv").lines().filter_map(line).collect());
+
+fn line(text: &'static str) -> Option<Line> {
+    let mut fields = text.split('\t');
+    let (category, language, triggers, reply) =
+        (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
+    let triggers = triggers.split(", ").filter(|trigger| !trigger.is_empty());
+    let triggers =
+        triggers.map(|trigger| trigger.split_whitespace().map(|word| stem(&folded(word))).collect());
+    Some(Line { category, language, triggers: triggers.collect(), reply })
+}
+
+/// The answer to a request that needs no tool, in its language.
+pub fn answer(request: &str, agents: &str) -> String {
+    let said = words(request);
+    let known = LINES.iter().find(|line| {
+        line.category != OTHER
+            && said.len() <= LONGEST
+            && line.triggers.iter().any(|trigger| holds(&said, trigger))
+    });
+    let line = known.or_else(|| {
+        let language = language(&said);
+        LINES.iter().find(|line| line.category == OTHER && line.language == language)
+    });
+    line.map_or(String::new(), |line| line.reply.replace("{agents}", agents))
+}
+
+fn holds(said: &[Word], trigger: &[String]) -> bool {
+    if trigger.iter().any(|word| word.chars().any(is_unspaced)) {
+        let all: String = said.iter().map(|word| word.plain.as_str()).collect();
+        return all.contains(&trigger.concat());
+    }
+    said.windows(trigger.len())
+        .any(|window| window.iter().zip(trigger).all(|(word, known)| word.stem == *known))
+}
+
+/// By script, else by the commonest words.
+fn language(said: &[Word]) -> &'static str {
+    let mut chars = said.iter().flat_map(|word| word.plain.chars());
+    if chars.clone().any(|c| ('\u{ac00}'..='\u{d7af}').contains(&c)) {
+        return "ko";
+    }
+    if chars.any(is_unspaced) {
+        return "ja";
+    }
+    let count = |line: &&Line| {
+        said.iter().filter(|word| line.triggers.iter().any(|trigger| *trigger == [word.stem.clone()])).count()
+    };
+    let best = LINES.iter().filter(|line| line.category == OTHER).max_by_key(count);
+    best.filter(|line| count(line) * 4 > said.len()).map_or("en", |line| line.language)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_talk_is_answered_in_its_language() {
+        for (request, beginning) in [
+            ("hello", "Hello!"),
+            ("thanks!", "You are welcome."),
+            ("Danke, das wars!", "Gern geschehen."),
+            ("안녕하세요", "안녕하세요!"),
+            ("ありがとうございます", "どういたしまして"),
+            ("Bonjour", "Bonjour !"),
+            ("who are you?", "I am Lango"),
+            ("warum ist der Himmel blau", "Dafür braucht es"),
+            ("pourquoi le ciel est bleu", "Cela ne demande pas"),
+            ("why is the sky blue", "That needs no tool"),
+            ("空はなぜ青いの", "道具は"),
+        ] {
+            let answer = answer(request, "planner");
+            assert!(answer.starts_with(beginning), "{request}: {answer}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! From a request to calls, by the phrases of the tools at hand: one, or several in order.
+
+use lango_domain::model::ToolDeclaration;
+use serde_json::{Map, Value as Json};
+
+use super::lexer::{Token, tokens};
+use super::phrase::{Filling, Pattern, Taken, Value};
+
+/// At most so many steps in one request.
+const MAX_STEPS: usize = 5;
+/// A longer request is none that phrases were written for.
+const MAX_TOKENS: usize = 400;
+/// How much of a result stands for it.
+const SUMMARY_LINES: usize = 12;
+const SUMMARY_CHARS: usize = 1_200;
+
+/// Words around a request that change nothing about it.
+const BEFORE: [&[&str]; 20] = [
+    &["please"],
+    &["pls"],
+    &["can", "you"],
+    &["could", "you"],
+    &["would", "you"],
+    &["will", "you"],
+    &["kindly"],
+    &["hey"],
+    &["hi"],
+    &["lango"],
+    &["now"],
+    &["just"],
+    &["i", "want", "you", "to"],
+    &["i", "need", "you", "to"],
+    &["id", "like", "you", "to"],
+    &["go", "ahead", "and"],
+    &["lets"],
+    &["bitte"],
+    &["por", "favor"],
+    &["ok"],
+];
+const BEHIND: [&[&str]; 8] = [
+    &["please"],
+    &["pls"],
+    &["for", "me"],
+    &["now"],
+    &["thanks"],
+    &["thank", "you"],
+    &["bitte"],
+    &["right", "now"],
+];
+/// What stands between two steps.
+const BETWEEN: [&[&str]; 6] =
+    [&["and", "then"], &["then"], &["and", "afterwards"], &["after", "that"], &["and"], &[]];
+
+/// One call to make; arguments may wait for the result before.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    pub tool: String,
+    arguments: Map<String, Json>,
+    waiting: Vec<(String, Filling)>,
+}
+
+impl Step {
+    /// The arguments, with what the step before gave.
+    pub fn arguments(&self, before: &str) -> Json {
+        let mut arguments = self.arguments.clone();
+        for (argument, filling) in &self.waiting {
+            let text = match filling {
+                Filling::Result => before.to_owned(),
+                Filling::Summary => summary(before),
+            };
+            arguments.insert(argument.clone(), Json::from(text));
+        }
+        Json::Object(arguments)
+    }
+}
+
+/// The steps that a request asks for; none when it has no phrase's form.
+pub fn plan(request: &str, tools: &[ToolDeclaration]) -> Option<Vec<Step>> {
+    let all = tokens(request);
+    if all.len() > MAX_TOKENS {
+        return None;
+    }
+    let known: Vec<(&ToolDeclaration, Vec<Pattern>)> = tools
+        .iter()
+        .map(|tool| (tool, tool.phrases.iter().map(|phrase| Pattern::read(phrase)).collect()))
+        .collect();
+    let planned = plan_from(undecorated(&all), &known, 1)?;
+    Some(planned.1)
+}
+
+type Known<'a> = [(&'a ToolDeclaration, Vec<Pattern>)];
+
+/// The best reading of these tokens, and how much speaks for it.
+fn plan_from(tokens: &[Token<'_>], known: &Known<'_>, number: usize) -> Option<(f32, Vec<Step>)> {
+    let mut best = one_step(tokens, known, number).map(|(weight, step)| (weight, vec![step]));
+    if number == MAX_STEPS {
+        return best;
+    }
+    for at in 1..tokens.len() {
+        let Some(rest) = BETWEEN.iter().find_map(|words| behind(tokens, at, words)) else { continue };
+        let Some((weight, step)) = one_step(undecorated(&tokens[..at]), known, number) else { continue };
+        let Some((others, mut steps)) = plan_from(undecorated(rest), known, number + 1) else { continue };
+        if best.as_ref().is_none_or(|(found, _)| weight + others > *found) {
+            steps.insert(0, step);
+            best = Some((weight + others, steps));
+        }
+    }
+    best
+}
+
+/// What follows `words` at that place; without words a comma or semicolon must stand before it.
+fn behind<'a, 't>(tokens: &'a [Token<'t>], at: usize, words: &[&str]) -> Option<&'a [Token<'t>]> {
+    if words.is_empty() {
+        return tokens[at - 1].ends_clause.then_some(&tokens[at..]);
+    }
+    strip(&tokens[at..], words)
+}
+
+fn strip<'a, 't>(tokens: &'a [Token<'t>], words: &[&str]) -> Option<&'a [Token<'t>]> {
+    let (head, rest) = tokens.split_at_checked(words.len())?;
+    let same = head.iter().zip(words).all(|(token, word)| !token.is_quoted && token.plain == *word);
+    (same && !rest.is_empty()).then_some(rest)
+}
+
+fn undecorated<'a, 't>(mut tokens: &'a [Token<'t>]) -> &'a [Token<'t>] {
+    while let Some(rest) = BEFORE.iter().find_map(|words| strip(tokens, words)) {
+        tokens = rest;
+    }
+    while let Some(rest) = BEHIND.iter().find_map(|words| {
+        let at = tokens.len().checked_sub(words.len()).filter(|at| *at > 0)?;
+        let tail = &tokens[at..];
+        tail.iter()
+            .zip(*words)
+            .all(|(token, word)| !token.is_quoted && token.plain == *word)
+            .then(|| &tokens[..at])
+    }) {
+        tokens = rest;
+    }
+    tokens
+}
+
+/// The phrase with most words of its own; what goes into arguments counts against it.
+fn one_step(tokens: &[Token<'_>], known: &Known<'_>, number: usize) -> Option<(f32, Step)> {
+    let mut best: Option<(f32, Step)> = None;
+    for (tool, patterns) in known {
+        for taken in patterns.iter().filter_map(|pattern| pattern.take(tokens)) {
+            let weight = taken.literal as f32 - 0.4 * taken.captured as f32;
+            if best.as_ref().is_none_or(|(found, _)| weight > *found)
+                && let Some(step) = step(tool, taken, number)
+            {
+                best = Some((weight, step));
+            }
+        }
+    }
+    best
+}
+
+/// A call, if the arguments fit the tool's schema.
+fn step(tool: &ToolDeclaration, taken: Taken, number: usize) -> Option<Step> {
+    let mut step = Step { tool: tool.name.clone(), arguments: Map::new(), waiting: Vec::new() };
+    for (argument, value) in taken.arguments {
+        let schema = tool.parameters.get("properties")?.get(&argument)?;
+        match value {
+            Value::Said(text) => _ = step.arguments.insert(argument, typed(&text, schema)?),
+            Value::Filled(filling) if number > 1 => step.waiting.push((argument, filling)),
+            Value::Filled(_) => return None,
+        }
+    }
+    let required = tool.parameters.get("required").and_then(Json::as_array).cloned().unwrap_or_default();
+    let is_given = |name: &str| {
+        step.arguments.contains_key(name) || step.waiting.iter().any(|(argument, _)| argument == name)
+    };
+    required.iter().filter_map(Json::as_str).all(is_given).then_some(step)
+}
+
+/// What was typed, as the schema wants it.
+fn typed(text: &str, schema: &Json) -> Option<Json> {
+    if let Some(allowed) = schema.get("enum").and_then(Json::as_array) {
+        return allowed
+            .iter()
+            .find(|value| value.as_str().is_some_and(|value| value.eq_ignore_ascii_case(text)))
+            .cloned();
+    }
+    let kinds: Vec<&str> = match schema.get("type") {
+        Some(Json::String(kind)) => vec![kind],
+        Some(Json::Array(kinds)) => kinds.iter().filter_map(Json::as_str).collect(),
+        _ => vec!["string"],
+    };
+    kinds.iter().find_map(|kind| match *kind {
+        "string" => Some(Json::from(text)),
+        "integer" => text.parse::<i64>().ok().map(Json::from),
+        "number" => text.parse::<f64>().ok().map(Json::from),
+        "boolean" => text.parse::<bool>().ok().map(Json::from),
+        "array" => Some(Json::from(text.split(',').map(str::trim).collect::<Vec<_>>())),
+        _ => None,
+    })
+}
+
+/// The beginning: whoever wants to have it understood needs a language model.
+fn summary(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(SUMMARY_LINES).collect();
+    let cut: String = lines.join("\n").chars().take(SUMMARY_CHARS).collect();
+    let all = cut.len() >= text.trim().len();
+    if all { cut } else { format!("{cut}\n[the beginning; the offline model cannot summarise]") }
+}

@@ -1,0 +1,85 @@
+//! The routing table, read out of the orchestrator's prompt as any model reads it.
+
+use super::words::{Word, words};
+
+/// What the prompt says about one agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    pub agent: String,
+    pub keywords: Vec<Phrase>,
+    /// Keywords that settle a request by themselves.
+    pub always: Vec<Phrase>,
+    pub examples: Vec<Phrase>,
+    pub cannot: Vec<Phrase>,
+    /// Description, what it accepts and returns, in stems.
+    pub words: Vec<String>,
+}
+
+/// A few words of the table, as they stand there and in stems.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Phrase {
+    pub text: String,
+    pub stems: Vec<String>,
+}
+
+/// "water the plants" is meant by "water my plants", too.
+const ARTICLES: [&str; 8] = ["the", "a", "an", "my", "our", "your", "this", "that"];
+
+impl Phrase {
+    fn new(text: &str) -> Self {
+        let text = text.trim().trim_matches('"').to_owned();
+        let all = words(&text);
+        let telling = all.iter().filter(|word| !ARTICLES.contains(&word.plain.as_str()));
+        let stems: Vec<String> = telling.map(|word| word.stem.clone()).collect();
+        Self { stems: if stems.is_empty() { self::stems(&text) } else { stems }, text }
+    }
+
+    /// Whether its words stand in a request in order, each at most two words behind the one before it: "read the file"
+    /// holds "read file".
+    pub fn is_in(&self, request: &[Word]) -> bool {
+        const REACH: usize = 3;
+        let Some((first, rest)) = self.stems.split_first() else { return false };
+        let starts = request.iter().enumerate().filter(|(_, word)| word.stem == *first).map(|(at, _)| at);
+        starts.into_iter().any(|start| {
+            let next = |at: usize, stem: &String| {
+                (at + 1..=at + REACH).find(|next| request.get(*next).is_some_and(|word| word.stem == *stem))
+            };
+            rest.iter().try_fold(start, next).is_some()
+        })
+    }
+}
+
+/// Every entry of the table; none where a prompt has no table.
+pub fn read(prompt: &str) -> Vec<Entry> {
+    let Some((_, table)) = prompt.split_once("## Routing Table\n") else { return Vec::new() };
+    let table = table.split("\n## ").next().unwrap_or_default();
+    table.split("### ").filter_map(entry).collect()
+}
+
+fn entry(text: &str) -> Option<Entry> {
+    let mut lines = text.lines();
+    let agent = lines.next()?.trim().to_owned();
+    if agent.is_empty() {
+        return None;
+    }
+    let mut entry = Entry { agent, ..Entry::default() };
+    let name = entry.agent.replace(['-', '_'], " ");
+    entry.words = stems(&name);
+    for line in lines {
+        let list = |text: &str| text.split(", ").map(Phrase::new).collect();
+        match line.split_once(": ") {
+            Some(("Keywords", keywords)) => entry.keywords = list(keywords),
+            Some(("Always", always)) => entry.always = list(always),
+            Some(("Cannot", cannot)) => entry.cannot = list(cannot),
+            Some(("Examples", examples)) => {
+                entry.examples = examples.split("\", \"").map(Phrase::new).collect()
+            }
+            _ => entry.words.extend(stems(line)),
+        }
+    }
+    Some(entry)
+}
+
+fn stems(text: &str) -> Vec<String> {
+    words(text).into_iter().map(|word| word.stem).collect()
+}

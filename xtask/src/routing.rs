@@ -1,0 +1,13 @@
+//! The offline router: taught by `cargo xtask train routing`, measured by `cargo xtask eval routing`.
+
+mod asked;
+mod data;
+mod eval;
+mod report;
+mod train;
+
+pub use eval::run as eval;
+pub use train::run as train;
+
+/// The table that is committed.
+const TABLE: &str = "crates/models/src/offline/routing.bin";

@@ -1,0 +1,51 @@
+//! How a real model routes: each request through the real orchestrator, up to its first decision.
+
+use anyhow::{Context, Result, anyhow};
+use futures::StreamExt;
+use lango_app::{Conversation, Environment, Loaded, Overrides, Tape, new_session};
+use lango_domain::Tool;
+use lango_domain::event::{Body, Principal, Update};
+use lango_engine::TurnRequest;
+use lango_models::offline::learned::LABELS;
+use lango_team::one_tool_of_each_kind;
+
+use super::data::Sample;
+use super::report::{Judged, NOBODY};
+
+/// Asks `provider` (and `model`, where one is named) about each sample.
+pub fn judge_all<'a>(samples: &'a [Sample], provider: &str, model: Option<&str>) -> Result<Vec<Judged<'a>>> {
+    let environment = Environment::of_this_process().context("the working folder")?;
+    let model = model.map(|model| format!("agent.model={model}"));
+    let set = std::iter::once(format!("agent.provider={provider}")).chain(model).collect();
+    let loaded = Loaded::read(&environment, &Overrides { config: None, set })
+        .map_err(|error| anyhow!(error.message))?;
+    let tools = one_tool_of_each_kind().into_iter().map(Tool::stand_in).collect();
+    let conversation = Conversation::open(&loaded, &environment, tools, &Tape::Off)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut judged = Vec::new();
+        for sample in samples {
+            let said = first_decision(&conversation, &sample.text).await?;
+            judged.push(Judged { sample, said, confidence: 1.0 });
+        }
+        Ok(judged)
+    })
+}
+
+/// Whom the orchestrator transfers to, or that it answers by itself.
+async fn first_decision(conversation: &Conversation, text: &str) -> Result<usize> {
+    let (session, principal) = (new_session(), Principal::local());
+    let mut updates = conversation.runner.run(TurnRequest { session, principal, text: text.to_owned() });
+    while let Some(update) = updates.next().await {
+        let Update::Event(event) = update else { continue };
+        match &event.body {
+            Body::Transfer { to, .. } => {
+                return Ok(LABELS.iter().position(|label| *to == **label).unwrap_or(NOBODY));
+            }
+            Body::Answer { .. } => return Ok(LABELS.len() - 1),
+            Body::TurnFailed { message, .. } => return Err(anyhow!("{message}")),
+            _ => {}
+        }
+    }
+    Ok(NOBODY)
+}

@@ -1,0 +1,81 @@
+//! How well requests are routed: by the committed table, by tables that never saw the writer of a request, or by a
+//! real model through the real orchestrator.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use lango_domain::Tool;
+use lango_models::offline::learned::{LABELS, Learned};
+use lango_models::offline::{Decision, Router, Routing};
+use lango_team::{Config, build_agent_tree, one_tool_of_each_kind};
+
+use super::asked;
+use super::data::{self, Sample};
+use super::report::{Judged, NOBODY, accuracy, table};
+use super::train::{learn, routing_table};
+
+/// `cargo xtask eval routing [--cross] [--all-misses] [--provider P [--model M]]`.
+pub fn run(options: &[String]) -> Result<()> {
+    let has = |name: &str| options.iter().any(|option| option == name);
+    if has("--cross") {
+        return cross(has("--all-misses"));
+    }
+    let samples = data::read("measure")?;
+    let value = |name: &str| {
+        let at = options.iter().position(|option| option == name)?;
+        options.get(at + 1).map(String::as_str)
+    };
+    if let Some(provider) = value("--provider") {
+        print!("{}", table(&asked::judge_all(&samples, provider, value("--model"))?, has("--all-misses")));
+        return Ok(());
+    }
+    let router = full_team()?;
+    router.route("warm up");
+    let began = Instant::now();
+    let judged: Vec<Judged<'_>> =
+        samples.iter().map(|sample| judge(sample, &router.route(&sample.text))).collect();
+    let took = began.elapsed();
+    print!("{}", table(&judged, has("--all-misses")));
+    println!("\n{:.3} ms a decision", took.as_secs_f64() * 1e3 / samples.len() as f64);
+    Ok(())
+}
+
+/// Leaves out one writer at a time, learns from the others, and judges what was left out.
+fn cross(all_misses: bool) -> Result<()> {
+    let samples = data::read("train")?;
+    let router = full_team()?;
+    let writers: BTreeSet<&str> = samples.iter().map(|sample| sample.source.as_str()).collect();
+    let mut judged = Vec::new();
+    for writer in writers {
+        let mut others: Vec<Sample> =
+            samples.iter().filter(|sample| sample.source != writer).cloned().collect();
+        others.extend(routing_table());
+        let bytes: &'static [u8] = Box::leak(learn(&others).into_boxed_slice());
+        let learned = Learned::read(bytes);
+        let own = samples.iter().filter(|sample| sample.source == writer);
+        let own: Vec<Judged<'_>> =
+            own.map(|sample| judge(sample, &router.route_by(&sample.text, &learned))).collect();
+        eprintln!("{writer}: {:.1} %", 100.0 * accuracy(&own));
+        judged.extend(own);
+    }
+    print!("{}", table(&judged, all_misses));
+    Ok(())
+}
+
+fn judge<'a>(sample: &'a Sample, routing: &Routing) -> Judged<'a> {
+    let label = match &routing.decision {
+        Decision::Agent(agent) => agent.as_str(),
+        Decision::Direct => "direct",
+        Decision::Nobody { .. } => "",
+    };
+    let said = LABELS.iter().position(|known| *known == label).unwrap_or(NOBODY);
+    Judged { sample, said, confidence: routing.confidence }
+}
+
+/// The orchestrator of a team with one tool of each kind.
+fn full_team() -> Result<Router> {
+    let tools = one_tool_of_each_kind().into_iter().map(Tool::stand_in).collect();
+    let tree = build_agent_tree(Config { tools, ..Config::default() }).context("the built-in team")?;
+    Ok(Router::read(&tree.root.prompt.render()))
+}

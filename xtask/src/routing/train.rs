@@ -1,0 +1,162 @@
+//! A linear model over the offline model's own features: softmax, AdaGrad, a little decay; the same data gives the
+//! same bytes.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use anyhow::{Context, Result};
+use lango_models::offline::features::{Feature, Reading};
+use lango_models::offline::learned::{LABELS, Learned, Scores};
+use lango_team::Roster;
+
+use super::data::{self, Sample};
+
+const ROUNDS: usize = 20;
+const STEP: f32 = 0.35;
+const DECAY: f32 = 6e-3;
+/// A feature that was met less often is left out.
+const OFTEN_ENOUGH: u32 = 2;
+/// So many are committed, those that tell most.
+const MOST_FEATURES: usize = 60_000;
+
+pub fn run() -> Result<()> {
+    let mut samples = data::read("train")?;
+    samples.extend(routing_table());
+    eprintln!("{} requests", samples.len());
+    let bytes = learn(&samples);
+    let file = crate::root().join(super::TABLE);
+    fs::write(&file, &bytes).with_context(|| format!("cannot write {}", file.display()))?;
+    println!("{}: {} bytes", super::TABLE, bytes.len());
+    Ok(())
+}
+
+/// The table for these samples, as it is committed.
+pub fn learn(samples: &[Sample]) -> Vec<u8> {
+    let read: Vec<(usize, Vec<Feature>)> =
+        samples.iter().map(|sample| (sample.label, Reading::of(&sample.text).features)).collect();
+    let mut model = Model::of(&read);
+    let read: Vec<(usize, Vec<(usize, f32)>)> =
+        read.iter().map(|(label, features)| (*label, model.known(features))).collect();
+    let mut order: Vec<usize> = (0..read.len()).collect();
+    let mut chance = Chance(0x5eed);
+    for _ in 0..ROUNDS {
+        chance.shuffle(&mut order);
+        for &at in &order {
+            let (label, features) = &read[at];
+            model.learn(*label, features);
+        }
+    }
+    model.written()
+}
+
+/// What the built-in agents say about themselves is data, too.
+pub fn routing_table() -> Vec<Sample> {
+    let mut samples = Vec::new();
+    for spec in Roster::built_in().specs {
+        let Some(label) = LABELS.iter().position(|label| spec.name == **label) else { continue };
+        for text in spec.examples.iter().chain(&spec.keywords).filter(|text| text.as_str() != "question") {
+            let (language, source) = ("en".to_owned(), "table".to_owned());
+            samples.push(Sample { label, language, text: text.clone(), source });
+        }
+    }
+    samples
+}
+
+struct Model {
+    /// Where a key's numbers stand.
+    places: BTreeMap<u32, usize>,
+    bias: Scores,
+    weights: Vec<Scores>,
+    /// Squares of what was changed so far: what changed much changes less.
+    seen: Vec<Scores>,
+    seen_bias: Scores,
+    /// How often each feature was met.
+    met: Vec<u32>,
+}
+
+impl Model {
+    /// For the features that were met more than once; the others say nothing about requests to come.
+    fn of(samples: &[(usize, Vec<Feature>)]) -> Self {
+        let mut met: BTreeMap<u32, u32> = BTreeMap::new();
+        for feature in samples.iter().flat_map(|(_, features)| features) {
+            *met.entry(feature.key).or_default() += 1;
+        }
+        met.retain(|_, times| *times >= OFTEN_ENOUGH);
+        let none = [0.0; LABELS.len()];
+        Self {
+            places: met.keys().enumerate().map(|(place, key)| (*key, place)).collect(),
+            bias: none,
+            weights: vec![none; met.len()],
+            seen: vec![none; met.len()],
+            seen_bias: none,
+            met: met.into_values().collect(),
+        }
+    }
+
+    fn known(&self, features: &[Feature]) -> Vec<(usize, f32)> {
+        features.iter().filter_map(|feature| Some((*self.places.get(&feature.key)?, feature.value))).collect()
+    }
+
+    /// The features that tell most, as they are committed.
+    fn written(&self) -> Vec<u8> {
+        let tells = |place: usize| {
+            let weights = self.weights[place];
+            let average = weights.iter().sum::<f32>() / weights.len() as f32;
+            let largest =
+                weights.iter().fold(0.0_f32, |largest, weight| largest.max((weight - average).abs()));
+            largest * (self.met[place] as f32).sqrt()
+        };
+        let mut telling: Vec<(u32, usize)> = self.places.iter().map(|(key, place)| (*key, *place)).collect();
+        telling.sort_by(|a, b| tells(b.1).total_cmp(&tells(a.1)));
+        telling.truncate(MOST_FEATURES);
+        let weights = telling.into_iter().map(|(key, place)| (key, self.weights[place])).collect();
+        Learned::written(&self.bias, &weights)
+    }
+
+    fn learn(&mut self, label: usize, features: &[(usize, f32)]) {
+        let errors = self.errors(label, features);
+        for (at, error) in errors.iter().enumerate() {
+            self.seen_bias[at] += error * error;
+            self.bias[at] -= STEP * 0.2 * error / (self.seen_bias[at].sqrt() + 1e-6);
+        }
+        for &(place, value) in features {
+            let (weights, seen) = (&mut self.weights[place], &mut self.seen[place]);
+            for (at, error) in errors.iter().enumerate() {
+                let slope = error * value + DECAY * weights[at];
+                seen[at] += slope * slope;
+                weights[at] -= STEP * slope / (seen[at].sqrt() + 1e-3);
+            }
+        }
+    }
+
+    /// How far each label's share is from what it should be.
+    fn errors(&self, label: usize, features: &[(usize, f32)]) -> Scores {
+        let mut scores = self.bias;
+        for &(place, value) in features {
+            let weights = &self.weights[place];
+            scores.iter_mut().zip(weights).for_each(|(score, weight)| *score += weight * value);
+        }
+        let largest = scores.iter().copied().fold(f32::MIN, f32::max);
+        let mut shares = scores.map(|score| (score - largest).exp());
+        let total: f32 = shares.iter().sum();
+        shares.iter_mut().for_each(|share| *share /= total);
+        shares[label] -= 1.0;
+        shares
+    }
+}
+
+/// A small generator of its own, so that the table never depends on a library's version.
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 33
+    }
+
+    fn shuffle(&mut self, order: &mut [usize]) {
+        for at in (1..order.len()).rev() {
+            order.swap(at, (self.next() % (at as u64 + 1)) as usize);
+        }
+    }
+}
