@@ -86,8 +86,12 @@ impl Loaded {
             engine: merged.read("agent")?,
             models: merged.read("agent")?,
         };
-        let settings =
-            Settings { agent, providers: merged.read("providers")?, prices: merged.read("prices")? };
+        let settings = Settings {
+            agent,
+            providers: merged.read("providers")?,
+            prices: merged.read("prices")?,
+            store: merged.read("store")?,
+        };
         Ok(Self { settings, files, merged })
     }
 

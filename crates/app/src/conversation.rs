@@ -9,14 +9,16 @@ use lango_domain::event::{SessionId, TurnId};
 use lango_domain::model::ModelError;
 use lango_domain::session::SessionStore;
 use lango_domain::{Mode, Tool, suggest};
-use lango_engine::{MemoryStore, Models, Parts, Runner, Surroundings};
+use lango_engine::{Models, Parts, Runner, Surroundings};
 use lango_models::offline::OfflineFirst;
 use lango_models::{Chosen, NoModel, Plan, RouterChoice, Secret, choose};
+use lango_store::{Place, SqliteStore, Trouble};
 use uuid::Uuid;
 
 use crate::config::{ConfigError, Loaded};
 use crate::environment::Environment;
 use crate::ollama;
+use crate::sessions::open_store;
 use crate::tape::Tape;
 use crate::team::{Team, assemble_team};
 
@@ -29,12 +31,14 @@ pub enum CannotStart {
     NoModel(#[from] NoModel),
     #[error(transparent)]
     Model(#[from] ModelError),
+    #[error(transparent)]
+    Store(#[from] Trouble),
 }
 
 /// A team, its models, and a place for its sessions.
 pub struct Conversation {
     pub runner: Runner,
-    pub store: Arc<dyn SessionStore>,
+    pub store: SqliteStore,
     /// Who is asked, for people.
     pub model_name: String,
     /// What the user should know about the files that the team was read from.
@@ -58,12 +62,16 @@ impl Conversation {
                 (name, recorder.models(models))
             }
         };
-        let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::default());
+        // What is played again has been kept before.
+        let store = match tape {
+            Tape::Replay(_) => SqliteStore::open(Place::Memory)?,
+            Tape::Off | Tape::Record(_) => open_store(loaded, environment)?,
+        };
         let warnings = team.warnings();
         let runner = Runner::new(Parts {
             tree: team.tree,
             models,
-            store: Arc::clone(&store),
+            store: Arc::new(store.clone()) as Arc<dyn SessionStore>,
             approver: None,
             sources: Vec::new(),
             remotes: BTreeMap::new(),

@@ -29,11 +29,20 @@ impl Environment {
 
     /// Where the user's configuration lives: `LANGO_HOME` moves it, as everything that Lango keeps.
     pub fn config_folder(&self) -> Option<PathBuf> {
+        self.folder("XDG_CONFIG_HOME", ".config")
+    }
+
+    /// Where Lango keeps what it must not lose.
+    pub fn data_folder(&self) -> Option<PathBuf> {
+        self.folder("XDG_DATA_HOME", ".local/share")
+    }
+
+    fn folder(&self, variable: &str, usual: &str) -> Option<PathBuf> {
         if let Some(home) = self.get("LANGO_HOME") {
             return Some(self.working_folder.join(home));
         }
-        let base = self.get("XDG_CONFIG_HOME").map(PathBuf::from);
-        base.or_else(|| self.get("HOME").map(|home| PathBuf::from(home).join(".config")))
+        let base = self.get(variable).map(PathBuf::from);
+        base.or_else(|| self.get("HOME").map(|home| PathBuf::from(home).join(usual)))
             .map(|dir| dir.join("lango"))
     }
 }

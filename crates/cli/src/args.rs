@@ -61,14 +61,36 @@ pub enum Command {
     /// Make one request and show the answer.
     Ask(Ask),
     /// Talk with the team (what `lango` alone does).
-    Chat,
+    Chat {
+        /// Go on with a session, the last one when none is named; an interrupted turn is picked up where it stopped.
+        #[arg(long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "")]
+        resume: Option<String>,
+    },
+    /// Look at sessions: list, show, export, import, delete, fork, search.
+    #[command(subcommand)]
+    Session(SessionCommand),
+    /// Copy everything that is kept into one file.
+    Backup {
+        /// The file to write; it must not exist.
+        file: PathBuf,
+    },
+    /// Replace everything that is kept by a backup; what was there is kept beside it.
+    Restore {
+        /// A file that `lango backup` wrote.
+        file: PathBuf,
+    },
+    /// Look at everything that Lango needs, and say what to do about what is wrong.
+    Doctor,
     /// Look at the models.
     #[command(subcommand)]
     Model(ModelCommand),
-    /// Add up what a conversation took.
+    /// Add up what conversations took.
     Usage {
-        /// Events as `lango ask --json` prints them; - for standard input.
-        file: PathBuf,
+        /// Events as `lango ask --json` prints them, - for standard input; what is kept when no file is named.
+        file: Option<PathBuf>,
+        /// Of this session only.
+        #[arg(long, value_name = "ID", conflicts_with = "file")]
+        session: Option<String>,
     },
     /// Look at the team: who is in it, who holds what, what each one reads.
     #[command(subcommand)]
@@ -95,11 +117,14 @@ pub enum Command {
 #[derive(clap::Args)]
 pub struct Ask {
     /// The request; - stands for what is piped in.
-    #[arg(required_unless_present = "replay", value_name = "TEXT")]
+    #[arg(required_unless_present_any = ["replay", "continue"], value_name = "TEXT")]
     pub text: Vec<String>,
     /// The session that it belongs to; a new one by default.
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
+    /// Go on with the turn of the session that was interrupted, where it stopped.
+    #[arg(long, requires = "session", conflicts_with_all = ["text", "record", "replay"])]
+    pub r#continue: bool,
     /// Keep every exchange with models and tools in this file, without keys.
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub record: Option<PathBuf>,
@@ -182,4 +207,68 @@ pub enum ConfigCommand {
     Check,
     /// Print the JSON Schema of a configuration file.
     Schema,
+}
+
+#[derive(Subcommand)]
+pub enum SessionCommand {
+    /// List them, the one used last first.
+    List,
+    /// Show what was said and done.
+    Show {
+        /// The session's id.
+        session: String,
+    },
+    /// Print a session to be kept elsewhere.
+    Export {
+        /// The session's id.
+        session: String,
+        /// As events, one a line, or to be read.
+        #[arg(long, default_value = "jsonl")]
+        format: ExportFormat,
+    },
+    /// Make a session of exported events, or of older messages (role, content, author), one a line.
+    Import {
+        /// The file with one JSON object a line.
+        file: PathBuf,
+        /// The id that it gets; a new one by default.
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+    },
+    /// Delete sessions for good: their words are in no file afterwards.
+    Delete {
+        /// The sessions' ids.
+        #[arg(required = true, value_name = "SESSION")]
+        sessions: Vec<String>,
+    },
+    /// Begin a new session with the whole turns of another.
+    Fork {
+        /// The session's id.
+        session: String,
+        /// Only up to this event's number.
+        #[arg(long, value_name = "SEQ")]
+        at: Option<u64>,
+        /// The new session's id; made up by default.
+        #[arg(long = "as", value_name = "ID")]
+        into: Option<String>,
+    },
+    /// Find requests and answers that hold all these words.
+    Search {
+        /// The words.
+        text: String,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ExportFormat {
+    Jsonl,
+    Markdown,
+}
+
+impl std::fmt::Display for ExportFormat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Jsonl => "jsonl",
+            Self::Markdown => "markdown",
+        })
+    }
 }

@@ -6,6 +6,8 @@ mod chat;
 mod config;
 mod model;
 mod route;
+mod session;
+mod upkeep;
 mod usage;
 
 use std::process::ExitCode;
@@ -23,12 +25,18 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     let Args { global, command } = args;
     let form = if global.json { Form::Json } else { Form::Plain };
     let output = match command {
-        None | Some(Command::Chat) => return chat::run(&global),
+        None => return chat::run(&global, None),
+        Some(Command::Chat { resume }) => return chat::run(&global, resume.as_deref()),
+        Some(Command::Doctor) => return upkeep::doctor(&global, form),
+        Some(Command::Session(command)) => session::run(&global, &command),
+        Some(Command::Backup { file }) => upkeep::back_up(&global, &file),
+        Some(Command::Restore { file }) => upkeep::restore(&global, &file),
         Some(Command::Ask(wish)) => return ask::run(&global, &wish),
         Some(Command::Agent(command)) => agent::run(&global, command),
         Some(Command::Route { text, tools }) => route::run(&Setting::read(&global)?.team(&tools)?, &text),
         Some(Command::Model(command)) => model::run(&global, &command),
-        Some(Command::Usage { file }) => usage::run(&file),
+        Some(Command::Usage { file: Some(file), .. }) => usage::of_file(&file),
+        Some(Command::Usage { file: None, session }) => usage::of_store(&global, session),
         Some(Command::Config(command)) => config::run(&global, &command),
         Some(Command::Init(wish)) => config::init(&global, &wish),
         Some(Command::Completions { shell }) => Ok(completions(shell)),

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 use lango_app::{CannotStart, ConfigError};
 use lango_models::NoModel;
+use lango_store::Trouble;
 use serde_json::{Value, json};
 
 /// For people, or for programs.
@@ -82,6 +83,11 @@ impl Failure {
         Self { exit: 3, code: "model", message: message.into(), hint: None }
     }
 
+    /// What is kept cannot be read or written.
+    pub fn store(message: impl Into<String>) -> Self {
+        Self { exit: 1, code: "store", message: message.into(), hint: None }
+    }
+
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -125,12 +131,22 @@ impl From<NoModel> for Failure {
     }
 }
 
+impl From<Trouble> for Failure {
+    fn from(trouble: Trouble) -> Self {
+        let is_typed = matches!(trouble, Trouble::NoSession(_) | Trouble::SessionExists(_));
+        let failure =
+            if is_typed { Self::usage(trouble.to_string()) } else { Self::store(trouble.to_string()) };
+        failure.with_hint(trouble.remedy())
+    }
+}
+
 impl From<CannotStart> for Failure {
     fn from(error: CannotStart) -> Self {
         match error {
             CannotStart::Config(error) => error.into(),
             CannotStart::NoModel(error) => error.into(),
             CannotStart::Model(error) => Self::model(error.to_string()),
+            CannotStart::Store(trouble) => trouble.into(),
         }
     }
 }

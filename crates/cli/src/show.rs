@@ -41,9 +41,11 @@ impl Show {
     }
 
     pub fn warnings(&self, warnings: &[String]) {
-        let form =
-            if matches!(self.form, Form::Json { .. }) { output::Form::Json } else { output::Form::Plain };
-        output::warn(warnings, form);
+        output::warn(warnings, self.warning_form());
+    }
+
+    fn warning_form(&self) -> output::Form {
+        if matches!(self.form, Form::Json { .. }) { output::Form::Json } else { output::Form::Plain }
     }
 
     pub fn delta(&mut self, author: &AgentName, text: &str) {
@@ -137,6 +139,7 @@ impl Show {
     fn failed(&mut self, code: Code, message: &str, hint: &str) {
         self.silence();
         self.exit = match code.family() {
+            Family::Interrupted => return output::warn(&[message.to_owned()], self.warning_form()),
             Family::Turn => 1,
             Family::Model => 3,
             Family::Limit => 4,

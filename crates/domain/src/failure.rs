@@ -48,6 +48,9 @@ pub enum Code {
     Cancelled,
     #[serde(rename = "internal")]
     Internal,
+    /// The process ended before the turn did.
+    #[serde(rename = "interrupted")]
+    Interrupted,
 }
 
 /// Who can do something about it.
@@ -57,6 +60,8 @@ pub enum Family {
     Limit,
     Turn,
     Cancelled,
+    /// Found by a later turn, and no failure of that one.
+    Interrupted,
 }
 
 impl Code {
@@ -81,6 +86,7 @@ impl Code {
             | Self::LimitMoney => Family::Limit,
             Self::Empty | Self::Internal => Family::Turn,
             Self::Cancelled => Family::Cancelled,
+            Self::Interrupted => Family::Interrupted,
         }
     }
 }

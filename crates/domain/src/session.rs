@@ -11,8 +11,12 @@ pub trait SessionStore: Send + Sync {
     /// Waits until no other turn of the session runs, and keeps others waiting until the lock is dropped (B60).
     fn lock<'a>(&'a self, key: SessionKey<'a>) -> BoxFuture<'a, Result<TurnLock, StoreError>>;
 
-    /// Every event in order; none for a session that does not exist yet.
-    fn load<'a>(&'a self, key: SessionKey<'a>) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>>;
+    /// Events in order up to the newest, at least as far back as asked for; none for a session that does not exist yet.
+    fn load<'a>(
+        &'a self,
+        key: SessionKey<'a>,
+        reach: Reach,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>>;
 
     /// Returns when the events are durable.
     fn append<'a>(
@@ -27,6 +31,26 @@ pub trait SessionStore: Send + Sync {
 pub struct SessionKey<'a> {
     pub session: &'a SessionId,
     pub principal: &'a Principal,
+}
+
+/// How much of a session is read: whole turns, backwards from the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    Everything,
+    /// The fewest turns whose events hold so many bytes.
+    Recent {
+        bytes: usize,
+    },
+}
+
+impl Reach {
+    /// Whether so many bytes will do.
+    pub fn is_enough(self, bytes: usize) -> bool {
+        match self {
+            Self::Everything => false,
+            Self::Recent { bytes: wanted } => bytes >= wanted,
+        }
+    }
 }
 
 /// Held for the length of a turn.

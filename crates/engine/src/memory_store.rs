@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt, ready};
 use lango_domain::event::{Draft, Event, Principal, SessionId};
-use lango_domain::session::{SessionKey, SessionStore, StoreError, TurnLock};
+use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError, TurnLock};
 
 #[derive(Debug, Default)]
 pub struct MemoryStore {
@@ -22,7 +22,11 @@ impl SessionStore for MemoryStore {
         async move { Ok(TurnLock::new(turn.lock_owned().await)) }.boxed()
     }
 
-    fn load<'a>(&'a self, key: SessionKey<'a>) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
+    fn load<'a>(
+        &'a self,
+        key: SessionKey<'a>,
+        _: Reach,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
         let events = held(&self.sessions).get(&owned(key)).cloned().unwrap_or_default();
         ready(Ok(events)).boxed()
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use lango_domain::AgentName;
 use lango_domain::event::{Author, Body, Branch, CallId, Draft, Event, Principal, SessionId, TurnId, Update};
-use lango_domain::session::{SessionKey, SessionStore, StoreError};
+use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::failure::Failure;
@@ -31,12 +31,14 @@ pub(crate) struct Opening {
     pub store: Arc<dyn SessionStore>,
     pub surroundings: Surroundings,
     pub updates: UnboundedSender<Update>,
+    /// How much of the log any agent can read.
+    pub reach: Reach,
 }
 
 impl Record {
     pub async fn open(opening: Opening) -> Result<Self, StoreError> {
-        let Opening { session, principal, store, surroundings, updates } = opening;
-        let log = store.load(SessionKey { session: &session, principal: &principal }).await?;
+        let Opening { session, principal, store, surroundings, updates, reach } = opening;
+        let log = store.load(SessionKey { session: &session, principal: &principal }, reach).await?;
         let calls = log.iter().filter_map(|event| call_of(event)).cloned().collect();
         let turn = (surroundings.new_turn)();
         let (order, log, calls) = (tokio::sync::Mutex::new(()), RwLock::new(log), Mutex::new(calls));
@@ -45,18 +47,22 @@ impl Record {
 
     /// Stores what happened, then shows it.
     pub async fn keep(&self, author: &Author, branch: &Branch, bodies: Vec<Body>) -> Result<(), Failure> {
+        let drafts = bodies.into_iter().map(|body| (author.clone(), branch.clone(), body)).collect();
+        Ok(self.keep_of(&self.turn, drafts).await?)
+    }
+
+    /// The same for a turn that may be another one.
+    pub async fn keep_of(
+        &self,
+        turn: &TurnId,
+        bodies: Vec<(Author, Branch, Body)>,
+    ) -> Result<(), StoreError> {
         if bodies.is_empty() {
             return Ok(());
         }
         let _order = self.order.lock().await;
         let at = (self.surroundings.now)();
-        let draft = |body| Draft {
-            turn: self.turn.clone(),
-            author: author.clone(),
-            branch: branch.clone(),
-            at,
-            body,
-        };
+        let draft = |(author, branch, body)| Draft { turn: turn.clone(), author, branch, at, body };
         let key = SessionKey { session: &self.session, principal: &self.principal };
         let events = self.store.append(key, bodies.into_iter().map(draft).collect()).await?;
         for event in &events {

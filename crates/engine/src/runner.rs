@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -17,8 +17,8 @@ use lango_domain::event::{
 use lango_domain::failure::{Code, Family};
 use lango_domain::model::{Model, ModelError};
 use lango_domain::seams::{Approver, ContextRequest, ContextSource, RemoteAgent};
-use lango_domain::session::{SessionKey, SessionStore, StoreError};
-use lango_domain::{AgentName, AgentTree, tokens};
+use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError};
+use lango_domain::{AgentName, AgentTree, Safety, tokens};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -28,6 +28,7 @@ use crate::driver::{Driver, Seat, Stop};
 use crate::failure::{Failure, panic_words};
 use crate::limits::{Limits, Spent};
 use crate::record::{Opening, Record};
+use crate::recovery::{self, Unfinished};
 use crate::transfer::TRANSFER;
 use crate::work::Outcome;
 
@@ -36,6 +37,12 @@ const CONTEXT_TIME: Duration = Duration::from_secs(5);
 
 /// No window holds more.
 const MAX_REQUEST_BYTES: usize = 4 * 1024 * 1024;
+
+/// More bytes than any text has for a token.
+const BYTES_PER_TOKEN: usize = 8;
+
+/// Only the turn at the end.
+const LAST_TURN: Reach = Reach::Recent { bytes: 0 };
 
 /// What a runner is put together from.
 pub struct Parts {
@@ -61,6 +68,11 @@ impl Models {
     pub(crate) fn of(&self, agent: &AgentName) -> &Arc<dyn Model> {
         self.per_agent.get(agent).unwrap_or(&self.default)
     }
+
+    fn largest_window(&self) -> usize {
+        let own = self.per_agent.values().map(|model| model.window());
+        own.fold(self.default.window(), usize::max)
+    }
 }
 
 /// Time and chance, handed down so that a turn can be repeated exactly.
@@ -75,6 +87,13 @@ pub struct TurnRequest {
     pub session: SessionId,
     pub principal: Principal,
     pub text: String,
+}
+
+/// A turn to begin, or without a text one to go on with.
+struct Begin {
+    session: SessionId,
+    principal: Principal,
+    text: Option<String>,
 }
 
 /// Runs turns of one team; cheap to clone.
@@ -119,9 +138,31 @@ impl Runner {
     ///
     /// Must be called within a tokio runtime.
     pub fn run(&self, request: TurnRequest) -> TurnStream {
+        let TurnRequest { session, principal, text } = request;
+        self.start(Begin { session, principal, text: Some(text) })
+    }
+
+    /// Goes on with a turn that its process did not finish, where it stopped (B73); without one the stream is empty.
+    ///
+    /// Must be called within a tokio runtime.
+    pub fn resume(&self, session: SessionId, principal: Principal) -> TurnStream {
+        self.start(Begin { session, principal, text: None })
+    }
+
+    /// The turn that [`Runner::resume`] would go on with.
+    pub async fn unfinished(
+        &self,
+        session: &SessionId,
+        principal: &Principal,
+    ) -> Result<Option<Unfinished>, StoreError> {
+        let log = self.shared.store.load(SessionKey { session, principal }, LAST_TURN).await?;
+        Ok(self.shared.unfinished(&log))
+    }
+
+    fn start(&self, begin: Begin) -> TurnStream {
         let (sender, updates) = unbounded_channel();
         let cancel = CancellationToken::new();
-        tokio::spawn(turn(Arc::clone(&self.shared), request, cancel.clone(), sender));
+        tokio::spawn(turn(Arc::clone(&self.shared), begin, cancel.clone(), sender));
         TurnStream { updates, cancel: cancel.clone(), _cancel_on_drop: cancel.drop_guard() }
     }
 }
@@ -151,11 +192,11 @@ impl Stream for TurnStream {
 
 async fn turn(
     shared: Arc<Shared>,
-    request: TurnRequest,
+    begin: Begin,
     cancel: CancellationToken,
     updates: UnboundedSender<Update>,
 ) {
-    let turn = AssertUnwindSafe(shared.turn(request, cancel, &updates)).catch_unwind().await;
+    let turn = AssertUnwindSafe(shared.turn(begin, cancel, &updates)).catch_unwind().await;
     let error = match turn {
         Ok(Ok(())) => return,
         Ok(Err(error)) => error,
@@ -167,29 +208,61 @@ async fn turn(
 impl Shared {
     async fn turn(
         &self,
-        request: TurnRequest,
+        begin: Begin,
         cancel: CancellationToken,
         updates: &UnboundedSender<Update>,
     ) -> Result<(), StoreError> {
-        let key = SessionKey { session: &request.session, principal: &request.principal };
+        let key = SessionKey { session: &begin.session, principal: &begin.principal };
         let _lock = tokio::select! {
             biased;
             () = cancel.cancelled() => return Ok(()),
             lock = self.store.lock(key) => lock?,
         };
-        let record = self.open(&request, updates.clone()).await?;
-        self.driver(record, request.text, cancel).run(&self.sources, updates).await;
+        let mut record = self.open(&begin, updates.clone()).await?;
+        let left = record.read(|log| self.unfinished(log));
+        if let Some(left) = &left {
+            record.keep_of(&left.turn, left.closings.clone()).await?;
+        }
+        match (begin.text, left) {
+            (Some(text), left) => {
+                if let Some(left) = left {
+                    record.keep_of(&left.turn, vec![self.as_root(left.end())]).await?;
+                }
+                self.driver(record, text, cancel).run(Start::Fresh(&self.sources), updates).await;
+            }
+            (None, Some(left)) if left.is_answered => {
+                record.keep_of(&left.turn, vec![self.as_root(left.end())]).await?;
+            }
+            (None, Some(left)) => {
+                record.turn = left.turn;
+                let driver = self.driver(record, left.request, cancel);
+                driver.delegations.store(left.delegations, Ordering::Relaxed);
+                driver.run(Start::Again, updates).await;
+            }
+            (None, None) => {}
+        }
         Ok(())
     }
 
-    async fn open(
-        &self,
-        request: &TurnRequest,
-        updates: UnboundedSender<Update>,
-    ) -> Result<Record, StoreError> {
-        let (session, principal) = (request.session.clone(), request.principal.clone());
+    fn unfinished(&self, log: &[Arc<Event>]) -> Option<Unfinished> {
+        recovery::unfinished(log, |author, tool| match author {
+            Author::Agent(agent) => {
+                self.crew.tool(agent, tool).map_or_else(Safety::default, |tool| tool.safety)
+            }
+            _ => Safety::default(),
+        })
+    }
+
+    fn as_root(&self, body: Body) -> (Author, Branch, Body) {
+        let root = self.crew.root();
+        (Author::Agent(root.clone()), Branch::root(root), body)
+    }
+
+    async fn open(&self, begin: &Begin, updates: UnboundedSender<Update>) -> Result<Record, StoreError> {
+        let (session, principal) = (begin.session.clone(), begin.principal.clone());
         let (store, surroundings) = (Arc::clone(&self.store), self.surroundings.clone());
-        Record::open(Opening { session, principal, store, surroundings, updates }).await
+        let reach = Reach::Recent { bytes: self.models.largest_window() * BYTES_PER_TOKEN };
+        Record::open(Opening { session, principal, store, surroundings, updates, reach }).await
     }
 
     fn driver(&self, record: Record, request: String, cancel: CancellationToken) -> Driver {
@@ -211,12 +284,20 @@ impl Shared {
     }
 }
 
+/// How a turn begins.
+enum Start<'a> {
+    /// With a request that is looked up first.
+    Fresh(&'a [Arc<dyn ContextSource>]),
+    /// Where it stopped.
+    Again,
+}
+
 impl Driver {
     /// The whole turn: it ends in an answer or a failure with a code, never in silence (B59).
-    async fn run(&self, sources: &[Arc<dyn ContextSource>], updates: &UnboundedSender<Update>) {
+    async fn run(&self, start: Start<'_>, updates: &UnboundedSender<Update>) {
         let root = self.crew.root().clone();
         let seat = Seat { branch: Branch::root(&root), agent: root, is_shown: true };
-        let worked = AssertUnwindSafe(self.answer_request(&seat, sources)).catch_unwind();
+        let worked = AssertUnwindSafe(self.answer_request(&seat, start)).catch_unwind();
         let clock = async {
             tokio::time::sleep(self.limits.turn_time()).await;
             self.stop.because(Failure::limit(Code::LimitTime));
@@ -236,14 +317,10 @@ impl Driver {
         }
     }
 
-    async fn answer_request(&self, seat: &Seat, sources: &[Arc<dyn ContextSource>]) -> Result<(), Failure> {
-        let (text, is_too_long) = bounded(&self.request);
-        self.record.keep(&Author::User, &seat.branch, vec![Body::User { text }]).await?;
-        if is_too_long {
-            return Err(ModelError::TooLong.into());
+    async fn answer_request(&self, seat: &Seat, start: Start<'_>) -> Result<(), Failure> {
+        if let Start::Fresh(sources) = start {
+            self.take_request(seat, sources).await?;
         }
-        let context = self.wait(self.gather(sources)).await?;
-        self.keep(seat, context).await?;
         match self.work(seat).await? {
             Outcome::Answered { author, text } if author == seat.agent => {
                 self.keep(seat, vec![Body::Answer { text }]).await
@@ -253,6 +330,16 @@ impl Driver {
             Outcome::Rejected { reason } => Err(Failure::internal(&reason)),
             Outcome::Failed(failure) => Err(failure),
         }
+    }
+
+    async fn take_request(&self, seat: &Seat, sources: &[Arc<dyn ContextSource>]) -> Result<(), Failure> {
+        let (text, is_too_long) = bounded(&self.request);
+        self.record.keep(&Author::User, &seat.branch, vec![Body::User { text }]).await?;
+        if is_too_long {
+            return Err(ModelError::TooLong.into());
+        }
+        let context = self.wait(self.gather(sources)).await?;
+        self.keep(seat, context).await
     }
 
     /// What every source has to say about the request, within its cap; one that fails or is slow is left out.

@@ -14,7 +14,7 @@ use lango_domain::event::{
 };
 use lango_domain::model::{Model, ModelRequest};
 use lango_domain::seams::{ContextSource, RemoteAgent};
-use lango_domain::session::{SessionKey, SessionStore, StoreError};
+use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError};
 use lango_domain::{AgentName, AgentTree, Mode};
 use lango_engine::{Limits, MemoryStore, Models, Parts, Runner, Surroundings, TurnRequest};
 use lango_team::{Config, RemoteCard, build_agent_tree};
@@ -60,7 +60,7 @@ pub async fn tell(script: &Script) -> Result<Told, String> {
     let mut shown: Vec<Arc<Event>> = turns.into_iter().flatten().filter_map(event_of).collect();
     shown.sort_by_key(|event| event.seq);
     let key = SessionKey { session: &SessionId::new("s"), principal: &Principal::local() };
-    let events = store.load(key).await.map_err(|error| error.to_string())?;
+    let events = store.load(key, Reach::Everything).await.map_err(|error| error.to_string())?;
     let requests = model.requests();
     let transcript = format!("{transcript}\n{} model calls\n", requests.len());
     Ok(Told {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use futures::StreamExt;
 use lango_app::{Conversation, Player, Recorder, Strictness, Tape, known_secrets, new_session};
 use lango_domain::event::{Principal, SessionId, Update};
-use lango_engine::TurnRequest;
+use lango_engine::{TurnRequest, TurnStream};
 
 use super::{Setting, runtime};
 use crate::args::{Ask, Global};
@@ -18,6 +18,9 @@ const MAX_STDIN_BYTES: u64 = 4 * 1024 * 1024;
 
 pub fn run(global: &Global, ask: &Ask) -> Result<ExitCode, Failure> {
     let setting = Setting::read(global)?;
+    if ask.r#continue {
+        return continue_turn(global, &setting, ask);
+    }
     let tape = tape(&setting, ask)?;
     let (session, text) = match &tape {
         Tape::Replay(player) if ask.text.is_empty() => (player.session(), player.request()),
@@ -41,6 +44,28 @@ pub fn run(global: &Global, ask: &Ask) -> Result<ExitCode, Failure> {
     Ok(show.finish())
 }
 
+/// The turn that a session's last process did not finish.
+fn continue_turn(global: &Global, setting: &Setting, ask: &Ask) -> Result<ExitCode, Failure> {
+    let session = SessionId::new(ask.session.clone().unwrap_or_default());
+    let tools = setting.tools(&ask.tools);
+    let conversation = Conversation::open(&setting.loaded, &setting.environment, tools, &Tape::Off)?;
+    let runtime = runtime()?;
+    let unfinished = runtime.block_on(async {
+        conversation.store.session(&Principal::local(), &session).await?;
+        let found = conversation.runner.unfinished(&session, &Principal::local()).await;
+        found.map_err(|error| Failure::store(error.to_string()))
+    })?;
+    if unfinished.is_none() {
+        return Err(Failure::usage(format!(
+            "the last turn of `{session}` came to its end; there is nothing to go on with"
+        )));
+    }
+    let mut show = Show::new(global.json, ask.deltas);
+    show.warnings(&conversation.warnings);
+    runtime.block_on(go_on(&conversation, session, &mut show));
+    Ok(show.finish())
+}
+
 fn tape(setting: &Setting, ask: &Ask) -> Result<Tape, Failure> {
     if let Some(file) = &ask.record {
         let secrets = known_secrets(&setting.loaded, &setting.environment);
@@ -55,7 +80,16 @@ fn tape(setting: &Setting, ask: &Ask) -> Result<Tape, Failure> {
 
 /// One turn, shown as it comes. The first Ctrl-C cancels it, the second leaves.
 pub async fn turn(conversation: &Conversation, session: SessionId, text: String, show: &mut Show) {
-    let mut updates = conversation.runner.run(TurnRequest { session, principal: Principal::local(), text });
+    let updates = conversation.runner.run(TurnRequest { session, principal: Principal::local(), text });
+    follow(updates, show).await;
+}
+
+/// The rest of a turn that was interrupted.
+pub async fn go_on(conversation: &Conversation, session: SessionId, show: &mut Show) {
+    follow(conversation.runner.resume(session, Principal::local()), show).await;
+}
+
+async fn follow(mut updates: TurnStream, show: &mut Show) {
     let mut interrupts = 0;
     loop {
         tokio::select! {

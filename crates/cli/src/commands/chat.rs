@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use lango_app::{Conversation, Tape, new_session};
 use lango_domain::event::{Principal, SessionId};
-use lango_domain::session::SessionKey;
+use lango_domain::session::{Reach, SessionKey, SessionStore};
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 
@@ -18,7 +18,11 @@ use crate::show::Show;
 const HELP: &str =
     "/new  a new session    /sessions  those of this chat    /agents  the team    /usage  the bill    /quit";
 
-pub fn run(global: &Global) -> Result<ExitCode, Failure> {
+/// The file that typed lines are kept in.
+pub const HISTORY: &str = "history";
+
+/// `resume` names the session to go on with; the last one when it is empty.
+pub fn run(global: &Global, resume: Option<&str>) -> Result<ExitCode, Failure> {
     let setting = Setting::read(global)?;
     let tools = setting.tools(&ToolNames { tools: None });
     let team = setting.team(&ToolNames { tools: None })?;
@@ -30,14 +34,22 @@ pub fn run(global: &Global) -> Result<ExitCode, Failure> {
         styled(NAME, &conversation.model_name),
         styled(DIM, HELP)
     ));
+    let runtime = runtime()?;
+    let session = match resume {
+        Some(named) => runtime.block_on(resumed(&conversation, named))?,
+        None => new_session(),
+    };
     let mut chat = Chat {
         agents: team.tree.agents().map(|agent| agent.name.to_string()).collect(),
-        sessions: vec![new_session()],
+        sessions: vec![session],
         conversation,
-        runtime: runtime()?,
+        runtime,
         json: global.json,
         exit: 0,
     };
+    if resume.is_some() {
+        chat.pick_up();
+    }
     let mut lines = Lines::open(&setting)?;
     while let Some(line) = lines.next() {
         match line.trim() {
@@ -72,6 +84,14 @@ impl Chat {
         self.exit = show.exit_code();
     }
 
+    /// Goes on with a turn that was interrupted, if there is one.
+    fn pick_up(&mut self) {
+        let mut show = Show::new(self.json, false);
+        tell(&format!("Going on with {}.", self.session()));
+        self.runtime.block_on(ask::go_on(&self.conversation, self.session(), &mut show));
+        self.exit = show.exit_code();
+    }
+
     fn command(&mut self, command: &str) {
         match command {
             "/new" => {
@@ -94,11 +114,23 @@ impl Chat {
         let mut bill = Bill::default();
         for session in &self.sessions {
             let key = SessionKey { session, principal: &Principal::local() };
-            let events = self.runtime.block_on(self.conversation.store.load(key)).unwrap_or_default();
+            let events = self.conversation.store.load(key, Reach::Everything);
+            let events = self.runtime.block_on(events).unwrap_or_default();
             events.iter().for_each(|event| bill.add(event));
         }
         bill.plain()
     }
+}
+
+/// The session that is meant: the one of that id, or the one used last.
+async fn resumed(conversation: &Conversation, named: &str) -> Result<SessionId, Failure> {
+    let store = &conversation.store;
+    if !named.is_empty() {
+        return Ok(store.session(&Principal::local(), &SessionId::new(named)).await?.id);
+    }
+    let sessions = store.sessions(&Principal::local()).await?;
+    let last = sessions.into_iter().next();
+    last.map(|session| session.id).ok_or_else(|| Failure::usage("there is no session to go on with"))
 }
 
 /// Where requests come from: an editor on a terminal, plain lines elsewhere.
@@ -114,7 +146,7 @@ impl Lines {
         }
         let mut editor =
             DefaultEditor::new().map_err(|error| Failure::usage(format!("no terminal: {error}")))?;
-        let history = setting.environment.config_folder().map(|folder| folder.join("history"));
+        let history = setting.environment.config_folder().map(|folder| folder.join(HISTORY));
         if let Some(history) = &history {
             // There is none the first time.
             let _ = editor.load_history(history);

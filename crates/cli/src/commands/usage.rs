@@ -5,13 +5,16 @@ use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use lango_domain::event::{Body, Event, Usage};
+use lango_app::open_store;
+use lango_domain::event::{Body, Event, Principal, SessionId, Usage};
 use serde_json::{Value, json};
 
+use super::{Setting, runtime};
+use crate::args::Global;
 use crate::output::{DIM, Failure, NAME, Output, styled};
 
 /// The bill of a file of events (`lango ask --json > FILE`), or of standard input.
-pub fn run(file: &Path) -> Result<Output, Failure> {
+pub fn of_file(file: &Path) -> Result<Output, Failure> {
     let cannot = |error: std::io::Error| Failure::usage(format!("cannot read {}: {error}", file.display()));
     let reader: Box<dyn Read> = if file == Path::new("-") {
         Box::new(std::io::stdin())
@@ -29,6 +32,25 @@ pub fn run(file: &Path) -> Result<Output, Failure> {
             Failure::usage(format!("{}:{}: this is no event: {error}", file.display(), at + 1))
         })?;
         bill.add(&event);
+    }
+    Ok(Output::new(bill.plain(), bill.json()))
+}
+
+/// The bill of what is kept: of one session, or of everything.
+pub fn of_store(global: &Global, session: Option<String>) -> Result<Output, Failure> {
+    let setting = Setting::read(global)?;
+    let store = open_store(&setting.loaded, &setting.environment)?;
+    let session = session.map(SessionId::new);
+    let rows = runtime()?.block_on(async {
+        if let Some(session) = &session {
+            store.session(&Principal::local(), session).await?;
+        }
+        store.usage(&Principal::local(), session.as_ref()).await
+    })?;
+    let mut bill = Bill::default();
+    for row in rows {
+        let request = row.session.map_or("a deleted session".to_owned(), |session| session.to_string());
+        bill.add_usage(&row.turn, &request, (row.branch, row.agent), &row.usage);
     }
     Ok(Output::new(bill.plain(), bill.json()))
 }
@@ -111,6 +133,15 @@ impl Bill {
                 rows.entry((event.branch.to_string(), event.author.to_string())).or_default().add(usage);
             }
             _ => {}
+        }
+    }
+
+    fn add_usage(&mut self, turn: &str, request: &str, place: (String, String), usage: &Usage) {
+        if self.turns.last().is_none_or(|(last, ..)| last != turn) {
+            self.turns.push((turn.to_owned(), request.to_owned(), BTreeMap::new()));
+        }
+        if let Some((_, _, rows)) = self.turns.last_mut() {
+            rows.entry(place).or_default().add(usage);
         }
     }
 

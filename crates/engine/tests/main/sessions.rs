@@ -9,7 +9,7 @@ use futures::future::{BoxFuture, FutureExt, join_all, ready};
 use lango_domain::Tool;
 use lango_domain::event::{Body, Draft, Event, Principal, SessionId, Update};
 use lango_domain::failure::Code;
-use lango_domain::session::{SessionKey, SessionStore, StoreError, TurnLock};
+use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError, TurnLock};
 use lango_engine::{Limits, MemoryStore, Models, Parts, Runner, TurnRequest};
 use lango_team::{Config, build_agent_tree};
 use lango_testkit::script::Script;
@@ -66,7 +66,12 @@ root says hi",
     let of = |principal: &str| {
         let (session, principal) = (SessionId::new("s"), Principal::new(principal));
         let store = Arc::clone(&store);
-        async move { store.load(SessionKey { session: &session, principal: &principal }).await.unwrap() }
+        async move {
+            store
+                .load(SessionKey { session: &session, principal: &principal }, Reach::Everything)
+                .await
+                .unwrap()
+        }
     };
     assert_eq!(of("bob").await.len(), 4);
     assert_eq!(of("alice").await.len(), 1);
@@ -100,10 +105,11 @@ async fn dropping_the_stream_cancels_the_turn() {
     let next: Vec<Update> = runner.run(request("s", "local")).collect().await;
     assert_eq!(last_body(&next), Some(&Body::TurnDone));
     let key = SessionKey { session: &SessionId::new("s"), principal: &Principal::local() };
-    let codes = store.load(key).await.unwrap().into_iter().filter_map(|event| match &event.body {
-        Body::TurnFailed { code, .. } => Some(*code),
-        _ => None,
-    });
+    let codes =
+        store.load(key, Reach::Everything).await.unwrap().into_iter().filter_map(|event| match &event.body {
+            Body::TurnFailed { code, .. } => Some(*code),
+            _ => None,
+        });
     assert_eq!(codes.collect::<Vec<_>>(), [Code::Cancelled]);
 }
 
@@ -131,8 +137,12 @@ impl SessionStore for FullDisk {
         self.inner.lock(key)
     }
 
-    fn load<'a>(&'a self, key: SessionKey<'a>) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
-        self.inner.load(key)
+    fn load<'a>(
+        &'a self,
+        key: SessionKey<'a>,
+        reach: Reach,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
+        self.inner.load(key, reach)
     }
 
     fn append<'a>(
@@ -163,7 +173,7 @@ async fn a_full_disk_ends_the_turn_wherever_it_happens() {
         let shown: Vec<&Arc<Event>> =
             updates.iter().filter_map(|u| if let Update::Event(e) = u { Some(e) } else { None }).collect();
         let key = SessionKey { session: &SessionId::new("s"), principal: &Principal::local() };
-        let kept = store.load(key).await.unwrap();
+        let kept = store.load(key, Reach::Everything).await.unwrap();
         assert_eq!(shown, kept.iter().collect::<Vec<_>>(), "room for {room}");
         let ended = matches!(updates.last(), Some(Update::Event(event)) if event.body == Body::TurnDone);
         assert!(ended || matches!(updates.last(), Some(Update::Broken(_))), "room for {room}: {updates:?}");

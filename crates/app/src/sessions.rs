@@ -1,0 +1,39 @@
+//! Where sessions are kept, as the settings say.
+
+use std::path::{Path, PathBuf};
+
+use jiff::{Timestamp, ToSpan};
+use lango_domain::event::Principal;
+use lango_store::{Place, SqliteStore, Trouble};
+
+use crate::config::Loaded;
+use crate::environment::Environment;
+
+const FILE: &str = "lango.sqlite";
+
+/// The file that is in force; a machine without a home folder keeps nothing.
+pub fn store_place(loaded: &Loaded, environment: &Environment) -> Place {
+    match &loaded.settings.store.path {
+        Some(path) if path == Path::new(":memory:") => Place::Memory,
+        Some(path) => Place::File(loaded.resolve(environment, "store.path", path)),
+        None => environment.data_folder().map_or(Place::Memory, |folder| Place::File(folder.join(FILE))),
+    }
+}
+
+pub fn open_store(loaded: &Loaded, environment: &Environment) -> Result<SqliteStore, Trouble> {
+    SqliteStore::open(store_place(loaded, environment))
+}
+
+/// Deletes what `store.retentionDays` says, and gives the number of sessions that went.
+pub async fn keep_retention(loaded: &Loaded, store: &SqliteStore, now: Timestamp) -> Result<usize, Trouble> {
+    let Some(days) = loaded.settings.store.retention_days else { return Ok(0) };
+    let hours = i64::from(days).saturating_mul(24).min(24 * 365 * 100);
+    let before = now.checked_sub(hours.hours()).unwrap_or(Timestamp::MIN);
+    Ok(store.prune(&Principal::local(), before).await?.len())
+}
+
+/// Where what a restore replaces is kept.
+pub fn before_restore(place: &Place, now: Timestamp) -> PathBuf {
+    let stamp = now.strftime("%Y%m%d-%H%M%S");
+    place.file().with_file_name(format!("before-restore-{stamp}.sqlite"))
+}

@@ -1,0 +1,267 @@
+//! `lango session …`: conversations as things to list, read, carry away and delete.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use lango_app::{new_session, open_store};
+use lango_domain::event::{Body, Branch, EVENT_VERSION, Event, Principal, SessionId, TurnId};
+use lango_domain::session::{Reach, SessionKey, SessionStore};
+use lango_domain::text::{one_line, visible};
+use lango_engine::{LegacyMessage, replay_author};
+use lango_store::{SessionInfo, SqliteStore};
+use serde_json::{Value, json};
+
+use super::{Setting, runtime};
+use crate::args::{ExportFormat, Global, SessionCommand};
+use crate::output::{DIM, Failure, NAME, Output, styled};
+
+/// So many hits are shown.
+const MOST_HITS: usize = 50;
+/// A line of an import that is longer is no message.
+const MAX_IMPORT_BYTES: u64 = 256 * 1024 * 1024;
+
+pub fn run(global: &Global, command: &SessionCommand) -> Result<Output, Failure> {
+    let setting = Setting::read(global)?;
+    let store = open_store(&setting.loaded, &setting.environment)?;
+    runtime()?.block_on(async {
+        match command {
+            SessionCommand::List => list(&store).await,
+            SessionCommand::Show { session } => show(&store, &id(session)).await,
+            SessionCommand::Export { session, format } => export(&store, &id(session), *format).await,
+            SessionCommand::Import { file, session } => {
+                import(&setting, &store, file, session.as_deref()).await
+            }
+            SessionCommand::Delete { sessions } => delete(&setting, &store, sessions).await,
+            SessionCommand::Fork { session, at, into } => {
+                fork(&store, &id(session), *at, into.as_deref()).await
+            }
+            SessionCommand::Search { text } => search(&store, text).await,
+        }
+    })
+}
+
+fn id(name: &str) -> SessionId {
+    SessionId::new(name)
+}
+
+async fn list(store: &SqliteStore) -> Result<Output, Failure> {
+    let sessions = store.sessions(&Principal::local()).await?;
+    let mut plain = String::new();
+    for session in &sessions {
+        let state = if session.is_settled { "" } else { " (interrupted)" };
+        let when = session.updated.strftime("%Y-%m-%d %H:%M");
+        let title = visible(&session.title);
+        let _ = writeln!(
+            plain,
+            "{}  {title}{state} {}",
+            styled(NAME, &session.id),
+            styled(DIM, format!("{when}, {} events", session.events))
+        );
+    }
+    if sessions.is_empty() {
+        plain.push_str("No sessions yet.\n");
+    }
+    Ok(Output::new(plain, json!({ "items": sessions.iter().map(info).collect::<Vec<_>>() })))
+}
+
+fn info(session: &SessionInfo) -> Value {
+    json!({
+        "id": session.id,
+        "title": session.title,
+        "events": session.events,
+        "created": session.created,
+        "updated": session.updated,
+        "state": if session.is_settled { "settled" } else { "interrupted" },
+    })
+}
+
+async fn events(store: &SqliteStore, session: &SessionId) -> Result<Vec<Arc<Event>>, Failure> {
+    let key = SessionKey { session, principal: &Principal::local() };
+    store.load(key, Reach::Everything).await.map_err(|error| Failure::store(error.to_string()))
+}
+
+async fn show(store: &SqliteStore, session: &SessionId) -> Result<Output, Failure> {
+    let known = store.session(&Principal::local(), session).await?;
+    let events = events(store, session).await?;
+    let listed: Vec<&Event> = events.iter().map(|event| &**event).collect();
+    Ok(Output::new(told(&events), json!({ "session": info(&known), "events": listed })))
+}
+
+/// The conversation as people read it.
+fn told(events: &[Arc<Event>]) -> String {
+    let mut plain = String::new();
+    for event in events {
+        let who = styled(NAME, &event.author);
+        let _ = match &event.body {
+            Body::User { text } | Body::Answer { text } => {
+                writeln!(plain, "{who}: {}", visible(text).trim_end())
+            }
+            Body::Transfer { to, .. } => {
+                writeln!(plain, "{}", styled(DIM, format!("{} → {to}", event.author)))
+            }
+            Body::ToolCall { tool, .. } => {
+                writeln!(plain, "{}", styled(DIM, format!("{} · {tool}", event.author)))
+            }
+            Body::TurnFailed { message, .. } => writeln!(plain, "{}", styled(DIM, visible(message))),
+            _ => Ok(()),
+        };
+    }
+    plain
+}
+
+async fn export(store: &SqliteStore, session: &SessionId, format: ExportFormat) -> Result<Output, Failure> {
+    let known = store.session(&Principal::local(), session).await?;
+    let events = events(store, session).await?;
+    let text = match format {
+        ExportFormat::Jsonl => events
+            .iter()
+            .filter_map(|event| serde_json::to_string(&**event).ok())
+            .fold(String::new(), |text, line| text + &line + "\n"),
+        ExportFormat::Markdown => markdown(&known, &events),
+    };
+    let json = json!({ "session": info(&known), "format": format.to_string(), "text": text });
+    Ok(Output::new(text, json))
+}
+
+fn markdown(session: &SessionInfo, events: &[Arc<Event>]) -> String {
+    let mut text = format!("# {}\n", one_line(&session.title));
+    for event in events {
+        let _ = match &event.body {
+            Body::User { text: said } => {
+                write!(text, "\n## {}\n\n{}\n", event.at.strftime("%Y-%m-%d %H:%M"), said.trim())
+            }
+            Body::Answer { text: said } => write!(text, "\n**{}**\n\n{}\n", event.author, said.trim()),
+            Body::ToolCall { tool, args, .. } => {
+                write!(text, "\n- {} calls `{tool}` with `{args}`\n", event.author)
+            }
+            Body::TurnFailed { message, .. } => write!(text, "\n> {}\n", one_line(message)),
+            _ => Ok(()),
+        };
+    }
+    text
+}
+
+async fn import(
+    setting: &Setting,
+    store: &SqliteStore,
+    file: &Path,
+    session: Option<&str>,
+) -> Result<Output, Failure> {
+    let cannot = |error: std::io::Error| Failure::usage(format!("cannot read {}: {error}", file.display()));
+    if std::fs::metadata(file).map_err(cannot)?.len() > MAX_IMPORT_BYTES {
+        return Err(Failure::usage(format!("{} is longer than {MAX_IMPORT_BYTES} bytes", file.display())));
+    }
+    let text = std::fs::read_to_string(file).map_err(cannot)?;
+    let root = setting.loaded.settings.agent.team.mode().root_name();
+    let session = session.map_or_else(new_session, SessionId::new);
+    let mut events = Vec::new();
+    let mut turn = 0;
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let wrong =
+            |error: serde_json::Error| Failure::usage(format!("{}:{}: {error}", file.display(), number + 1));
+        let value: Value = serde_json::from_str(line).map_err(wrong)?;
+        if value.get("type").is_some() {
+            events.push(Arc::new(serde_json::from_value::<Event>(value).map_err(wrong)?));
+            continue;
+        }
+        let message: LegacyMessage = serde_json::from_value(value).map_err(wrong)?;
+        turn += usize::from(matches!(message.body(), Body::User { .. }) || turn == 0);
+        events.extend(legacy(&message, &root, &session, turn));
+    }
+    if events.is_empty() {
+        return Err(Failure::usage(format!("{} holds no messages", file.display())));
+    }
+    let count = events.len();
+    store.add_session(&Principal::local(), &session, events).await?;
+    let json = json!({ "session": session, "events": count });
+    Ok(Output::new(format!("{session}: {count} events.\n"), json))
+}
+
+/// A message without an author is the root agent's (S70); an answer ends its turn.
+fn legacy(
+    message: &LegacyMessage,
+    root: &lango_domain::AgentName,
+    session: &SessionId,
+    turn: usize,
+) -> Vec<Arc<Event>> {
+    let author = replay_author(message, root);
+    let ends = matches!(message.body(), Body::Answer { .. });
+    let bodies = std::iter::once(message.body()).chain(ends.then_some(Body::TurnDone));
+    let event = |body| {
+        Arc::new(Event {
+            v: EVENT_VERSION,
+            seq: 0,
+            turn: TurnId::new(format!("imported-{turn}")),
+            session: session.clone(),
+            author: author.clone(),
+            branch: Branch::root(root),
+            at: Timestamp::now(),
+            body,
+        })
+    };
+    bodies.map(event).collect()
+}
+
+async fn delete(setting: &Setting, store: &SqliteStore, sessions: &[String]) -> Result<Output, Failure> {
+    for session in sessions {
+        let session = id(session);
+        let said = events(store, &session).await?;
+        store.delete(&Principal::local(), &session).await?;
+        forget_typed(setting, &said);
+    }
+    let plain = format!("Deleted: {}.\n", sessions.join(", "));
+    Ok(Output::new(plain, json!({ "deleted": sessions })))
+}
+
+/// What was typed into a chat stands in its history, too.
+fn forget_typed(setting: &Setting, events: &[Arc<Event>]) {
+    let Some(file) = setting.environment.config_folder().map(|folder| folder.join(super::chat::HISTORY))
+    else {
+        return;
+    };
+    let Ok(typed) = std::fs::read_to_string(&file) else { return };
+    let is_deleted = |line: &str| {
+        events.iter().any(|event| matches!(&event.body, Body::User { text } if text == line.trim()))
+    };
+    let kept: Vec<&str> = typed.lines().filter(|line| !is_deleted(line)).collect();
+    let _ = std::fs::write(&file, kept.join("\n") + "\n");
+}
+
+async fn fork(
+    store: &SqliteStore,
+    session: &SessionId,
+    at: Option<u64>,
+    into: Option<&str>,
+) -> Result<Output, Failure> {
+    let into = into.map_or_else(new_session, SessionId::new);
+    let copied = store.fork(&Principal::local(), session, at.unwrap_or(u64::MAX), &into).await?;
+    let plain = format!("{into} begins with the first {copied} events of {session}.\n");
+    Ok(Output::new(plain, json!({ "session": into, "events": copied })))
+}
+
+async fn search(store: &SqliteStore, text: &str) -> Result<Output, Failure> {
+    if text.trim().is_empty() {
+        return Err(Failure::usage("there is nothing to search for"));
+    }
+    let hits = store.search(&Principal::local(), text, MOST_HITS).await?;
+    let mut plain = String::new();
+    let mut items = Vec::new();
+    for hit in &hits {
+        let (Body::User { text } | Body::Answer { text } | Body::Report { text }) = &hit.event.body else {
+            continue;
+        };
+        let short: String = one_line(text).chars().take(160).collect();
+        let place = styled(DIM, format!("{} {}", hit.session, hit.event.seq));
+        let _ = writeln!(plain, "{place} {}: {short}", styled(NAME, &hit.event.author));
+        items.push(json!({
+            "session": hit.session, "title": hit.title, "seq": hit.event.seq, "author": hit.event.author,
+            "at": hit.event.at, "text": text,
+        }));
+    }
+    if hits.is_empty() {
+        plain.push_str("Nothing was found.\n");
+    }
+    Ok(Output::new(plain, json!({ "items": items })))
+}

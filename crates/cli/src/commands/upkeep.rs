@@ -1,0 +1,184 @@
+//! `lango backup`, `restore` and `doctor`: keeping what is kept.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use jiff::Timestamp;
+use lango_app::{
+    Environment, Loaded, before_restore, chosen_models, keep_retention, open_store, store_place,
+};
+use lango_store::{Place, SqliteStore};
+use serde_json::{Value, json};
+
+use super::{environment, runtime};
+use crate::args::Global;
+use crate::output::{DIM, ERROR, Failure, Form, NAME, Output, styled};
+
+pub fn back_up(global: &Global, file: &Path) -> Result<Output, Failure> {
+    let setting = super::Setting::read(global)?;
+    let store = open_store(&setting.loaded, &setting.environment)?;
+    runtime()?.block_on(store.back_up(file))?;
+    let bytes = std::fs::metadata(file).map_or(0, |file| file.len());
+    let plain = format!("{}: {bytes} bytes.\n", file.display());
+    Ok(Output::new(plain, json!({ "file": file, "bytes": bytes })))
+}
+
+pub fn restore(global: &Global, file: &Path) -> Result<Output, Failure> {
+    let setting = super::Setting::read(global)?;
+    let store = open_store(&setting.loaded, &setting.environment)?;
+    let kept = before_restore(store.place(), Timestamp::now());
+    let kept = runtime()?.block_on(store.restore(file, &kept))?;
+    let plain = format!("Restored. What was there before is in {}.\n", kept.display());
+    Ok(Output::new(plain, json!({ "restored": file, "kept": kept })))
+}
+
+/// One thing that was looked at.
+struct Check {
+    id: &'static str,
+    status: Status,
+    detail: String,
+    remedy: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Status {
+    Pass,
+    Warn,
+    Fail,
+}
+
+impl Status {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Warn => "warn",
+            Self::Fail => "fail",
+        }
+    }
+}
+
+impl Check {
+    fn new(id: &'static str, status: Status, detail: impl Into<String>) -> Self {
+        Self { id, status, detail: detail.into(), remedy: None }
+    }
+
+    fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+
+    fn json(&self) -> Value {
+        json!({ "id": self.id, "status": self.status.word(), "detail": self.detail, "remedy": self.remedy })
+    }
+}
+
+/// Looks at everything that Lango needs; exit code 1 when something is broken.
+pub fn doctor(global: &Global, form: Form) -> Result<ExitCode, Failure> {
+    let environment = environment()?;
+    let checks = match Loaded::read(&environment, &global.overrides()) {
+        Ok(loaded) => look(&loaded, &environment)?,
+        Err(error) => {
+            let remedy = error.hint.unwrap_or_else(|| "mend the configuration file".to_owned());
+            vec![Check::new("config", Status::Fail, error.message).with_remedy(remedy)]
+        }
+    };
+    let mut plain = String::new();
+    for check in &checks {
+        let word = styled(if check.status == Status::Fail { ERROR } else { NAME }, check.status.word());
+        let _ = writeln!(plain, "{word}  {}: {}", check.id, check.detail);
+        if let Some(remedy) = &check.remedy {
+            let _ = writeln!(plain, "      {}", styled(DIM, remedy));
+        }
+    }
+    let json = json!({ "checks": checks.iter().map(Check::json).collect::<Vec<_>>() });
+    let printed = Output::new(plain, json).print(form);
+    let is_broken = checks.iter().any(|check| check.status == Status::Fail);
+    Ok(if is_broken { ExitCode::from(1) } else { printed })
+}
+
+fn look(loaded: &Loaded, environment: &Environment) -> Result<Vec<Check>, Failure> {
+    let files = loaded.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ");
+    let files = if files.is_empty() { "no files, the defaults hold".to_owned() } else { files };
+    let mut checks = vec![Check::new("config", Status::Pass, files), model(loaded, environment)];
+    let place = store_place(loaded, environment);
+    if place == Place::Memory {
+        let nothing = Check::new("store", Status::Warn, "sessions are kept in memory only");
+        checks.push(nothing.with_remedy("set HOME, LANGO_HOME or store.path"));
+        return Ok(checks);
+    }
+    match open_store(loaded, environment) {
+        Err(trouble) => {
+            checks.push(Check::new("store", Status::Fail, trouble.to_string()).with_remedy(trouble.remedy()));
+        }
+        Ok(store) => runtime()?.block_on(look_into(&store, loaded, &mut checks)),
+    }
+    Ok(checks)
+}
+
+async fn look_into(store: &SqliteStore, loaded: &Loaded, checks: &mut Vec<Check>) {
+    let file = store.place().file();
+    match store.health().await {
+        Err(trouble) => {
+            checks.push(Check::new("store", Status::Fail, trouble.to_string()).with_remedy(trouble.remedy()));
+            return;
+        }
+        Ok(health) if health.complaints.is_empty() => {
+            let detail = format!(
+                "{}: {} sessions, {} events, {} bytes",
+                file.display(),
+                health.sessions,
+                health.events,
+                health.bytes
+            );
+            checks.push(Check::new("store", Status::Pass, detail));
+        }
+        Ok(health) => {
+            let detail = format!("{} is damaged: {}", file.display(), health.complaints.join("; "));
+            let remedy = "copy the file away, then `lango restore` a backup";
+            checks.push(Check::new("store", Status::Fail, detail).with_remedy(remedy));
+            return;
+        }
+    }
+    checks.push(permissions(file));
+    match keep_retention(loaded, store, Timestamp::now()).await {
+        Ok(0) => {}
+        Ok(gone) => {
+            checks.push(Check::new("retention", Status::Pass, format!("{gone} old sessions were deleted")))
+        }
+        Err(trouble) => checks
+            .push(Check::new("retention", Status::Warn, trouble.to_string()).with_remedy(trouble.remedy())),
+    }
+}
+
+fn permissions(file: &Path) -> Check {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.permissions().mode() & 0o777);
+    let folder = file.parent().unwrap_or(file);
+    if mode(file) & 0o077 != 0 || mode(folder) & 0o022 != 0 {
+        let detail = format!("{} ({:o}) can be reached by others", folder.display(), mode(folder));
+        return Check::new("permissions", Status::Warn, detail)
+            .with_remedy(format!("chmod 700 {}", folder.display()));
+    }
+    Check::new("permissions", Status::Pass, "only you can read what is kept")
+}
+
+fn model(loaded: &Loaded, environment: &Environment) -> Check {
+    match chosen_models(loaded, environment) {
+        Ok(chosen) => match chosen.first() {
+            Some((_, chosen)) if chosen.is_offline() => {
+                Check::new("model", Status::Warn, format!("the offline model: {}", chosen.why))
+                    .with_remedy(lango_models::offline::HOW_TO_CONNECT)
+            }
+            Some((_, chosen)) => Check::new(
+                "model",
+                Status::Pass,
+                format!("{}/{}: {}", chosen.provider, chosen.model, chosen.why),
+            ),
+            None => Check::new("model", Status::Fail, "none"),
+        },
+        Err(error) => {
+            Check::new("model", Status::Fail, error.to_string()).with_remedy("`lango model list` says more")
+        }
+    }
+}

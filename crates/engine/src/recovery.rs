@@ -1,0 +1,121 @@
+//! A turn that its process did not finish: what is left to say about it, so that the log is whole again (B73).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use lango_domain::Safety;
+use lango_domain::event::{
+    ApprovalState, Author, Body, Branch, CallId, Event, ToolCode, TransferOutcome, TurnId,
+};
+use lango_domain::failure::Code;
+
+/// The last turn of a log that has no end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unfinished {
+    pub turn: TurnId,
+    /// What the user asked for.
+    pub request: String,
+    /// Whether an answer had been given already, so that only the end was missing.
+    pub is_answered: bool,
+    /// How many delegations it had begun.
+    pub(crate) delegations: usize,
+    /// What closes the calls that were open, each under its caller's name.
+    pub(crate) closings: Vec<(Author, Branch, Body)>,
+}
+
+/// Looks for an unfinished turn at the end of a log; `safety` says how much harm a tool of an agent can do.
+pub(crate) fn unfinished(log: &[Arc<Event>], safety: impl Fn(&Author, &str) -> Safety) -> Option<Unfinished> {
+    let turn = log.last()?.turn.clone();
+    let events: Vec<&Event> = log.iter().map(|event| &**event).filter(|event| event.turn == turn).collect();
+    if events.iter().any(|event| matches!(event.body, Body::TurnDone | Body::TurnFailed { .. })) {
+        return None;
+    }
+    let request = events.iter().find_map(|event| match &event.body {
+        Body::User { text } => Some(text.clone()),
+        _ => None,
+    })?;
+    let closings = closings(&events, safety);
+    let delegations = events.iter().filter(|event| matches!(event.body, Body::Transfer { .. })).count();
+    let is_answered = events.iter().any(|event| matches!(event.body, Body::Answer { .. }));
+    Some(Unfinished { turn, request, is_answered, delegations, closings })
+}
+
+impl Unfinished {
+    /// The end that such a turn gets when nobody goes on with it.
+    pub(crate) fn end(&self) -> Body {
+        if self.is_answered {
+            return Body::TurnDone;
+        }
+        Body::TurnFailed {
+            code: Code::Interrupted,
+            message: "Lango was ended before this turn was; what was open is closed as interrupted."
+                .to_owned(),
+            hint: "Ask again; look first whether what was interrupted took effect.".to_owned(),
+        }
+    }
+}
+
+/// Inner work first, so that a delegation is closed behind what happened in it.
+fn closings(events: &[&Event], safety: impl Fn(&Author, &str) -> Safety) -> Vec<(Author, Branch, Body)> {
+    let closed: BTreeSet<&CallId> = events.iter().filter_map(|event| result_of(&event.body)).collect();
+    let mut closings = Vec::new();
+    for event in events.iter().rev() {
+        let body = match &event.body {
+            Body::ToolCall { id, tool, .. } if !closed.contains(id) => {
+                if let Some(level) = asked(events, id) {
+                    let (id, tool, state) = (id.clone(), tool.clone(), ApprovalState::Interrupted);
+                    closings.push((
+                        event.author.clone(),
+                        event.branch.clone(),
+                        Body::Approval { id, tool, level, state },
+                    ));
+                }
+                interrupted(id, safety(&event.author, tool))
+            }
+            Body::Transfer { id, into, .. } if !closed.contains(id) => {
+                let (outcome, detail) = conclusion(events, into);
+                Body::TransferResult { id: id.clone(), outcome, detail }
+            }
+            _ => continue,
+        };
+        closings.push((event.author.clone(), event.branch.clone(), body));
+    }
+    closings
+}
+
+fn result_of(body: &Body) -> Option<&CallId> {
+    match body {
+        Body::ToolResult { id, .. } | Body::TransferResult { id, .. } => Some(id),
+        _ => None,
+    }
+}
+
+/// Whether a question about the call was never answered.
+fn asked(events: &[&Event], call: &CallId) -> Option<Safety> {
+    let last = events.iter().rev().find_map(|event| match &event.body {
+        Body::Approval { id, level, state, .. } if id == call => Some((*level, *state)),
+        _ => None,
+    });
+    last.filter(|(_, state)| *state == ApprovalState::Asked).map(|(level, _)| level)
+}
+
+fn interrupted(id: &CallId, safety: Safety) -> Body {
+    let what = match safety {
+        Safety::Safe => "interrupted: it changes nothing and may be called again",
+        Safety::Moderate | Safety::Dangerous => {
+            "interrupted: whether it took effect is not known; look before doing it again"
+        }
+    };
+    let (content, error, code) = (String::new(), Some(what.to_owned()), Some(ToolCode::Interrupted));
+    Body::ToolResult { id: id.clone(), ok: false, content, error, code }
+}
+
+/// How the work in a branch had ended, if it had.
+fn conclusion(events: &[&Event], branch: &Branch) -> (TransferOutcome, String) {
+    let ended = events.iter().filter(|event| event.branch == *branch).find_map(|event| match &event.body {
+        Body::Answer { .. } | Body::Report { .. } => Some((TransferOutcome::Answered, String::new())),
+        Body::Rejected { reason } => Some((TransferOutcome::Rejected, reason.clone())),
+        _ => None,
+    });
+    ended.unwrap_or((TransferOutcome::Cancelled, "interrupted".to_owned()))
+}

@@ -1,0 +1,289 @@
+//! Sessions as things to list, search, copy and delete.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use lango_domain::event::{Body, Event, Principal, SessionId, Usage};
+use lango_domain::session::{Reach, SessionKey};
+use rusqlite::{Connection, TransactionBehavior, params};
+
+use crate::error::Trouble;
+use crate::rows;
+use crate::store::{SqliteStore, load};
+
+/// What is known about a session without reading it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionInfo {
+    pub id: SessionId,
+    pub title: String,
+    pub events: u64,
+    pub created: Timestamp,
+    pub updated: Timestamp,
+    /// Whether its last turn ended.
+    pub is_settled: bool,
+}
+
+/// An event in which something was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hit {
+    pub session: SessionId,
+    pub title: String,
+    pub event: Arc<Event>,
+}
+
+/// What one call of a model took.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UsageRow {
+    pub session: Option<SessionId>,
+    pub turn: String,
+    pub agent: String,
+    pub branch: String,
+    pub usage: Usage,
+}
+
+const INFO: &str = "SELECT name, title, last, created, updated,
+    coalesce((SELECT kind = 'end' FROM events WHERE session = id AND seq = last), 1) FROM sessions";
+
+impl SqliteStore {
+    /// The principal's sessions, the one used last first.
+    pub async fn sessions(&self, principal: &Principal) -> Result<Vec<SessionInfo>, Trouble> {
+        let principal = principal.to_string();
+        self.read(move |connection| {
+            let sql = format!("{INFO} WHERE principal = ?1 ORDER BY updated DESC, id DESC");
+            let mut query = connection.prepare(&sql)?;
+            query.query_map(params![principal], info)?.collect()
+        })
+        .await
+    }
+
+    pub async fn session(&self, principal: &Principal, session: &SessionId) -> Result<SessionInfo, Trouble> {
+        let (principal, name) = (principal.to_string(), session.to_string());
+        let found = self
+            .read(move |connection| {
+                let sql = format!("{INFO} WHERE principal = ?1 AND name = ?2");
+                let mut query = connection.prepare(&sql)?;
+                query.query_map(params![principal, name], info)?.next().transpose()
+            })
+            .await?;
+        found.ok_or_else(|| Trouble::NoSession(session.to_string()))
+    }
+
+    /// Requests and answers that hold every word of `text`, in any case and script, newest first.
+    pub async fn search(&self, principal: &Principal, text: &str, most: usize) -> Result<Vec<Hit>, Trouble> {
+        let words: Vec<String> = text.to_lowercase().split_whitespace().map(str::to_owned).collect();
+        let principal = principal.to_string();
+        self.read(move |connection| search(connection, &principal, &words, most)).await
+    }
+
+    /// Takes a session out of every file: rows are overwritten, and the log of recent changes is emptied.
+    pub async fn delete(&self, principal: &Principal, session: &SessionId) -> Result<(), Trouble> {
+        let (owner, name) = (principal.to_string(), session.to_string());
+        let file = self.place().file().to_path_buf();
+        let deleted = self
+            .writer()
+            .run(move |connection| {
+                let deleted = delete(connection, &owner, &name).map_err(|error| Trouble::of(error, &file))?;
+                if deleted {
+                    empty_log(connection);
+                }
+                Ok(deleted)
+            })
+            .await?;
+        if !deleted {
+            return Err(Trouble::NoSession(session.to_string()));
+        }
+        self.forget_lock(SessionKey { session, principal });
+        Ok(())
+    }
+
+    /// Deletes what nobody used since; gives their names.
+    pub async fn prune(&self, principal: &Principal, before: Timestamp) -> Result<Vec<SessionId>, Trouble> {
+        let owner = principal.to_string();
+        let before = before.to_string();
+        let old = self
+            .read(move |connection| {
+                let mut query =
+                    connection.prepare("SELECT name FROM sessions WHERE principal = ?1 AND updated < ?2")?;
+                query
+                    .query_map(params![owner, before], |row| Ok(SessionId::new(row.get::<_, String>(0)?)))?
+                    .collect()
+            })
+            .await?;
+        let old: Vec<SessionId> = old;
+        for session in &old {
+            match self.delete(principal, session).await {
+                Ok(()) | Err(Trouble::NoSession(_)) => {}
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        Ok(old)
+    }
+
+    /// A new session with the events of another up to a number, without the turn that it cuts in two.
+    pub async fn fork(
+        &self,
+        principal: &Principal,
+        from: &SessionId,
+        at: u64,
+        into: &SessionId,
+    ) -> Result<u64, Trouble> {
+        let source = self.session(principal, from).await?;
+        let (owner, from, into) = (principal.clone(), source.id, into.clone());
+        let events = self
+            .read(move |connection| Ok(whole_turns(load(connection, &owner, &from, Reach::Everything)?, at)))
+            .await?;
+        let copied = events.len() as u64;
+        if copied == 0 {
+            return Err(Trouble::Other(format!("there is no whole turn up to event {at}")));
+        }
+        self.add_session(principal, &into, events).await?;
+        Ok(copied)
+    }
+
+    /// A session made of events from elsewhere, numbered anew.
+    pub async fn add_session(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        events: Vec<Arc<Event>>,
+    ) -> Result<(), Trouble> {
+        let (owner, session) = (principal.to_string(), session.clone());
+        let file = self.place().file().to_path_buf();
+        self.writer()
+            .run(move |connection| {
+                let exists = rows::find(connection, &owner, session.as_str())
+                    .map_err(|error| Trouble::of(error, &file))?;
+                if exists.is_some() {
+                    return Err(Trouble::SessionExists(session.to_string()));
+                }
+                add(connection, &owner, &session, &events).map_err(|error| Trouble::of(error, &file))
+            })
+            .await
+    }
+
+    /// What models took, of one session or of all, in order.
+    pub async fn usage(
+        &self,
+        principal: &Principal,
+        session: Option<&SessionId>,
+    ) -> Result<Vec<UsageRow>, Trouble> {
+        let (principal, session) = (principal.to_string(), session.map(SessionId::to_string));
+        self.read(move |connection| {
+            let sql = "SELECT session, turn, agent, branch, body FROM usage
+                WHERE principal = ?1 AND (?2 IS NULL OR session = ?2) ORDER BY rowid";
+            let mut query = connection.prepare(sql)?;
+            query.query_map(params![principal, session], usage_row)?.collect()
+        })
+        .await
+    }
+}
+
+fn info(row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionInfo> {
+    let time = |at: usize| Ok::<_, rusqlite::Error>(row.get::<_, String>(at)?.parse().unwrap_or_default());
+    Ok(SessionInfo {
+        id: SessionId::new(row.get::<_, String>(0)?),
+        title: row.get(1)?,
+        events: row.get::<_, i64>(2)? as u64,
+        created: time(3)?,
+        updated: time(4)?,
+        is_settled: row.get(5)?,
+    })
+}
+
+fn usage_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<UsageRow> {
+    Ok(UsageRow {
+        session: row.get::<_, Option<String>>(0)?.map(SessionId::new),
+        turn: row.get(1)?,
+        agent: row.get(2)?,
+        branch: row.get(3)?,
+        usage: serde_json::from_str(&row.get::<_, String>(4)?).unwrap_or_default(),
+    })
+}
+
+fn search(
+    connection: &Connection,
+    principal: &str,
+    words: &[String],
+    most: usize,
+) -> rusqlite::Result<Vec<Hit>> {
+    let sql = "SELECT e.seq, e.turn, e.author, e.branch, e.at, e.body, s.name, s.title FROM events e
+        JOIN sessions s ON s.id = e.session
+        WHERE s.principal = ?1 AND e.kind IN ('user', 'answer') ORDER BY s.updated DESC, e.seq DESC";
+    let mut query = connection.prepare(sql)?;
+    let mut found = query.query(params![principal])?;
+    let mut hits = Vec::new();
+    while let Some(row) = found.next()? {
+        let session = SessionId::new(row.get::<_, String>(6)?);
+        let event = rows::event(row, &session)?;
+        let (Body::User { text } | Body::Answer { text } | Body::Report { text }) = &event.body else {
+            continue;
+        };
+        let text = text.to_lowercase();
+        if words.iter().all(|word| text.contains(word)) {
+            hits.push(Hit { session, title: row.get(7)?, event });
+        }
+        if hits.len() == most {
+            break;
+        }
+    }
+    Ok(hits)
+}
+
+/// Rows go, usage stays without the session's name.
+fn delete(connection: &mut Connection, principal: &str, name: &str) -> rusqlite::Result<bool> {
+    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let gone = change
+        .execute("DELETE FROM sessions WHERE principal = ?1 AND name = ?2", params![principal, name])?;
+    change.execute(
+        "UPDATE usage SET session = NULL WHERE principal = ?1 AND session = ?2",
+        params![principal, name],
+    )?;
+    change.commit()?;
+    Ok(gone > 0)
+}
+
+/// What the log of recent changes still holds goes into the file, and the log is emptied. Where somebody reads at this
+/// very moment it is tried again, and at the latest done when the last process closes the file.
+fn empty_log(connection: &Connection) {
+    let busy = |_: &Connection| {
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
+    };
+    for _ in 0..20 {
+        match busy(connection) {
+            Ok(0) => return,
+            Ok(_) => std::thread::sleep(std::time::Duration::from_millis(50)),
+            Err(error) => {
+                tracing::warn!(%error, "the log of recent changes could not be emptied yet");
+                return;
+            }
+        }
+    }
+}
+
+/// Everything up to the last turn that ended at or before `at`.
+fn whole_turns(mut events: Vec<Arc<Event>>, at: u64) -> Vec<Arc<Event>> {
+    let is_end = |event: &Arc<Event>| matches!(event.body, Body::TurnDone | Body::TurnFailed { .. });
+    let end = events.iter().rposition(|event| event.seq <= at && is_end(event));
+    events.truncate(end.map_or(0, |end| end + 1));
+    events
+}
+
+fn add(
+    connection: &mut Connection,
+    principal: &str,
+    session: &SessionId,
+    events: &[Arc<Event>],
+) -> rusqlite::Result<()> {
+    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let at = events.first().map_or(Timestamp::UNIX_EPOCH, |event| event.at);
+    let place = rows::create(&change, principal, session.as_str(), &at.to_string())?;
+    let events: Vec<Arc<Event>> = (1..)
+        .zip(events)
+        .map(|(seq, event)| Arc::new(Event { seq, session: session.clone(), ..Event::clone(event) }))
+        .collect();
+    for event in &events {
+        rows::insert(&change, place.id, event)?;
+    }
+    rows::touch(&change, place.id, &events)?;
+    change.commit()
+}

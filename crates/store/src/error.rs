@@ -1,0 +1,67 @@
+//! What can be wrong with the file, sorted by who can do something about it.
+
+use std::path::PathBuf;
+
+use lango_domain::session::StoreError;
+use rusqlite::ErrorCode;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Trouble {
+    #[error("the disk is full; nothing was lost, but nothing more can be kept")]
+    DiskFull,
+    #[error("{} cannot be written: {why}", file.display())]
+    ReadOnly { file: PathBuf, why: String },
+    #[error("{} is damaged or no store of Lango's; it was left as it is", file.display())]
+    Damaged { file: PathBuf },
+    #[error("{} was written by a newer Lango (format {found}, this one knows {known}); it was left as it is", file.display())]
+    Newer { file: PathBuf, found: i64, known: i64 },
+    #[error("another process keeps the store busy; nothing was changed")]
+    Busy,
+    #[error("there is no session `{0}`")]
+    NoSession(String),
+    #[error("there is a session `{0}` already")]
+    SessionExists(String),
+    #[error("{0}")]
+    Other(String),
+}
+
+impl Trouble {
+    /// What the user can do about it.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::DiskFull => "make room on the disk, then go on where you were",
+            Self::ReadOnly { .. } => {
+                "make the data folder writable, or set store.path or LANGO_HOME to one that is"
+            }
+            Self::Damaged { .. } => {
+                "restore a backup with `lango restore FILE`, or move the file away to begin anew; `lango doctor` says more"
+            }
+            Self::Newer { .. } => "use the newer Lango, or another store.path",
+            Self::Busy => "try again; end other processes that use the same store",
+            Self::NoSession(_) => "`lango session list` names them",
+            Self::SessionExists(_) => "choose another name",
+            Self::Other(_) => "`lango doctor` looks into it",
+        }
+    }
+
+    /// What SQLite says, by its code.
+    pub(crate) fn of(error: rusqlite::Error, file: &std::path::Path) -> Self {
+        let file = file.to_path_buf();
+        let Some(code) = error.sqlite_error_code() else { return Self::Other(error.to_string()) };
+        match code {
+            ErrorCode::DiskFull => Self::DiskFull,
+            ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied => {
+                Self::ReadOnly { file, why: error.to_string() }
+            }
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Self::Damaged { file },
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy,
+            _ => Self::Other(error.to_string()),
+        }
+    }
+}
+
+impl From<Trouble> for StoreError {
+    fn from(trouble: Trouble) -> Self {
+        Self(trouble.to_string())
+    }
+}

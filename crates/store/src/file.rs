@@ -1,0 +1,155 @@
+//! The file: how it is opened, what is in it, who may read it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::error::Trouble;
+
+/// "Lang" in the header: what else is no store of Lango's.
+const APPLICATION_ID: i64 = 0x4c61_6e67;
+/// How long a connection waits for another process before it says that it is busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Each step brings a file from one format to the next; steps are never changed, only added.
+const MIGRATIONS: [&str; 1] = ["
+    CREATE TABLE sessions (
+        id INTEGER PRIMARY KEY,
+        principal TEXT NOT NULL,
+        name TEXT NOT NULL,
+        title TEXT NOT NULL DEFAULT '',
+        created TEXT NOT NULL,
+        updated TEXT NOT NULL,
+        last INTEGER NOT NULL DEFAULT 0,
+        UNIQUE (principal, name)
+    ) STRICT;
+    CREATE INDEX sessions_by_use ON sessions (principal, updated);
+    CREATE TABLE events (
+        session INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        seq INTEGER NOT NULL,
+        turn TEXT NOT NULL,
+        author TEXT NOT NULL,
+        branch TEXT NOT NULL,
+        at TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (session, seq)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE usage (
+        principal TEXT NOT NULL,
+        session TEXT,
+        turn TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        branch TEXT NOT NULL,
+        at TEXT NOT NULL,
+        body TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX usage_by_session ON usage (principal, session);
+"];
+
+/// Where sessions are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    File(PathBuf),
+    /// For as long as the process lives.
+    Memory,
+}
+
+impl Place {
+    /// `:memory:` is no file.
+    pub fn of(path: &Path) -> Self {
+        if path == Path::new(":memory:") { Self::Memory } else { Self::File(path.to_path_buf()) }
+    }
+
+    pub fn file(&self) -> &Path {
+        match self {
+            Self::File(file) => file,
+            Self::Memory => Path::new(":memory:"),
+        }
+    }
+}
+
+/// The connection that writes; brings the file to the newest format.
+pub(crate) fn open_to_write(place: &Place) -> Result<Connection, Trouble> {
+    let file = place.file();
+    if let Place::File(file) = place {
+        make_private(file)?;
+    }
+    let trouble = |error| Trouble::of(error, file);
+    let mut connection = Connection::open(file).map_err(trouble)?;
+    connection.busy_timeout(PATIENCE).map_err(trouble)?;
+    check_format(&connection, file)?;
+    connection
+        .execute_batch(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON;",
+        )
+        .map_err(trouble)?;
+    migrate(&mut connection, file)?;
+    Ok(connection)
+}
+
+/// A connection that cannot write.
+pub(crate) fn open_to_read(file: &Path) -> Result<Connection, Trouble> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(file, flags).map_err(|error| Trouble::of(error, file))?;
+    connection.busy_timeout(PATIENCE).map_err(|error| Trouble::of(error, file))?;
+    Ok(connection)
+}
+
+/// The folder and the file are the user's alone, from the first moment.
+fn make_private(file: &Path) -> Result<(), Trouble> {
+    use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+    let refused = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::StorageFull => Trouble::DiskFull,
+        _ => Trouble::ReadOnly { file: file.to_path_buf(), why: error.to_string() },
+    };
+    if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused)?;
+    }
+    let opened = fs::OpenOptions::new().create(true).append(true).mode(0o600).open(file).map_err(refused)?;
+    let mode = opened.metadata().map_err(refused)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        opened.set_permissions(fs::Permissions::from_mode(0o600)).map_err(refused)?;
+    }
+    Ok(())
+}
+
+/// A file of somebody else's, or of a newer Lango, is not touched.
+pub(crate) fn check_format(connection: &Connection, file: &Path) -> Result<(), Trouble> {
+    let number = |pragma: &str| -> Result<i64, Trouble> {
+        connection
+            .pragma_query_value(None, pragma, |row| row.get(0))
+            .map_err(|error| Trouble::of(error, file))
+    };
+    let (owner, format) = (number("application_id")?, number("user_version")?);
+    let is_empty = number("schema_version")? == 0;
+    if owner != APPLICATION_ID && !(is_empty && owner == 0) {
+        return Err(Trouble::Damaged { file: file.to_path_buf() });
+    }
+    let known = MIGRATIONS.len() as i64;
+    if format > known {
+        return Err(Trouble::Newer { file: file.to_path_buf(), found: format, known });
+    }
+    Ok(())
+}
+
+/// In one transaction: another process that opens the file at the same moment finds all of it or nothing.
+fn migrate(connection: &mut Connection, file: &Path) -> Result<(), Trouble> {
+    let run = |connection: &mut Connection| -> rusqlite::Result<()> {
+        let known = MIGRATIONS.len() as i64;
+        if connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))? == known {
+            return Ok(());
+        }
+        let change = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        let format: i64 = change.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        for step in MIGRATIONS.iter().skip(format.max(0) as usize) {
+            change.execute_batch(step)?;
+        }
+        change.pragma_update(None, "application_id", APPLICATION_ID)?;
+        change.pragma_update(None, "user_version", known)?;
+        change.commit()
+    };
+    run(connection).map_err(|error| Trouble::of(error, file))
+}

@@ -1,0 +1,19 @@
+//! Where sessions are kept: one SQLite file behind the domain's seams. Events are appended and never changed; what an
+//! append acknowledged survives whatever happens next (B71, B73).
+
+mod catalogue;
+mod error;
+mod file;
+mod locks;
+mod rows;
+mod settings;
+mod store;
+mod upkeep;
+mod writer;
+
+pub use catalogue::{Hit, SessionInfo, UsageRow};
+pub use error::Trouble;
+pub use file::Place;
+pub use settings::Settings;
+pub use store::SqliteStore;
+pub use upkeep::Health;

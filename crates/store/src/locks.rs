@@ -1,0 +1,113 @@
+//! One turn of a session at a time, whichever process runs it. The lock is the kernel's: it goes with its holder.
+
+use std::collections::HashMap;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use lango_domain::session::{SessionKey, StoreError, TurnLock};
+use tokio::sync::{Mutex as TurnMutex, OwnedMutexGuard};
+
+/// Another process holds it: how often to look again.
+const FIRST_LOOK: Duration = Duration::from_millis(2);
+const LAST_LOOK: Duration = Duration::from_millis(50);
+
+/// Locks of this process in order, and behind them files that other processes see.
+pub(crate) struct Locks {
+    /// None for a store that only this process has.
+    folder: Option<PathBuf>,
+    here: Mutex<HashMap<String, Weak<TurnMutex<()>>>>,
+}
+
+/// Held for a turn; the file first, then the place in the queue.
+struct Held {
+    _file: Option<File>,
+    _here: OwnedMutexGuard<()>,
+}
+
+impl Locks {
+    pub fn new(folder: Option<PathBuf>) -> Self {
+        Self { folder, here: Mutex::default() }
+    }
+
+    pub async fn lock(&self, key: SessionKey<'_>) -> Result<TurnLock, StoreError> {
+        let name = file_name(key);
+        let here = self.queue(&name).lock_owned().await;
+        let file = match &self.folder {
+            Some(folder) => Some(lock_file(folder, &name).await.map_err(|error| cannot(folder, &error))?),
+            None => None,
+        };
+        Ok(TurnLock::new(Held { _file: file, _here: here }))
+    }
+
+    /// The file of a session that is gone. Whoever holds it keeps a lock on a file without a name, and sees that.
+    pub fn forget(&self, key: SessionKey<'_>) {
+        if let Some(folder) = &self.folder {
+            let _ = fs::remove_file(folder.join(file_name(key)));
+        }
+    }
+
+    fn queue(&self, name: &str) -> Arc<TurnMutex<()>> {
+        let mut here = self.here.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(queue) = here.get(name).and_then(Weak::upgrade) {
+            return queue;
+        }
+        here.retain(|_, queue| queue.strong_count() > 0);
+        let queue = Arc::new(TurnMutex::new(()));
+        here.insert(name.to_owned(), Arc::downgrade(&queue));
+        queue
+    }
+}
+
+async fn lock_file(folder: &Path, name: &str) -> io::Result<File> {
+    let path = folder.join(name);
+    let mut pause = FIRST_LOOK;
+    loop {
+        let file = match open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                use std::os::unix::fs::DirBuilderExt;
+                fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+                open(&path)?
+            }
+            opened => opened?,
+        };
+        match file.try_lock() {
+            // The file may have been removed between opening and locking it; then the lock is nobody's.
+            Ok(()) if is_still_there(&file, &path) => return Ok(file),
+            Ok(()) => continue,
+            Err(TryLockError::WouldBlock) => {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LAST_LOOK);
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)
+}
+
+fn is_still_there(file: &File, path: &Path) -> bool {
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(held), Ok(named)) => held.ino() == named.ino() && held.dev() == named.dev(),
+        _ => false,
+    }
+}
+
+fn cannot(folder: &Path, error: &io::Error) -> StoreError {
+    StoreError(format!("no lock could be taken in {}: {error}", folder.display()))
+}
+
+/// A name that says nothing about the session.
+fn file_name(key: SessionKey<'_>) -> String {
+    let mut hash: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    let bytes = key.principal.as_str().bytes().chain([0]).chain(key.session.as_str().bytes());
+    for byte in bytes {
+        hash = (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
+    }
+    format!("{hash:032x}.lock")
+}

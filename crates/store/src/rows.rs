@@ -1,0 +1,126 @@
+//! Events as rows, and rows as events.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use lango_domain::event::{Author, Body, Branch, EVENT_VERSION, Event, SessionId, TurnId};
+use lango_domain::text::one_line;
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+/// A title is the first request, up to so many characters.
+const TITLE_CHARS: usize = 80;
+
+pub(crate) const COLUMNS: &str = "seq, turn, author, branch, at, body";
+
+/// The event of a row with [`COLUMNS`].
+pub(crate) fn event(row: &Row<'_>, session: &SessionId) -> rusqlite::Result<Arc<Event>> {
+    let text = |at: usize| row.get_ref(at)?.as_str().map_err(rusqlite::Error::from);
+    let unreadable = |at: usize, error: Box<dyn std::error::Error + Send + Sync>| {
+        rusqlite::Error::FromSqlConversionFailure(at, Type::Text, error)
+    };
+    let at: Timestamp = text(4)?.parse().map_err(|error: jiff::Error| unreadable(4, error.into()))?;
+    let body: Body = serde_json::from_str(text(5)?).map_err(|error| unreadable(5, error.into()))?;
+    Ok(Arc::new(Event {
+        v: EVENT_VERSION,
+        seq: row.get::<_, i64>(0)? as u64,
+        turn: TurnId::new(text(1)?),
+        session: session.clone(),
+        author: Author::from(text(2)?.to_owned()),
+        branch: Branch::new(text(3)?),
+        at,
+        body,
+    }))
+}
+
+/// Where a session's rows hang.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub id: i64,
+    pub last: i64,
+}
+
+pub(crate) fn find(connection: &Connection, principal: &str, name: &str) -> rusqlite::Result<Option<Place>> {
+    let mut query =
+        connection.prepare_cached("SELECT id, last FROM sessions WHERE principal = ?1 AND name = ?2")?;
+    query
+        .query_row(params![principal, name], |row| Ok(Place { id: row.get(0)?, last: row.get(1)? }))
+        .optional()
+}
+
+pub(crate) fn create(
+    connection: &Connection,
+    principal: &str,
+    name: &str,
+    at: &str,
+) -> rusqlite::Result<Place> {
+    let sql = "INSERT INTO sessions (principal, name, created, updated) VALUES (?1, ?2, ?3, ?3)";
+    connection.prepare_cached(sql)?.execute(params![principal, name, at])?;
+    Ok(Place { id: connection.last_insert_rowid(), last: 0 })
+}
+
+/// Writes one event; the caller gave it its number.
+pub(crate) fn insert(connection: &Connection, session: i64, event: &Event) -> rusqlite::Result<()> {
+    let body = serde_json::to_string(&event.body)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    let sql = "INSERT INTO events (session, seq, turn, author, branch, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    connection.prepare_cached(sql)?.execute(params![
+        session,
+        event.seq as i64,
+        event.turn.as_str(),
+        event.author.to_string(),
+        event.branch.as_str(),
+        event.at.to_string(),
+        kind(&event.body),
+        body,
+    ])?;
+    Ok(())
+}
+
+/// What a call took stays known when its session is gone.
+pub(crate) fn insert_usage(connection: &Connection, principal: &str, event: &Event) -> rusqlite::Result<()> {
+    let Body::Usage(usage) = &event.body else { return Ok(()) };
+    let body = serde_json::to_string(usage)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    let sql = "INSERT INTO usage (principal, session, turn, agent, branch, at, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    connection.prepare_cached(sql)?.execute(params![
+        principal,
+        event.session.as_str(),
+        event.turn.as_str(),
+        event.author.to_string(),
+        event.branch.as_str(),
+        event.at.to_string(),
+        body,
+    ])?;
+    Ok(())
+}
+
+/// The session's last number and time; a clock that goes backwards does not take it along.
+pub(crate) fn touch(connection: &Connection, session: i64, events: &[Arc<Event>]) -> rusqlite::Result<()> {
+    let Some(newest) = events.last() else { return Ok(()) };
+    let sql = "UPDATE sessions SET last = ?2, updated = max(updated, ?3) WHERE id = ?1";
+    connection.prepare_cached(sql)?.execute(params![session, newest.seq as i64, newest.at.to_string()])?;
+    if let Some(title) = events.iter().find_map(|event| title(&event.body)) {
+        let sql = "UPDATE sessions SET title = ?2 WHERE id = ?1 AND title = ''";
+        connection.prepare_cached(sql)?.execute(params![session, title])?;
+    }
+    Ok(())
+}
+
+fn title(body: &Body) -> Option<String> {
+    match body {
+        Body::User { text } => Some(one_line(text).chars().take(TITLE_CHARS).collect()),
+        _ => None,
+    }
+}
+
+/// What rows are told apart by without reading their bodies.
+fn kind(body: &Body) -> &'static str {
+    match body {
+        Body::User { .. } => "user",
+        Body::Answer { .. } | Body::Report { .. } => "answer",
+        Body::Usage(_) => "usage",
+        Body::TurnDone | Body::TurnFailed { .. } => "end",
+        _ => "step",
+    }
+}

@@ -1,0 +1,152 @@
+//! The store itself: appends go to the writer, reads to a pool of connections.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::future::{BoxFuture, FutureExt};
+use lango_domain::event::{Body, Draft, Event, Principal, SessionId};
+use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError, TurnLock};
+use rusqlite::{Connection, params};
+
+use crate::error::Trouble;
+use crate::file::{self, Place};
+use crate::locks::Locks;
+use crate::rows;
+use crate::writer::Writer;
+
+/// So many idle connections are kept for reading.
+const MOST_READERS: usize = 4;
+
+/// Sessions in one SQLite file; cheap to clone.
+#[derive(Clone)]
+pub struct SqliteStore {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    place: Place,
+    writer: Writer,
+    readers: Mutex<Vec<Connection>>,
+    locks: Locks,
+}
+
+impl SqliteStore {
+    /// Opens the file, makes it where there is none, and brings an older one to the newest format.
+    pub fn open(place: Place) -> Result<Self, Trouble> {
+        let connection = file::open_to_write(&place)?;
+        let folder = match &place {
+            Place::File(file) => Some(lock_folder(file)),
+            Place::Memory => None,
+        };
+        let writer =
+            Writer::start(connection, place.clone()).map_err(|error| Trouble::Other(error.to_string()))?;
+        let locks = Locks::new(folder);
+        Ok(Self { shared: Arc::new(Shared { place, writer, readers: Mutex::default(), locks }) })
+    }
+
+    pub fn place(&self) -> &Place {
+        &self.shared.place
+    }
+
+    pub(crate) fn writer(&self) -> &Writer {
+        &self.shared.writer
+    }
+
+    pub(crate) fn forget_lock(&self, key: SessionKey<'_>) {
+        self.shared.locks.forget(key);
+    }
+
+    /// Looks something up beside the writer; in memory there is only its connection.
+    pub(crate) async fn read<T, Look>(&self, look: Look) -> Result<T, Trouble>
+    where
+        T: Send + 'static,
+        Look: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    {
+        let place = self.shared.place.clone();
+        let Place::File(file) = place else {
+            let looked = move |connection: &mut Connection| {
+                look(connection).map_err(|error| Trouble::of(error, place.file()))
+            };
+            return self.shared.writer.run(looked).await;
+        };
+        let shared = Arc::clone(&self.shared);
+        let task = tokio::task::spawn_blocking(move || {
+            let connection = match shared.idle().pop() {
+                Some(connection) => connection,
+                None => file::open_to_read(&file)?,
+            };
+            let found = look(&connection).map_err(|error| Trouble::of(error, &file))?;
+            let mut idle = shared.idle();
+            if idle.len() < MOST_READERS {
+                idle.push(connection);
+            }
+            Ok(found)
+        });
+        task.await.map_err(|error| Trouble::Other(error.to_string()))?
+    }
+}
+
+impl Shared {
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Beside the file, so that everyone who uses it finds the same locks.
+fn lock_folder(file: &std::path::Path) -> PathBuf {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push("-locks");
+    file.with_file_name(name)
+}
+
+impl SessionStore for SqliteStore {
+    fn lock<'a>(&'a self, key: SessionKey<'a>) -> BoxFuture<'a, Result<TurnLock, StoreError>> {
+        self.shared.locks.lock(key).boxed()
+    }
+
+    fn load<'a>(
+        &'a self,
+        key: SessionKey<'a>,
+        reach: Reach,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
+        let (principal, session) = (key.principal.clone(), key.session.clone());
+        async move { Ok(self.read(move |connection| load(connection, &principal, &session, reach)).await?) }
+            .boxed()
+    }
+
+    fn append<'a>(
+        &'a self,
+        key: SessionKey<'a>,
+        drafts: Vec<Draft>,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
+        let (principal, session) = (key.principal.clone(), key.session.clone());
+        async move { Ok(self.shared.writer.append(principal, session, drafts).await?) }.boxed()
+    }
+}
+
+/// Backwards from the end, and no further than asked for.
+pub(crate) fn load(
+    connection: &Connection,
+    principal: &Principal,
+    session: &SessionId,
+    reach: Reach,
+) -> rusqlite::Result<Vec<Arc<Event>>> {
+    let Some(place) = rows::find(connection, principal.as_str(), session.as_str())? else {
+        return Ok(Vec::new());
+    };
+    let sql = format!("SELECT {} FROM events WHERE session = ?1 ORDER BY seq DESC", rows::COLUMNS);
+    let mut query = connection.prepare_cached(&sql)?;
+    let mut found = query.query(params![place.id])?;
+    let (mut events, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = found.next()? {
+        bytes += row.get_ref(5)?.as_str().map_or(0, str::len);
+        let event = rows::event(row, session)?;
+        let begins_turn = matches!(event.body, Body::User { .. });
+        events.push(event);
+        if begins_turn && reach.is_enough(bytes) {
+            break;
+        }
+    }
+    events.reverse();
+    Ok(events)
+}
