@@ -1,8 +1,10 @@
 //! `lango-bench`: measures, and prints one JSON line for each thing measured. Compare lines of one run on one machine.
 
 mod floor;
+mod kill;
 mod measure;
 mod serve;
+mod store;
 mod team;
 mod turn;
 
@@ -25,6 +27,24 @@ enum Bench {
     Turn(Load),
     /// The same three calls written by hand on reqwest and serde_json: what cannot be beaten.
     Floor(Load),
+    /// A program assembled like the product, killed again and again: nothing that it acknowledged may be lost.
+    Kill {
+        /// How often.
+        #[arg(long, default_value_t = 1000)]
+        kills: usize,
+    },
+    /// What is killed: one turn, or the rest of one.
+    #[command(hide = true)]
+    KillChild(kill::Child),
+    /// Durable appends, and opening sessions, beside a plain SQLite loop.
+    Store {
+        /// The folder for the files; a temporary one by default.
+        #[arg(long)]
+        folder: Option<std::path::PathBuf>,
+        /// Seconds for each measurement.
+        #[arg(long, default_value_t = 2.0)]
+        seconds: f64,
+    },
     /// A model server without latency that plays those three calls.
     Serve {
         /// The port to listen on, on loopback.
@@ -45,6 +65,9 @@ struct Load {
     /// How many at once.
     #[arg(long, default_value_t = 1)]
     concurrency: usize,
+    /// Keep the sessions in this SQLite file instead of in memory.
+    #[arg(long)]
+    store: Option<std::path::PathBuf>,
 }
 
 fn main() -> Result<()> {
@@ -52,6 +75,9 @@ fn main() -> Result<()> {
     match Arguments::parse().bench {
         Bench::Turn(load) => turn::run(&load, started),
         Bench::Floor(load) => floor::run(&load, started),
+        Bench::Kill { kills } => kill::run(kills),
+        Bench::KillChild(child) => kill::child(&child),
+        Bench::Store { folder, seconds } => store::run(folder.as_deref(), seconds),
         Bench::Serve { port } => serve::run(port),
     }
 }

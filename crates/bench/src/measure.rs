@@ -136,8 +136,17 @@ fn cpu_seconds() -> Result<f64> {
 }
 
 fn rss_peak_mb() -> Result<f64> {
+    status_mb("VmHWM:")
+}
+
+/// Memory in use at this moment.
+pub fn rss_mb() -> Result<f64> {
+    status_mb("VmRSS:")
+}
+
+fn status_mb(what: &str) -> Result<f64> {
     let status = fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(what)).context("an odd /proc/self/status")?;
     let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse()?;
     Ok(kilobytes / 1024.0)
 }

@@ -1,6 +1,7 @@
 //! The real thing: engine, dialect over HTTP, store in memory.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -9,20 +10,26 @@ use anyhow::{Result, bail};
 use futures::StreamExt;
 use jiff::Timestamp;
 use lango_domain::event::{Body, Principal, SessionId, TurnId, Update};
+use lango_domain::session::SessionStore;
 use lango_engine::{Limits, MemoryStore, Models, Parts, Runner, Surroundings, TurnRequest};
 use lango_models::{Dialect, HttpModel, Target, Timing, client};
+use lango_store::{Place, SqliteStore};
 
 use crate::{Load, measure, team};
 
 pub fn run(load: &Load, started: Instant) -> Result<()> {
     let (base_url, _server) = measure::server(load)?;
     measure::runtime(load)?.block_on(async {
-        let runner = runner(base_url)?;
+        let runner = runner(base_url, load.store.as_deref())?;
         measure::run("lango", load, started, move |number| turn(runner.clone(), number)).await
     })
 }
 
-fn runner(base_url: String) -> Result<Runner> {
+fn runner(base_url: String, file: Option<&Path>) -> Result<Runner> {
+    let store: Arc<dyn SessionStore> = match file {
+        Some(file) => Arc::new(SqliteStore::open(Place::of(file))?),
+        None => Arc::new(MemoryStore::default()),
+    };
     let timing = Timing {
         connect: Duration::from_secs(5),
         first_byte: Duration::from_secs(30),
@@ -48,7 +55,7 @@ fn runner(base_url: String) -> Result<Runner> {
     Ok(Runner::new(Parts {
         tree: team::tree()?,
         models: Models { default: Arc::new(model), per_agent: BTreeMap::new() },
-        store: Arc::new(MemoryStore::default()),
+        store,
         approver: None,
         sources: Vec::new(),
         remotes: BTreeMap::new(),

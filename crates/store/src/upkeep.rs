@@ -56,6 +56,18 @@ impl SqliteStore {
         Ok(keep.to_path_buf())
     }
 
+    /// The file may not grow beyond so many pages: what a full disk looks like to it.
+    #[doc(hidden)]
+    pub async fn limit_pages_for_tests(&self, pages: Option<u32>) -> Result<(), Trouble> {
+        let most = pages.unwrap_or(u32::MAX - 1);
+        self.writer()
+            .run(move |connection| {
+                let set = connection.query_row(&format!("PRAGMA max_page_count = {most}"), [], |_| Ok(()));
+                set.map_err(|error| Trouble::Other(error.to_string()))
+            })
+            .await
+    }
+
     pub async fn health(&self) -> Result<Health, Trouble> {
         self.read(|connection| {
             let number =

@@ -1,5 +1,6 @@
 //! What tests share. Development only: nothing that ships depends on it.
 
+pub mod conformance;
 pub mod golden;
 pub mod invariants;
 pub mod script;

@@ -85,14 +85,20 @@ impl Seen {
 impl ModelServer {
     /// Plays the list in order; the last one again and again.
     pub fn start(plays: Vec<Play>) -> std::io::Result<Self> {
+        Self::deciding(move |_, number| plays.get(number - 1).or(plays.last()).cloned().unwrap_or(Play::Hang))
+    }
+
+    /// Plays what is decided for each request, given its number from 1.
+    pub fn deciding(decide: impl Fn(&Seen, usize) -> Play + Send + Sync + 'static) -> std::io::Result<Self> {
+        let decide: Arc<Decide> = Arc::new(decide);
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let port = listener.local_addr()?.port();
         let requests = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&requests);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (seen, plays) = (Arc::clone(&seen), plays.clone());
-                thread::spawn(move || serve(stream, &plays, &seen));
+                let (seen, decide) = (Arc::clone(&seen), Arc::clone(&decide));
+                thread::spawn(move || serve(stream, &*decide, &seen));
             }
         });
         Ok(Self { port, requests })
@@ -111,14 +117,16 @@ impl ModelServer {
     }
 }
 
-fn serve(mut stream: TcpStream, plays: &[Play], seen: &Mutex<Vec<Seen>>) -> Option<()> {
+type Decide = dyn Fn(&Seen, usize) -> Play + Send + Sync;
+
+fn serve(mut stream: TcpStream, decide: &Decide, seen: &Mutex<Vec<Seen>>) -> Option<()> {
     let request = read_request(&mut stream)?;
     let number = {
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.push(request);
+        seen.push(request.clone());
         seen.len()
     };
-    let play = plays.get(number - 1).or(plays.last())?;
+    let play = &decide(&request, number);
     const STREAM: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n";
     match play {
         Play::Status { code, headers, body } => {

@@ -75,7 +75,10 @@ impl Merged {
 
     /// What stands under `group`, read as one crate's settings; keys that belong to others are passed over.
     pub(super) fn read<T: DeserializeOwned + Default>(&self, group: &str) -> Result<T, ConfigError> {
-        let Some(value) = self.value.get(group) else { return Ok(T::default()) };
+        // A table in which nothing is set says nothing.
+        let Some(value) = self.value.get(group).filter(|value| !value.is_null()) else {
+            return Ok(T::default());
+        };
         serde_path_to_error::deserialize(value).map_err(|error| {
             let key = [vec![group.to_owned()], located::path_parts(error.path())].concat().join(".");
             let origin = self.nearest_origin(&key).map_or(String::new(), |origin| format!("{origin}: "));

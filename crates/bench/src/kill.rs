@@ -1,0 +1,277 @@
+//! `lango-bench kill`: a program assembled like the product is killed at every event boundary and at random moments.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use futures::StreamExt;
+use lango_app::{Conversation, Environment, Loaded, Overrides, Tape, open_store};
+use lango_domain::event::{Body, CallId, Event, Principal, SessionId, Update};
+use lango_domain::session::{Reach, SessionKey, SessionStore};
+use lango_domain::{Safety, Tool, ToolFailure};
+use lango_engine::TurnRequest;
+use lango_testkit::server::{ModelServer, Play, Seen};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// Turns are shared out among so many sessions.
+const SESSIONS: usize = 7;
+/// The events of a turn that is not killed.
+const BOUNDARIES: usize = 14;
+
+/// What is killed.
+#[derive(clap::Args)]
+pub struct Child {
+    #[arg(long)]
+    folder: PathBuf,
+    #[arg(long)]
+    base_url: String,
+    #[arg(long)]
+    session: String,
+    /// The request; without one the interrupted turn goes on.
+    #[arg(long)]
+    text: Option<String>,
+}
+
+/// One turn of the product, with a tool whose effects can be counted.
+pub fn child(child: &Child) -> Result<()> {
+    let (loaded, environment) = settings(&child.folder, &child.base_url)?;
+    let tools = vec![append_tool(child.folder.join("effects"))];
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+        let conversation = Conversation::open(&loaded, &environment, tools, &Tape::Off)?;
+        let (session, principal) = (SessionId::new(child.session.as_str()), Principal::local());
+        let mut updates = match &child.text {
+            Some(text) => conversation.runner.run(TurnRequest { session, principal, text: text.clone() }),
+            None => conversation.runner.resume(session, principal),
+        };
+        let mut stdout = std::io::stdout();
+        while let Some(update) = updates.next().await {
+            match update {
+                Update::Event(event) => {
+                    writeln!(stdout, "{}", serde_json::to_string(&*event)?)?;
+                    stdout.flush()?;
+                }
+                Update::Broken(error) => bail!(error.to_string()),
+                Update::Delta { .. } => {}
+            }
+        }
+        Ok(())
+    })
+}
+
+fn settings(folder: &Path, base_url: &str) -> Result<(Loaded, Environment)> {
+    let variables = [("LANGO_HOME".to_owned(), folder.display().to_string())].into();
+    let environment = Environment { variables, working_folder: folder.to_path_buf() };
+    let set = [
+        "providers.x.type=openai",
+        &format!("providers.x.baseUrl={base_url}"),
+        "agent.provider=x",
+        "agent.model=m",
+    ];
+    let overrides = Overrides { config: None, set: set.map(str::to_owned).to_vec() };
+    let loaded = Loaded::read(&environment, &overrides).map_err(|error| anyhow::anyhow!(error.message))?;
+    Ok((loaded, environment))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Line {
+    /// The line to append.
+    line: String,
+}
+
+fn append_tool(file: PathBuf) -> Tool {
+    Tool::new("exec_append", "Appends a line to a file.", Safety::Moderate, move |_, args: Line| {
+        let file = file.clone();
+        async move {
+            let append = || -> std::io::Result<()> {
+                let mut file = fs::OpenOptions::new().create(true).append(true).open(&file)?;
+                file.write_all(format!("{}\n", args.line).as_bytes())
+            };
+            append().map_err(|error| ToolFailure(error.to_string()))?;
+            Ok(format!("appended {}", args.line))
+        }
+    })
+}
+
+/// The model: the root transfers, the operator appends, then answers. What was begun is never begun again by it, so
+/// every doubled line is the runtime's.
+fn decide(request: &Seen) -> Play {
+    let body = request.json();
+    let messages = body["messages"].as_array().cloned().unwrap_or_default();
+    let text = |message: &Value| message["content"].as_str().unwrap_or_default().to_owned();
+    let asked =
+        messages.iter().rposition(|message| message["role"] == "user" && text(message).contains("append L"));
+    let Some(asked) = asked else { return Play::says("hm") };
+    let words = text(&messages[asked]);
+    let line = words.split_whitespace().find(|word| word.starts_with('L')).unwrap_or_default().to_owned();
+    let is_root = body["tools"].to_string().contains("transfer_to_agent");
+    let after = &messages[asked..];
+    let begun =
+        |word: &str| after.iter().filter(|message| message["tool_calls"].to_string().contains(word)).count();
+    match (is_root, is_root && begun("transfer_to_agent") < 2, begun(&line) > 0) {
+        (true, true, _) => Play::calls("transfer_to_agent", &json!({ "agent_name": "operator" })),
+        (true, false, _) => Play::says("it was interrupted twice"),
+        (false, _, false) => Play::calls("exec_append", &json!({ "line": line })),
+        (false, _, true) => Play::says("done"),
+    }
+}
+
+/// What came of all the kills.
+#[derive(Debug, Default, Serialize)]
+struct Counts {
+    kills: usize,
+    resumed: usize,
+    acknowledged: usize,
+    lost: usize,
+    effects: usize,
+    doubled: usize,
+    open_calls: usize,
+    unopened: usize,
+}
+
+pub fn run(kills: usize) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let server = ModelServer::deciding(|request, _| decide(request))?;
+    let mut harness = Harness {
+        folder: folder.path().to_path_buf(),
+        base_url: server.base_url(),
+        acknowledged: Vec::new(),
+        interrupted: HashMap::new(),
+        chance: 0x5eed,
+        counts: Counts::default(),
+    };
+    for number in 0.. {
+        if harness.counts.kills == kills {
+            break;
+        }
+        harness.one(number)?;
+    }
+    harness.finish()?;
+    println!("{}", serde_json::to_string(&harness.counts)?);
+    let Counts { lost, doubled, unopened, open_calls, .. } = harness.counts;
+    if lost + doubled + unopened + open_calls > 0 {
+        bail!("something was lost, doubled, left open, or did not open again");
+    }
+    Ok(())
+}
+
+struct Harness {
+    folder: PathBuf,
+    base_url: String,
+    /// Every event that a child said it had kept.
+    acknowledged: Vec<Event>,
+    /// Sessions whose last turn was killed.
+    interrupted: HashMap<String, bool>,
+    chance: u64,
+    counts: Counts,
+}
+
+impl Harness {
+    /// One turn, killed behind some event or at some moment.
+    fn one(&mut self, number: usize) -> Result<()> {
+        let session = format!("s{}", number % SESSIONS);
+        let resume = self.interrupted.remove(&session).unwrap_or(false) && number.is_multiple_of(2);
+        self.counts.resumed += usize::from(resume);
+        let mut command = self.command(&session, (!resume).then(|| format!("append L{number}.")));
+        let mut child = command.spawn().context("the child")?;
+        let stdout = child.stdout.take().context("the child's stdout")?;
+        let moment = if number.is_multiple_of(3) {
+            let delay = Duration::from_micros(self.chance(60_000));
+            let pid = child.id();
+            thread::spawn(move || {
+                thread::sleep(delay);
+                // The parent waits for this child below, so the number is still its own.
+                let _ = Command::new("kill").args(["-9", &pid.to_string()]).stderr(Stdio::null()).status();
+            });
+            usize::MAX
+        } else {
+            number % BOUNDARIES
+        };
+        for (seen, line) in BufReader::new(stdout).lines().enumerate() {
+            self.acknowledged.extend(line.ok().and_then(|line| serde_json::from_str::<Event>(&line).ok()));
+            if seen >= moment {
+                child.kill()?;
+            }
+        }
+        if !child.wait()?.success() {
+            self.counts.kills += 1;
+            self.interrupted.insert(session.clone(), true);
+        }
+        self.counts.unopened += usize::from(self.events(&session).is_err());
+        Ok(())
+    }
+
+    fn command(&self, session: &str, text: Option<String>) -> Command {
+        let exe = std::env::current_exe().unwrap_or_default();
+        let mut command = Command::new(exe);
+        command.arg("kill-child").arg("--folder").arg(&self.folder);
+        command.args(["--base-url", &self.base_url, "--session", session]);
+        command.args(text.into_iter().flat_map(|text| ["--text".to_owned(), text]));
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+    }
+
+    fn chance(&mut self, below: u64) -> u64 {
+        self.chance =
+            self.chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.chance >> 33) % below
+    }
+
+    /// The session as a new process finds it.
+    fn events(&self, session: &str) -> Result<Vec<Arc<Event>>> {
+        let (loaded, environment) = settings(&self.folder, &self.base_url)?;
+        let store = open_store(&loaded, &environment)?;
+        let key = SessionKey { session: &SessionId::new(session), principal: &Principal::local() };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        Ok(runtime.block_on(store.load(key, Reach::Everything))?)
+    }
+
+    /// A last whole turn in every session, then the reckoning.
+    fn finish(&mut self) -> Result<()> {
+        for session in 0..SESSIONS {
+            let session = format!("s{session}");
+            let last = self.command(&session, Some(format!("append Lend-{session}."))).output()?;
+            let events = self.events(&session)?;
+            let ended = events.last().is_some_and(|event| event.body == Body::TurnDone);
+            self.counts.unopened += usize::from(!last.status.success() || !ended);
+            self.counts.open_calls += open_calls(&events);
+            let kept: HashMap<u64, &Event> = events.iter().map(|event| (event.seq, &**event)).collect();
+            let own = self.acknowledged.iter().filter(|event| event.session.as_str() == session);
+            for event in own {
+                self.counts.acknowledged += 1;
+                self.counts.lost += usize::from(kept.get(&event.seq) != Some(&event));
+            }
+        }
+        let mut lines: BTreeMap<String, usize> = BTreeMap::new();
+        for line in fs::read_to_string(self.folder.join("effects")).unwrap_or_default().lines() {
+            *lines.entry(line.to_owned()).or_default() += 1;
+        }
+        self.counts.effects = lines.len();
+        self.counts.doubled = lines.values().filter(|times| **times > 1).count();
+        Ok(())
+    }
+}
+
+/// Calls and transfers without exactly one result.
+fn open_calls(events: &[Arc<Event>]) -> usize {
+    let mut results: HashMap<(&str, &CallId), i32> = HashMap::new();
+    for event in events {
+        match &event.body {
+            Body::ToolCall { id, .. } | Body::Transfer { id, .. } => {
+                *results.entry((event.turn.as_str(), id)).or_default() += 1
+            }
+            Body::ToolResult { id, .. } | Body::TransferResult { id, .. } => {
+                *results.entry((event.turn.as_str(), id)).or_default() -= 1;
+            }
+            _ => {}
+        }
+    }
+    results.values().filter(|count| **count != 0).count()
+}

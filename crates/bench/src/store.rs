@@ -1,0 +1,123 @@
+//! `lango-bench store`: what keeping costs, beside one commit for each event on the same disk.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use lango_domain::event::{Body, Draft, Principal, SessionId};
+use lango_domain::session::{Reach, SessionKey, SessionStore};
+use lango_store::{Place, SqliteStore};
+use lango_testkit::conformance::{asks, draft};
+use serde_json::json;
+
+use crate::measure;
+
+const LENGTHS: [usize; 3] = [10, 1_000, 100_000];
+const OPEN_SESSIONS: usize = 10_000;
+
+pub fn run(folder: Option<&Path>, seconds: f64) -> Result<()> {
+    let own = tempfile::tempdir()?;
+    let folder = folder.unwrap_or(own.path());
+    let time = Duration::from_secs_f64(seconds);
+    let plain = plain_loop(&folder.join("plain.sqlite"), time)?;
+    println!("{}", json!({ "bench": "plain loop", "appends_per_s": plain }));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(async {
+        let store = SqliteStore::open(Place::File(folder.join("bench.sqlite")))?;
+        for sessions in [1, 8, 64] {
+            let appends = appends(&store, sessions, time).await?;
+            let ratio = appends / plain;
+            println!("{}", json!({ "bench": "appends", "sessions": sessions, "appends_per_s": appends, "times_plain": ratio }));
+        }
+        for length in LENGTHS {
+            opening(&store, length).await?;
+        }
+        many_sessions(&store).await
+    })
+}
+
+fn one() -> Draft {
+    draft("t", asks("what is eating my disk, and since when?"))
+}
+
+/// What anyone would write first: a transaction for each event.
+fn plain_loop(file: &Path, time: Duration) -> Result<f64> {
+    let connection = rusqlite::Connection::open(file)?;
+    connection.execute_batch(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE events (session TEXT, seq INTEGER, body TEXT)",
+    )?;
+    let body = serde_json::to_string(&one().body)?;
+    let (began, mut count) = (Instant::now(), 0_u32);
+    while began.elapsed() < time {
+        connection.execute("INSERT INTO events VALUES ('s', ?1, ?2)", rusqlite::params![count, body])?;
+        count += 1;
+    }
+    Ok(f64::from(count) / began.elapsed().as_secs_f64())
+}
+
+async fn appends(store: &SqliteStore, sessions: usize, time: Duration) -> Result<f64> {
+    let began = Instant::now();
+    let writers: Vec<_> = (0..sessions)
+        .map(|number| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                let session = SessionId::new(format!("w{sessions}-{number}"));
+                let mut count = 0_u32;
+                while began.elapsed() < time {
+                    let key = SessionKey { session: &session, principal: &Principal::local() };
+                    store.append(key, vec![one()]).await?;
+                    count += 1;
+                }
+                anyhow::Ok(count)
+            })
+        })
+        .collect();
+    let mut total = 0;
+    for writer in writers {
+        total += writer.await??;
+    }
+    Ok(f64::from(total) / began.elapsed().as_secs_f64())
+}
+
+/// The whole of a session, and the last 50 events that a turn would need.
+async fn opening(store: &SqliteStore, length: usize) -> Result<()> {
+    let session = SessionId::new(format!("long-{length}"));
+    let key = SessionKey { session: &session, principal: &Principal::local() };
+    for chunk in 0..length.div_ceil(1_000) {
+        let drafts = (chunk * 1_000..length.min((chunk + 1) * 1_000)).map(|number| match number % 10 {
+            0 => one(),
+            9 => draft("t", Body::TurnDone),
+            _ => draft("t", Body::Note { text: "a step of the work at hand".to_owned() }),
+        });
+        store.append(key, drafts.collect()).await?;
+    }
+    let mut times = [0.0; 2];
+    let mut events = [0; 2];
+    for (at, reach) in [Reach::Everything, Reach::Recent { bytes: 2_200 }].into_iter().enumerate() {
+        store.load(key, reach).await?;
+        let began = Instant::now();
+        events[at] = store.load(key, reach).await?.len();
+        times[at] = began.elapsed().as_secs_f64() * 1e3;
+    }
+    println!(
+        "{}",
+        json!({ "bench": "open", "events": length, "all_ms": times[0], "recent_events": events[1], "recent_ms": times[1] })
+    );
+    Ok(())
+}
+
+/// Sessions that are held open by a turn each.
+async fn many_sessions(store: &SqliteStore) -> Result<()> {
+    let before = measure::rss_mb()?;
+    let mut held: Vec<Arc<dyn std::any::Any>> = Vec::new();
+    for number in 0..OPEN_SESSIONS {
+        let session = SessionId::new(format!("open-{number}"));
+        let key = SessionKey { session: &session, principal: &Principal::local() };
+        let events = store.load(key, Reach::Everything).await?;
+        held.push(Arc::new((session, events)));
+    }
+    let grown = measure::rss_mb()? - before;
+    println!("{}", json!({ "bench": "open sessions", "sessions": held.len(), "rss_mb": grown }));
+    Ok(())
+}

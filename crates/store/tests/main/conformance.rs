@@ -1,0 +1,24 @@
+use std::sync::Arc;
+
+use lango_engine::MemoryStore;
+use lango_store::{Place, SqliteStore};
+use lango_testkit::conformance::check;
+
+use crate::setup::open;
+
+/// B60, B71, B72, B74
+#[tokio::test]
+async fn a_file_is_a_store() {
+    let folder = tempfile::tempdir().unwrap();
+    check(Arc::new(open(folder.path()))).await;
+}
+
+#[tokio::test]
+async fn sqlite_in_memory_is_a_store() {
+    check(Arc::new(SqliteStore::open(Place::Memory).unwrap())).await;
+}
+
+#[tokio::test]
+async fn plain_memory_is_a_store() {
+    check(Arc::new(MemoryStore::default())).await;
+}

@@ -1,0 +1,39 @@
+//! The SQLite store: what every store must do, and what only a file can suffer.
+
+#[cfg(test)]
+mod conformance;
+#[cfg(test)]
+mod processes;
+#[cfg(test)]
+mod trouble;
+#[cfg(test)]
+mod upkeep;
+
+#[cfg(test)]
+mod setup {
+    use std::path::Path;
+
+    use lango_domain::event::{Principal, SessionId};
+    use lango_domain::session::{SessionKey, SessionStore};
+    use lango_store::{Place, SqliteStore};
+    use lango_testkit::conformance::{answers, asks, draft};
+
+    pub fn open(folder: &Path) -> SqliteStore {
+        SqliteStore::open(Place::File(folder.join("data/lango.sqlite"))).unwrap()
+    }
+
+    pub fn id(name: &str) -> SessionId {
+        SessionId::new(name)
+    }
+
+    /// One whole turn.
+    pub async fn talk(store: &SqliteStore, session: &str, turn: &str, words: &str) {
+        let drafts = vec![
+            draft(turn, asks(words)),
+            draft(turn, answers("as you like")),
+            draft(turn, lango_domain::event::Body::TurnDone),
+        ];
+        let key = SessionKey { session: &id(session), principal: &Principal::local() };
+        store.append(key, drafts).await.unwrap();
+    }
+}

@@ -1,0 +1,130 @@
+use std::fs;
+
+use jiff::Timestamp;
+use lango_domain::event::{Body, Principal};
+use lango_domain::session::{Reach, SessionKey, SessionStore};
+use lango_store::{SqliteStore, Trouble};
+use lango_testkit::conformance::{asks, draft};
+
+use crate::setup::{id, open, talk};
+
+fn me() -> Principal {
+    Principal::local()
+}
+
+async fn events(store: &SqliteStore, session: &str) -> usize {
+    let key = SessionKey { session: &id(session), principal: &me() };
+    store.load(key, Reach::Everything).await.unwrap().len()
+}
+
+/// Every file below a folder that holds these bytes.
+fn holding(folder: &std::path::Path, words: &str) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if entry.is_dir() {
+            found.extend(holding(&entry, words));
+        } else if fs::read(&entry).unwrap().windows(words.len()).any(|window| window == words.as_bytes()) {
+            found.push(entry);
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn sessions_have_titles_and_states() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    talk(&store, "a", "t1", "first request\nwith a second line").await;
+    talk(&store, "a", "t2", "second request").await;
+    let key = SessionKey { session: &id("b"), principal: &me() };
+    store.append(key, vec![draft("t", asks("cut off"))]).await.unwrap();
+    let listed = store.sessions(&me()).await.unwrap();
+    let a = listed.iter().find(|session| session.id == id("a")).unwrap();
+    assert_eq!((a.title.as_str(), a.events, a.is_settled), ("first request with a second line", 6, true));
+    assert!(!listed.iter().find(|session| session.id == id("b")).unwrap().is_settled);
+    assert!(store.sessions(&Principal::new("bob")).await.unwrap().is_empty(), "B74");
+}
+
+#[tokio::test]
+async fn search_finds_words_in_any_script_and_nobody_elses() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    talk(&store, "a", "t", "Grüner TEE um vier").await;
+    talk(&store, "b", "t", "녹차를 마시고 싶어요").await;
+    let found = async |text: &str| {
+        let hits = store.search(&me(), text, 10).await.unwrap();
+        hits.into_iter().map(|hit| hit.session.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(found("tee grüner").await, ["a"]);
+    assert_eq!(found("녹차").await, ["b"]);
+    assert!(found("coffee").await.is_empty());
+    assert!(store.search(&Principal::new("bob"), "tee", 10).await.unwrap().is_empty(), "B74");
+}
+
+#[tokio::test]
+async fn what_is_deleted_is_in_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, other) = (open(folder.path()), open(folder.path()));
+    talk(&store, "kept", "t", "harmless").await;
+    for turn in 0..200 {
+        talk(&store, "secret", &format!("t{turn}"), &format!("the passphrase is xyzzy-{turn}")).await;
+    }
+    assert_eq!(events(&other, "secret").await, 600, "somebody else has the file open");
+    assert!(!holding(folder.path(), "xyzzy").is_empty());
+    store.delete(&me(), &id("secret")).await.unwrap();
+    assert_eq!(holding(folder.path(), "xyzzy"), Vec::<std::path::PathBuf>::new());
+    assert_eq!((events(&other, "secret").await, events(&other, "kept").await), (0, 3));
+    assert!(matches!(store.delete(&me(), &id("secret")).await, Err(Trouble::NoSession(_))));
+}
+
+#[tokio::test]
+async fn usage_outlives_its_session() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let usage = lango_domain::event::Usage { model: "m".into(), input: 7, ..Default::default() };
+    let key = SessionKey { session: &id("s"), principal: &me() };
+    store.append(key, vec![draft("t", asks("x")), draft("t", Body::Usage(usage.clone()))]).await.unwrap();
+    store.delete(&me(), &id("s")).await.unwrap();
+    let rows = store.usage(&me(), None).await.unwrap();
+    assert_eq!((rows.len(), &rows[0].usage, &rows[0].session), (1, &usage, &None));
+}
+
+#[tokio::test]
+async fn a_fork_ends_with_a_whole_turn() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    talk(&store, "a", "t1", "one").await;
+    talk(&store, "a", "t2", "two").await;
+    assert_eq!(store.fork(&me(), &id("a"), 5, &id("b")).await.unwrap(), 3);
+    assert_eq!((events(&store, "b").await, events(&store, "a").await), (3, 6));
+    assert!(matches!(store.fork(&me(), &id("a"), 6, &id("b")).await, Err(Trouble::SessionExists(_))));
+    assert!(store.fork(&me(), &id("a"), 1, &id("c")).await.is_err(), "nothing whole");
+}
+
+#[tokio::test]
+async fn a_backup_restores_everything_and_keeps_what_was_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, other) = (open(folder.path()), open(folder.path()));
+    talk(&store, "a", "t", "before the backup").await;
+    let backup = folder.path().join("backup.sqlite");
+    store.back_up(&backup).await.unwrap();
+    assert!(store.back_up(&backup).await.is_err(), "a backup is not overwritten");
+    talk(&store, "b", "t", "after the backup").await;
+    let kept = store.restore(&backup, &folder.path().join("kept.sqlite")).await.unwrap();
+    assert_eq!((events(&other, "a").await, events(&other, "b").await), (3, 0), "others see it at once");
+    assert!(!holding(folder.path(), "after the backup").is_empty() && kept.exists());
+    fs::write(folder.path().join("bad.sqlite"), "no").unwrap();
+    let refused = store.restore(&folder.path().join("bad.sqlite"), &folder.path().join("k2.sqlite")).await;
+    assert!(refused.is_err() && events(&store, "a").await == 3);
+}
+
+#[tokio::test]
+async fn old_sessions_are_pruned() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    talk(&store, "old", "t", "x").await;
+    assert!(store.prune(&me(), Timestamp::UNIX_EPOCH).await.unwrap().is_empty());
+    let gone = store.prune(&me(), Timestamp::from_second(10).unwrap()).await.unwrap();
+    assert_eq!(gone, [id("old")]);
+    assert!(store.health().await.unwrap().complaints.is_empty());
+}

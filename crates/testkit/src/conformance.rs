@@ -1,0 +1,169 @@
+//! What holds for every session store, whatever it is made of.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use jiff::Timestamp;
+use lango_domain::AgentName;
+use lango_domain::event::{Author, Body, Branch, CallId, Draft, Event, Principal, SessionId, TurnId, Usage};
+use lango_domain::session::{Reach, SessionKey, SessionStore};
+
+/// Runs the whole suite on an empty store.
+///
+/// # Panics
+/// Where the store does not do what a store must.
+pub async fn check(store: Arc<dyn SessionStore>) {
+    what_is_appended_is_loaded_in_order(&*store).await;
+    sessions_belong_to_their_principal(&*store).await;
+    any_text_comes_back_as_it_was(&*store).await;
+    numbers_order_events_and_clocks_do_not(&*store).await;
+    the_newest_turns_are_always_there(&*store).await;
+    sessions_are_written_side_by_side(&store).await;
+    a_turn_waits_for_the_one_before(&store).await;
+}
+
+/// An event of a turn as the engine would write it.
+pub fn draft(turn: &str, body: Body) -> Draft {
+    let root = AgentName::new("lango-orchestrator").unwrap_or_else(|_| unreachable!("a well-formed name"));
+    let author = match body {
+        Body::User { .. } => Author::User,
+        _ => Author::Agent(root.clone()),
+    };
+    Draft { turn: TurnId::new(turn), author, branch: Branch::root(&root), at: Timestamp::UNIX_EPOCH, body }
+}
+
+pub fn asks(text: &str) -> Body {
+    Body::User { text: text.to_owned() }
+}
+
+pub fn answers(text: &str) -> Body {
+    Body::Answer { text: text.to_owned() }
+}
+
+async fn append(store: &dyn SessionStore, session: &str, drafts: Vec<Draft>) -> Vec<Arc<Event>> {
+    append_as(store, "local", session, drafts).await
+}
+
+async fn append_as(
+    store: &dyn SessionStore,
+    principal: &str,
+    session: &str,
+    drafts: Vec<Draft>,
+) -> Vec<Arc<Event>> {
+    let (session, principal) = (SessionId::new(session), Principal::new(principal));
+    let appended = store.append(SessionKey { session: &session, principal: &principal }, drafts).await;
+    appended.unwrap_or_else(|error| unreachable!("append: {error}"))
+}
+
+async fn load(store: &dyn SessionStore, principal: &str, session: &str, reach: Reach) -> Vec<Arc<Event>> {
+    let (session, principal) = (SessionId::new(session), Principal::new(principal));
+    let loaded = store.load(SessionKey { session: &session, principal: &principal }, reach).await;
+    loaded.unwrap_or_else(|error| unreachable!("load: {error}"))
+}
+
+async fn what_is_appended_is_loaded_in_order(store: &dyn SessionStore) {
+    assert!(load(store, "local", "order", Reach::Everything).await.is_empty(), "nothing is there yet");
+    let mut all =
+        append(store, "order", vec![draft("t1", asks("tea")), draft("t1", Body::Usage(Usage::default()))])
+            .await;
+    let call = Body::ToolCall {
+        id: CallId::new("c1"),
+        tool: "fs_read".into(),
+        args: serde_json::json!({ "a": [1, null] }),
+    };
+    all.extend(
+        append(
+            store,
+            "order",
+            vec![draft("t1", call), draft("t1", answers("hot")), draft("t1", Body::TurnDone)],
+        )
+        .await,
+    );
+    assert_eq!(all.iter().map(|event| event.seq).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    assert_eq!(load(store, "local", "order", Reach::Everything).await, all);
+    assert!(append(store, "order", Vec::new()).await.is_empty());
+}
+
+/// B74
+async fn sessions_belong_to_their_principal(store: &dyn SessionStore) {
+    append_as(store, "alice", "shared-name", vec![draft("t", asks("hers"))]).await;
+    let his = append_as(store, "bob", "shared-name", vec![draft("t", asks("his"))]).await;
+    assert_eq!(his[0].seq, 1, "another principal's session is another session");
+    assert_eq!(load(store, "bob", "shared-name", Reach::Everything).await, his);
+    assert!(load(store, "carol", "shared-name", Reach::Everything).await.is_empty());
+}
+
+async fn any_text_comes_back_as_it_was(store: &dyn SessionStore) {
+    let texts =
+        ["", "\0\u{1b}[31m\u{202e}", "안녕 日本語 🙂 ß \u{301}", "a\r\nb\t'\";--", &"ä".repeat(300_000)];
+    let drafts = texts.iter().map(|text| draft("t", asks(text))).collect();
+    append(store, "text 🙂/..\n", drafts).await;
+    let loaded = load(store, "local", "text 🙂/..\n", Reach::Everything).await;
+    let bodies: Vec<Body> = loaded.iter().map(|event| event.body.clone()).collect();
+    assert_eq!(bodies, texts.map(asks));
+}
+
+async fn numbers_order_events_and_clocks_do_not(store: &dyn SessionStore) {
+    for (seq, second) in [(1, 1_000), (2, 10), (3, 500)] {
+        let mut late = draft("t", asks("x"));
+        late.at = Timestamp::from_second(second).unwrap_or_default();
+        assert_eq!(append(store, "clock", vec![late]).await[0].seq, seq);
+    }
+    let seconds: Vec<i64> = load(store, "local", "clock", Reach::Everything)
+        .await
+        .iter()
+        .map(|event| event.at.as_second())
+        .collect();
+    assert_eq!(seconds, [1_000, 10, 500]);
+}
+
+async fn the_newest_turns_are_always_there(store: &dyn SessionStore) {
+    for turn in ["t1", "t2", "t3"] {
+        append(
+            store,
+            "recent",
+            vec![draft(turn, asks("q")), draft(turn, answers("a")), draft(turn, Body::TurnDone)],
+        )
+        .await;
+    }
+    for bytes in [0, 50, 1_000_000] {
+        let recent = load(store, "local", "recent", Reach::Recent { bytes }).await;
+        assert!(matches!(recent[0].body, Body::User { .. }), "it begins with a request");
+        assert!(
+            recent.iter().any(|event| event.seq == 7) && recent.last().is_some_and(|event| event.seq == 9)
+        );
+    }
+    assert_eq!(load(store, "local", "recent", Reach::Recent { bytes: 1_000_000 }).await.len(), 9);
+}
+
+async fn sessions_are_written_side_by_side(store: &Arc<dyn SessionStore>) {
+    let writers = (0..16).map(|session| {
+        let store = Arc::clone(store);
+        async move {
+            let name = format!("side-{session}");
+            for number in 0..10 {
+                append(&*store, &name, vec![draft("t", asks(&format!("{session}-{number}")))]).await;
+            }
+            load(&*store, "local", &name, Reach::Everything).await
+        }
+    });
+    for (session, events) in join_all(writers).await.into_iter().enumerate() {
+        let bodies: Vec<Body> = events.iter().map(|event| event.body.clone()).collect();
+        assert_eq!(bodies, (0..10).map(|number| asks(&format!("{session}-{number}"))).collect::<Vec<_>>());
+    }
+}
+
+/// B60
+async fn a_turn_waits_for_the_one_before(store: &Arc<dyn SessionStore>) {
+    let (session, other, principal) = (SessionId::new("lock"), SessionId::new("other"), Principal::local());
+    let key = SessionKey { session: &session, principal: &principal };
+    let held = store.lock(key).await;
+    let free = store.lock(SessionKey { session: &other, principal: &principal }).await;
+    assert!(held.is_ok() && free.is_ok(), "other sessions go on");
+    let waiting = tokio::time::timeout(Duration::from_millis(30), store.lock(key)).await;
+    assert!(waiting.is_err(), "the second turn waits");
+    drop(held);
+    let after = tokio::time::timeout(Duration::from_secs(10), store.lock(key)).await;
+    assert!(matches!(after, Ok(Ok(_))), "and gets its turn");
+}
