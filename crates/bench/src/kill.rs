@@ -110,12 +110,12 @@ fn decide(request: &Seen) -> Play {
         messages.iter().rposition(|message| message["role"] == "user" && text(message).contains("append L"));
     let Some(asked) = asked else { return Play::says("hm") };
     let words = text(&messages[asked]);
-    let line = words.split_whitespace().find(|word| word.starts_with('L')).unwrap_or_default().to_owned();
+    let line = words.rsplit("append ").next().and_then(|rest| rest.split('.').next()).unwrap_or_default();
     let is_root = body["tools"].to_string().contains("transfer_to_agent");
     let after = &messages[asked..];
     let begun =
         |word: &str| after.iter().filter(|message| message["tool_calls"].to_string().contains(word)).count();
-    match (is_root, is_root && begun("transfer_to_agent") < 2, begun(&line) > 0) {
+    match (is_root, is_root && begun("transfer_to_agent") < 2, begun(&format!("{line}\\\"")) > 0) {
         (true, true, _) => Play::calls("transfer_to_agent", &json!({ "agent_name": "operator" })),
         (true, false, _) => Play::says("it was interrupted twice"),
         (false, _, false) => Play::calls("exec_append", &json!({ "line": line })),
