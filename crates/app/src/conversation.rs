@@ -113,7 +113,7 @@ pub fn check_models(loaded: &Loaded, environment: &Environment, team: &Team) -> 
     }
     match chosen_models(loaded, environment) {
         // Keys may come later, and elsewhere.
-        Ok(_) | Err(NoModel::NoModelName(_)) => Ok(()),
+        Ok(_) | Err(NoModel::NothingFound(_) | NoModel::NoModelName(_)) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
@@ -158,7 +158,7 @@ fn models(loaded: &Loaded, environment: &Environment, team: &Team) -> Result<(St
         if plan.agent.router == RouterChoice::OfflineFirst && team.tree.mode == Mode::Multi {
             let root = &team.tree.root.name;
             let model = Arc::clone(per_agent.get(root).unwrap_or(&default));
-            let confidence = plan.agent.router_confidence;
+            let confidence = plan.agent.router_confidence.get();
             per_agent.insert(root.clone(), Arc::new(OfflineFirst { model, confidence }));
         }
         Ok((format!("{}/{}", chosen.provider, chosen.model), Models { default, per_agent }))

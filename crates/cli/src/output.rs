@@ -121,13 +121,18 @@ impl From<ConfigError> for Failure {
 impl From<NoModel> for Failure {
     fn from(error: NoModel) -> Self {
         let hint = match &error {
+            NoModel::NothingFound(_) => lango_models::offline::HOW_TO_CONNECT,
             NoModel::UnknownProvider { .. } => "`lango config show` prints what is configured",
             NoModel::UnknownKind(_) => "it is one of openai, anthropic, gemini, ollama, offline",
             NoModel::BadAddress(_) => "for example http://127.0.0.1:8080/v1",
             NoModel::BadHeader { .. } => "a name of letters, digits and `-`, and a value on one line",
             NoModel::NoModelName(_) => "for example --model gpt-5-mini",
         };
-        Self::usage(error.to_string()).with_hint(hint)
+        let failure = match &error {
+            NoModel::NothingFound(_) => Self::model(error.to_string()),
+            _ => Self::usage(error.to_string()),
+        };
+        failure.with_hint(hint)
     }
 }
 

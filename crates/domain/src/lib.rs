@@ -12,6 +12,7 @@ pub mod suggest;
 pub mod text;
 pub mod tokens;
 pub mod tool;
+pub mod wording;
 
 pub use agent::{
     Agent, AgentName, AgentSpec, AgentTree, InvalidAgentName, Mode, Origin, Place, Prefix, SkippedAgent,

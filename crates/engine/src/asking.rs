@@ -6,6 +6,7 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use lango_domain::event::{Body, Usage};
 use lango_domain::model::{Fragment, Message, ModelError, ModelRequest};
+use lango_domain::wording::ASK_AGAIN;
 
 use crate::crew::Member;
 use crate::driver::{Driver, Seat};
@@ -13,9 +14,6 @@ use crate::failure::Failure;
 use crate::reply::{Collector, Reply};
 use crate::view::{self, Room, Viewer};
 use crate::work::Ask;
-
-/// Said to a model whose reply was empty; no part of the log.
-pub const ASK_AGAIN: &str = "Your last reply was empty. Answer in words now.";
 
 type Fragments = BoxStream<'static, Result<Fragment, ModelError>>;
 

@@ -22,10 +22,8 @@ mod transfer;
 mod view;
 mod work;
 
-pub use asking::ASK_AGAIN;
 pub use legacy::{LegacyMessage, LegacyRole, replay_author};
 pub use limits::{Limits, Settings};
 pub use memory_store::MemoryStore;
 pub use recovery::Unfinished;
 pub use runner::{Models, Parts, Runner, Surroundings, TurnRequest, TurnStream};
-pub use view::LEFT_OUT;

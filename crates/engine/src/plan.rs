@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use lango_domain::event::ToolCode;
 use lango_domain::model::Call;
+use lango_domain::wording::{REJECT, TRANSFER};
 use lango_domain::{AgentName, Mode};
 
 use crate::crew::Crew;
-use crate::reply::REJECT;
-use crate::transfer::{TRANSFER, Wish, meant};
+use crate::transfer::{Wish, meant};
 
 /// More calls than this in one reply are answered, not run.
 const MAX_CALLS_PER_REPLY: usize = 32;

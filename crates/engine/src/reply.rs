@@ -2,9 +2,7 @@
 
 use lango_domain::event::{CallId, Usage};
 use lango_domain::model::{Call, Fragment, ModelError, Thought};
-
-/// How a specialist says that a task is not its own (B55).
-pub(crate) const REJECT: &str = "[REJECT]";
+use lango_domain::wording::REJECT;
 
 /// More than any honest reply.
 const MAX_BYTES: usize = 4 * 1024 * 1024;

@@ -18,6 +18,7 @@ use lango_domain::failure::{Code, Family};
 use lango_domain::model::{Model, ModelError};
 use lango_domain::seams::{Approver, ContextRequest, ContextSource, RemoteAgent};
 use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError};
+use lango_domain::wording::TRANSFER;
 use lango_domain::{AgentName, AgentTree, Safety, tokens};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -29,7 +30,6 @@ use crate::failure::{Failure, panic_words};
 use crate::limits::{Limits, Spent};
 use crate::record::{Opening, Record};
 use crate::recovery::{self, Unfinished};
-use crate::transfer::TRANSFER;
 use crate::work::Outcome;
 
 /// A source of context that takes longer is left out of this turn.

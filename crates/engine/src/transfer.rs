@@ -2,9 +2,8 @@
 
 use lango_domain::AgentName;
 use lango_domain::model::ToolDeclaration;
+use lango_domain::wording::TRANSFER;
 use serde_json::{Value, json};
-
-pub(crate) const TRANSFER: &str = "transfer_to_agent";
 
 /// Under these names models put what they want done.
 const TASK_KEYS: [&str; 6] = ["task", "message", "prompt", "request", "user_request", "input"];

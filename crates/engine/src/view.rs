@@ -14,7 +14,6 @@ use lango_domain::AgentName;
 use lango_domain::event::{Author, Body, Branch, CallId, Event, TurnId};
 use lango_domain::model::Message;
 
-pub use cut::LEFT_OUT;
 pub(crate) use cut::measure;
 use cut::{Age, Group};
 use own::OwnSteps;

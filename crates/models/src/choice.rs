@@ -43,6 +43,10 @@ pub struct Chosen {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoModel {
+    #[error(
+        "nobody was found to ask for the model `{0}`: no key is set, and no Ollama answers on this machine"
+    )]
+    NothingFound(String),
     #[error("there is no provider `{id}`{}", hint.as_ref().map_or(String::new(), |hint| format!("; {hint}")))]
     UnknownProvider { id: String, hint: Option<String> },
     #[error("providers.{0}.type is not set, and the id does not say it")]
@@ -123,14 +127,25 @@ pub fn choose(plan: &Plan<'_>) -> Result<Chosen, NoModel> {
 impl Plan<'_> {
     /// The model of one agent, where it has its own.
     pub fn for_agent(&self, agent: &str, default: &Chosen) -> Option<Result<Chosen, NoModel>> {
+        if self.stays_offline() {
+            return None;
+        }
         let wish = self.agent.models.get(agent)?;
         Some(self.named(wish, default, &format!("agent.models.{agent} says so")))
     }
 
     /// What to ask when the model cannot be reached.
     pub fn fallback(&self, default: &Chosen) -> Option<Result<Chosen, NoModel>> {
+        if self.stays_offline() {
+            return None;
+        }
         let wish = self.agent.fallback.as_ref()?;
         Some(self.named(wish, default, "agent.fallback says so"))
+    }
+
+    /// Whoever asks for the offline model wants nobody contacted, whatever else is configured.
+    fn stays_offline(&self) -> bool {
+        self.agent.provider.as_deref() == Some(offline::PROVIDER)
     }
 
     fn named(&self, wish: &str, default: &Chosen, why: &str) -> Result<Chosen, NoModel> {
@@ -155,6 +170,7 @@ impl Plan<'_> {
             Some(found) => {
                 self.provider("ollama", Some(model.unwrap_or(&found)), "it answers on this machine")
             }
+            None if model.is_some() => Err(NoModel::NothingFound(model.unwrap_or_default().to_owned())),
             None => self.provider(
                 offline::PROVIDER,
                 None,
@@ -187,7 +203,10 @@ impl Plan<'_> {
         let usual = usual.map(str::to_owned);
         let ollama =
             || (kind == ProviderKind::Ollama && settings.base_url.is_none()).then(self.ollama).flatten();
-        let model = model.map(str::to_owned).or(usual).or_else(ollama);
+        let model = match kind {
+            ProviderKind::Offline => Some(offline::MODEL.to_owned()),
+            _ => model.map(str::to_owned).or(usual).or_else(ollama),
+        };
         let model = model.ok_or_else(|| NoModel::NoModelName(id.to_owned()))?;
         let catalogue = Catalogue::new(self.prices);
         Ok(Chosen {

@@ -22,9 +22,9 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use lango_domain::AgentName;
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
+use lango_domain::wording::{REJECT, TRANSFER};
 
 use assignment::Assignment;
-use orchestrating::TRANSFER;
 use reply::Reply;
 
 pub use first::OfflineFirst;
@@ -67,7 +67,7 @@ fn reply(request: &ModelRequest) -> Reply {
         acting::reply(&assignment, request, request.agent == *AgentName::SINGLE)
     };
     match reply {
-        Reply::Words(text) if assignment.is_first && !text.starts_with("[REJECT]") => {
+        Reply::Words(text) if assignment.is_first && !text.starts_with(REJECT) => {
             Reply::Words(format!("{text}\n\n{FIRST_WORDS}"))
         }
         other => other,

@@ -98,7 +98,7 @@ pub struct AgentSettings {
     /// Who decides which specialist gets a request: the orchestrator's model, or the offline router where it is sure.
     pub router: RouterChoice,
     /// How sure the offline router must be to decide without the model, from 0 to 1.
-    pub router_confidence: f32,
+    pub router_confidence: Share,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -110,6 +110,29 @@ pub enum RouterChoice {
     OfflineFirst,
 }
 
+/// A number from 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "f64")]
+pub struct Share(f64);
+
+impl Share {
+    pub fn get(self) -> f32 {
+        self.0 as f32
+    }
+}
+
+impl TryFrom<f64> for Share {
+    type Error = String;
+
+    fn try_from(number: f64) -> Result<Self, String> {
+        if (0.0..=1.0).contains(&number) {
+            Ok(Self(number))
+        } else {
+            Err(format!("{number} is not from 0 to 1"))
+        }
+    }
+}
+
 impl Default for AgentSettings {
     fn default() -> Self {
         Self {
@@ -118,7 +141,7 @@ impl Default for AgentSettings {
             models: BTreeMap::new(),
             fallback: None,
             router: RouterChoice::default(),
-            router_confidence: 0.95,
+            router_confidence: Share(0.95),
         }
     }
 }

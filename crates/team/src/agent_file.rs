@@ -108,7 +108,7 @@ fn instruction(body: &str) -> Result<String, String> {
 /// An instruction always says how a task is handed back, whoever wrote it (S36).
 pub(crate) fn with_hand_back(instruction: &str) -> String {
     let instruction = text::visible(instruction);
-    if instruction.contains("[REJECT]") {
+    if instruction.contains(lango_domain::wording::REJECT) {
         return instruction.trim().to_owned();
     }
     format!("{}\n\n{}", instruction.trim(), embedded::prompt("HANDING_BACK.md").trim())

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lango_domain::event::{Author, Body, Event, TurnId};
 use lango_domain::model::{Message, ModelRequest};
+use lango_domain::wording;
 
 use crate::story::Told;
 
@@ -120,14 +121,14 @@ fn stable_prefixes(told: &Told) -> Vec<String> {
 /// The messages of a request without the reminder after an empty reply, which is no part of the log.
 fn kept_messages(request: &ModelRequest) -> &[Message] {
     match request.messages.split_last() {
-        Some((Message::User(text), rest)) if text == lango_engine::ASK_AGAIN => rest,
+        Some((Message::User(text), rest)) if text == wording::ASK_AGAIN => rest,
         _ => &request.messages,
     }
 }
 
 /// A history that did not fit begins with a mark.
 fn is_cut(request: &ModelRequest) -> bool {
-    let is_mark = |text: &str| text == lango_engine::LEFT_OUT || text.starts_with("[Left out here");
+    let is_mark = |text: &str| text == wording::LEFT_OUT || text.starts_with(wording::STEPS_LEFT_OUT);
     request.messages.iter().any(|message| matches!(message, Message::User(text) if is_mark(text)))
 }
 

@@ -13,6 +13,10 @@ const WORTH_SHOWING: f32 = 0.005;
 
 pub fn run(team: &Team, text: &str) -> Result<Output, Failure> {
     let routing = Router::read(&team.tree.root.prompt.render()).route(text);
+    let absent = match &routing.decision {
+        Decision::Nobody { absent } => *absent,
+        _ => None,
+    };
     let (decision, agent) = match &routing.decision {
         Decision::Agent(agent) => ("agent", Some(agent.as_str())),
         Decision::Direct => ("direct", None),
@@ -24,6 +28,7 @@ pub fn run(team: &Team, text: &str) -> Result<Output, Failure> {
     let json = json!({
         "decision": decision,
         "agent": agent,
+        "absent": absent,
         "confidence": rounded(routing.confidence),
         "ranking": ranking.collect::<Vec<Value>>(),
     });

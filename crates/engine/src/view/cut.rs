@@ -2,12 +2,10 @@
 
 use lango_domain::model::{CallResult, Message};
 use lango_domain::tokens;
+use lango_domain::wording::{LEFT_OUT, STEPS_LEFT_OUT};
 
 use super::Room;
 use crate::dispatch::without_middle;
-
-/// Stands where earlier turns were left out; also keeps the first message the user's.
-pub const LEFT_OUT: &str = "[The beginning of this conversation is left out here.]";
 
 /// Messages that are kept or left out together: a call never without its result.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,7 +151,7 @@ fn leave_out_steps(groups: &mut Vec<(Group, usize)>, mut excess: usize) {
         }
     }
     if let Some(place) = place {
-        let mark = format!("[Left out here, done already: {}.]", called.join(", "));
+        let mark = format!("{STEPS_LEFT_OUT}, done already: {}.]", called.join(", "));
         kept.insert(place, (Group::user(mark, Age::Request), 0));
     }
     *groups = kept;

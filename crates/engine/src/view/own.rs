@@ -2,12 +2,11 @@
 
 use lango_domain::event::{Body, Branch, CallId, TransferOutcome};
 use lango_domain::model::{Call, CallResult, Message, Thought};
+use lango_domain::wording::{REJECT, TRANSFER};
 use serde_json::{Value, json};
 
 use super::cut::{Age, Group};
 use super::quote;
-use crate::reply::REJECT;
-use crate::transfer::TRANSFER;
 
 /// Gathers the events of one reply until they are whole.
 #[derive(Default)]

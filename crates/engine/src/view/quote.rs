@@ -2,12 +2,10 @@
 
 use lango_domain::event::Author;
 use lango_domain::tokens;
+use lango_domain::wording::{DO_WHAT_IS_ASKED, FENCES};
 
 /// At most so many tokens of somebody else's words (B41).
 const CAP: usize = 6_000;
-
-/// The fences that there are.
-const TAGS: [&str; 5] = ["context", "report", "answer", "note", "task"];
 
 /// What was recalled or looked up for a request.
 pub(super) fn context(source: &str, text: &str) -> String {
@@ -30,7 +28,7 @@ pub(super) fn failed_turn(message: &str) -> String {
 
 /// What a specialist is asked to do; the user's own words stand above it.
 pub(super) fn task(from: &Author, task: Option<&str>) -> String {
-    fence("task", "from", &from.to_string(), task.unwrap_or("Do what the user asks in the last message."))
+    fence("task", "from", &from.to_string(), task.unwrap_or(DO_WHAT_IS_ASKED))
 }
 
 fn fence(tag: &str, attribute: &str, value: &str, text: &str) -> String {
@@ -50,7 +48,7 @@ fn defused(text: &str) -> String {
         let inside = from.trim_start_matches(['/', ' ', '\t', '\n', '\r']);
         let looks_like =
             |tag: &&str| inside.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag));
-        if TAGS.iter().any(looks_like) {
+        if FENCES.iter().any(looks_like) {
             safe.push('\\');
         }
         rest = from;

@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 
 use lango_domain::model::{Call, CallResult, ModelRequest, ToolDeclaration};
+use lango_domain::wording::REJECT;
 use serde_json::Value;
 
 use super::assignment::Assignment;
 use super::features::Reading;
-use super::learned::{LABELS, LEARNED};
+use super::learned::{DIRECT, LABELS, LEARNED};
 use super::reply::Reply;
 use super::router::shares;
 use super::{HOW_TO_CONNECT, small_talk, steps};
@@ -15,6 +16,8 @@ use super::{HOW_TO_CONNECT, small_talk, steps};
 /// A task is handed back when it is this clearly somebody else's.
 const SURELY_ANOTHERS: f32 = 0.9;
 const HARDLY_OWN: f32 = 0.05;
+/// How an answer begins that says what was not done.
+pub const NOT_DONE: &str = "Not done: ";
 /// So many phrases are shown as examples.
 const MAX_EXAMPLES: usize = 8;
 const MAX_REPORT_CHARS: usize = 20_000;
@@ -29,7 +32,7 @@ pub fn reply(assignment: &Assignment<'_>, request: &ModelRequest, is_alone: bool
             let before = done.last().map_or("", |(_, result)| result.content.as_str());
             Reply::Call { name: step.tool.clone(), arguments: step.arguments(before), because: None }
         }
-        _ => Reply::Words(report(done, planned.len())),
+        _ => Reply::Words(report(done, &planned)),
     }
 }
 
@@ -38,13 +41,13 @@ fn without_steps(assignment: &Assignment<'_>, request: &ModelRequest, is_alone: 
     let agent = request.agent.as_str();
     let words = assignment.task.unwrap_or(assignment.request);
     let (best, best_share, own_share) = judge(words, agent);
-    if is_alone && best == "direct" {
+    if is_alone && best == DIRECT {
         return Reply::Words(small_talk::answer(words, agent));
     }
     let is_anothers =
-        best != agent && best != "direct" && best_share >= SURELY_ANOTHERS && own_share <= HARDLY_OWN;
+        best != agent && best != DIRECT && best_share >= SURELY_ANOTHERS && own_share <= HARDLY_OWN;
     if is_anothers && !is_alone && LABELS.contains(&agent) {
-        return Reply::Words(format!("[REJECT] this looks like work for the {best}"));
+        return Reply::Words(format!("{REJECT} this looks like work for the {best}"));
     }
     Reply::Words(explanation(agent, &request.tools))
 }
@@ -60,7 +63,7 @@ fn explanation(agent: &str, tools: &[ToolDeclaration]) -> String {
     let examples: Vec<&str> =
         tools.iter().filter_map(|tool| tool.phrases.first()).map(String::as_str).take(MAX_EXAMPLES).collect();
     let mut text = format!(
-        "I took this as work for the {agent}, but without a language model I only follow set phrases"
+        "{NOT_DONE}this looks like work for the {agent}, but without a language model I only follow set phrases"
     );
     if examples.is_empty() {
         text.push_str(", and there are none for this work.");
@@ -83,23 +86,23 @@ fn shown(phrase: &str) -> String {
     shown
 }
 
-/// What the calls gave, readably.
-fn report(done: &[(&Call, &CallResult)], planned: usize) -> String {
-    let mut text = String::new();
+/// What the calls gave, readably; what went into a next step is not shown as well.
+fn report(done: &[(&Call, &CallResult)], planned: &[steps::Step]) -> String {
+    let mut pieces = Vec::new();
     for (at, (call, result)) in done.iter().enumerate() {
+        let is_used = planned.get(at + 1).is_some_and(steps::Step::takes_result) && at + 1 < done.len();
         if !result.ok {
-            let _ = write!(text, "{} did not work: {}", call.name, result.content.trim());
-            continue;
-        }
-        // What went into the next step need not be shown as well.
-        if at + 1 == done.len() || planned == 1 {
-            text.push_str(&readable(&result.content));
+            pieces.insert(0, format!("{NOT_DONE}{} did not work: {}", call.name, result.content.trim()));
+        } else if !is_used {
+            pieces.push(readable(&result.content));
         }
     }
-    if planned > done.len() {
-        let _ = write!(text, "\nThe {} steps behind it were not done.", planned - done.len());
+    match planned.len() - done.len() {
+        0 => {}
+        1 => pieces.push("The step behind it was not done.".to_owned()),
+        more => pieces.push(format!("The {more} steps behind it were not done.")),
     }
-    let cut: String = text.chars().take(MAX_REPORT_CHARS).collect();
+    let cut: String = pieces.join("\n\n").chars().take(MAX_REPORT_CHARS).collect();
     if cut.trim().is_empty() { "Done; there was nothing to show.".to_owned() } else { cut }
 }
 

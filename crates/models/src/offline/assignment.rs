@@ -1,10 +1,11 @@
 //! What is asked for, read out of the messages as any model reads them.
 
 use lango_domain::model::{Call, CallResult, Message};
+use lango_domain::wording::{ASK_AGAIN, DO_WHAT_IS_ASKED, FENCES, LEFT_OUT, STEPS_LEFT_OUT};
 
 /// The request at hand and what was done about it so far.
 pub struct Assignment<'a> {
-    /// The user's own words.
+    /// The user's own words: their first paragraph.
     pub request: &'a str,
     /// What a specialist was told to do, where it is more than "what the user asks".
     pub task: Option<&'a str>,
@@ -14,16 +15,12 @@ pub struct Assignment<'a> {
     pub is_first: bool,
 }
 
-/// Fences that others' words stand in.
-const FENCES: [&str; 5] = ["<context ", "<report ", "<answer ", "<note ", "<task "];
-const NOTHING_SPECIAL: &str = "Do what the user asks in the last message.";
-
 impl<'a> Assignment<'a> {
     pub fn read(messages: &'a [Message]) -> Self {
         let asked =
             messages.iter().rposition(|message| matches!(message, Message::User(text) if !is_fenced(text)));
         let (before, after) = messages.split_at(asked.unwrap_or(0));
-        let request = after.first().and_then(user).map_or("", without_fences);
+        let request = after.first().and_then(user).map_or("", |text| first_paragraph(without_fences(text)));
         let mut tasks = after.iter().filter_map(user).filter_map(task);
         let has_spoken = |message: &Message| match message {
             Message::Assistant { .. } => true,
@@ -35,7 +32,7 @@ impl<'a> Assignment<'a> {
         let own = &after[begun.unwrap_or(0)..];
         Self {
             request,
-            task: tasks.next_back().filter(|task| *task != NOTHING_SPECIAL),
+            task: tasks.next_back().filter(|task| *task != DO_WHAT_IS_ASKED),
             done: done(own),
             is_first,
         }
@@ -54,8 +51,15 @@ fn user(message: &Message) -> Option<&str> {
     }
 }
 
+/// Words of others, or a mark of the engine's.
 fn is_fenced(text: &str) -> bool {
-    FENCES.iter().any(|fence| text.starts_with(fence))
+    let is_fence = |tag: &&str| text.starts_with(&format!("<{tag} ")) && text.ends_with(&format!("</{tag}>"));
+    FENCES.iter().any(is_fence) || text == LEFT_OUT || text == ASK_AGAIN || text.starts_with(STEPS_LEFT_OUT)
+}
+
+/// What is asked; what was pasted or piped in behind it is data, whatever it says.
+fn first_paragraph(text: &str) -> &str {
+    text.trim().split("\n\n").next().unwrap_or(text).trim()
 }
 
 /// The words before what was looked up for them.

@@ -13,6 +13,7 @@ const LONGEST_UNSPACED: usize = 8;
 
 /// Which concepts there are, and which words stand for them.
 pub struct Concepts {
+    names: Vec<String>,
     entries: HashMap<String, Vec<u8>>,
     /// Single words by their first letter, for misspellings.
     by_initial: HashMap<char, Vec<(String, u8)>>,
@@ -30,10 +31,11 @@ pub static CONCEPTS: LazyLock<Concepts> = LazyLock::new(|| Concepts::read(includ
 
 impl Concepts {
     fn read(text: &str) -> Self {
-        let mut concepts = Self { entries: HashMap::new(), by_initial: HashMap::new() };
+        let mut concepts = Self { names: Vec::new(), entries: HashMap::new(), by_initial: HashMap::new() };
         let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
         for (number, line) in lines.enumerate() {
-            let (_, entries) = line.split_once(':').unwrap_or_default();
+            let (name, entries) = line.split_once(':').unwrap_or_default();
+            concepts.names.push(name.to_owned());
             for entry in entries.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
                 concepts.add(entry, number as u8);
             }
@@ -54,6 +56,10 @@ impl Concepts {
         if !known.contains(&concept) {
             known.push(concept);
         }
+    }
+
+    pub fn name(&self, concept: u8) -> &str {
+        self.names.get(usize::from(concept)).map_or("", String::as_str)
     }
 
     /// Every concept in a request.

@@ -97,7 +97,8 @@ fn pieces(words: &[Word]) -> Vec<Noticed> {
 
 /// Concepts and marks: both stand for many things of one kind.
 fn kinds(found: &[Found], words: &[Word]) -> Vec<(String, usize, usize)> {
-    let concepts = found.iter().map(|found| (format!("{}", found.concept), found.first, found.last));
+    let concepts =
+        found.iter().map(|found| (CONCEPTS.name(found.concept).to_owned(), found.first, found.last));
     let marks = words.iter().enumerate().filter(|(_, word)| word.is_mark());
     concepts.chain(marks.map(|(at, word)| (word.stem.clone(), at, at))).collect()
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
+use lango_domain::wording::TRANSFER;
 use serde_json::json;
 
 use super::assignment::Assignment;
-use super::orchestrating::{TRANSFER, because};
+use super::orchestrating::{self, because};
 use super::reply::Reply;
 use super::router::{Decision, Router};
 
@@ -39,7 +40,11 @@ impl OfflineFirst {
         if !assignment.done.is_empty() || !assignment.is_first {
             return None;
         }
-        let routing = Router::read(&request.system).route(assignment.request);
+        let router = Router::read(&request.system);
+        if !orchestrating::parts(assignment.request, &router).is_empty() {
+            return None;
+        }
+        let routing = router.route(assignment.request);
         match &routing.decision {
             Decision::Agent(agent) if routing.confidence >= self.confidence => Some(Reply::Call {
                 name: TRANSFER.to_owned(),

@@ -5,9 +5,12 @@ use std::sync::LazyLock;
 
 use super::features::Feature;
 
-/// The built-in agents, and `direct` for what needs none.
+/// What needs nobody.
+pub const DIRECT: &str = "direct";
+
+/// The built-in agents, and what needs none.
 pub const LABELS: [&str; 8] =
-    ["operator", "navigator", "vault", "librarian", "automator", "planner", "chronicler", "direct"];
+    ["operator", "navigator", "vault", "librarian", "automator", "planner", "chronicler", DIRECT];
 
 /// A number for each label.
 pub type Scores = [f32; LABELS.len()];

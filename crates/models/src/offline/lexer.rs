@@ -15,7 +15,8 @@ pub struct Token<'a> {
     pub ends_clause: bool,
 }
 
-const QUOTES: [(char, char); 6] = [('`', '`'), ('"', '"'), ('“', '”'), ('«', '»'), ('„', '“'), ('「', '」')];
+const QUOTES: [(char, char); 7] =
+    [('`', '`'), ('\'', '\''), ('"', '"'), ('“', '”'), ('«', '»'), ('„', '“'), ('「', '」')];
 const PUNCTUATION: [char; 8] = ['.', ',', ';', ':', '!', '?', '。', '、'];
 
 /// The tokens of a text.

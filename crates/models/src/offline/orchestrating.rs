@@ -1,26 +1,33 @@
 //! The offline model as orchestrator: one transfer to whoever fits, or an answer of its own.
 
 use lango_domain::model::{Call, CallResult};
+use lango_domain::wording::TRANSFER;
 use serde_json::json;
 
+use super::acting::NOT_DONE;
 use super::assignment::{Assignment, unfenced};
 use super::reply::Reply;
 use super::router::{Decision, Router, Routing};
-use super::{HOW_TO_CONNECT, small_talk};
+use super::{FIRST_WORDS, HOW_TO_CONNECT, small_talk};
 
-/// The orchestrator's one call.
-pub const TRANSFER: &str = "transfer_to_agent";
-/// An agent that gave a request back is followed by the next one only if that much speaks for it.
-const WORTH_TRYING: f32 = 0.1;
+/// An agent that gave a request back is followed by the next one only if it has this share of what speaks for the rest.
+const WORTH_TRYING: f32 = 0.4;
 /// Parts of a request go to different agents only when each is that sure.
 const SURE_OF_PART: f32 = 0.6;
 /// What stands between parts of a request for different agents.
-const BETWEEN: [&str; 4] = [" and then ", ", then ", "; then ", "; "];
+const BETWEEN: [&str; 6] = [" and then ", "; then ", ", then ", ". Then ", " und dann ", "; "];
+/// As many as there are delegation rounds.
+const MOST_PARTS: usize = 5;
+/// A longer request is no list of steps.
+const LONGEST_IN_PARTS: usize = 2_000;
+/// The agent whose work begins with a time.
+const SCHEDULES: &str = "automator";
 
 pub fn reply(assignment: &Assignment<'_>, router: &Router) -> Reply {
     let parts = parts(assignment.request, router);
     match assignment.done.last() {
         None if parts.len() > 1 => transfer_part(&parts[0]),
+        None if parts.len() == 1 => transfer(&parts[0].agent, &parts[0].because),
         None => first(assignment.request, router),
         Some(_) if parts.len() > 1 => next_part(assignment, &parts),
         Some((_, result)) => after_failure(assignment, router, result),
@@ -41,17 +48,27 @@ fn first(request: &str, router: &Router) -> Reply {
 }
 
 /// One part of a request, and whose it is.
-struct Part {
+pub struct Part {
     agent: String,
     task: String,
     because: String,
 }
 
-/// The parts of a request that different agents must do one after the other; one or none when it is for one agent.
-fn parts(request: &str, router: &Router) -> Vec<Part> {
-    let Some(between) = BETWEEN.iter().find(|between| request.contains(**between)) else { return Vec::new() };
+/// The parts of a request that different agents must do one after the other; none when it is for one agent. What is
+/// to happen later or again and again is one part, however many steps it has.
+pub fn parts(request: &str, router: &Router) -> Vec<Part> {
+    if request.len() > LONGEST_IN_PARTS {
+        return Vec::new();
+    }
+    let mut texts = vec![request];
+    for between in BETWEEN {
+        texts = texts.into_iter().flat_map(|text| text.split(between)).collect();
+    }
+    if !(2..=MOST_PARTS).contains(&texts.len()) {
+        return Vec::new();
+    }
     let mut parts = Vec::new();
-    for text in request.split(between) {
+    for text in texts {
         let routing = router.route(text);
         match &routing.decision {
             Decision::Agent(agent) if routing.confidence >= SURE_OF_PART => {
@@ -62,7 +79,13 @@ fn parts(request: &str, router: &Router) -> Vec<Part> {
         }
     }
     let is_for_one = parts.windows(2).all(|pair| pair[0].agent == pair[1].agent);
-    if is_for_one { Vec::new() } else { parts }
+    if is_for_one {
+        return Vec::new();
+    }
+    if parts[0].agent == SCHEDULES {
+        parts.truncate(1);
+    }
+    parts
 }
 
 fn transfer_part(part: &Part) -> Reply {
@@ -76,14 +99,16 @@ fn transfer_part(part: &Part) -> Reply {
 /// The next part, as long as the parts before it worked; then everything that was reported.
 fn next_part(assignment: &Assignment<'_>, parts: &[Part]) -> Reply {
     let done = &assignment.done;
-    let all_worked = done.iter().all(|(_, result)| result.ok);
+    let worked = |result: &CallResult| result.ok && !unfenced(&result.content).starts_with(NOT_DONE);
+    let all_worked = done.iter().all(|(_, result)| worked(result));
     match parts.get(done.len()) {
         Some(part) if all_worked => transfer_part(part),
         _ => {
             let reports = done
                 .iter()
                 .map(|(call, result)| format!("{}: {}", addressee(call), unfenced(&result.content)));
-            let mut text = reports.collect::<Vec<_>>().join("\n\n");
+            let text = reports.collect::<Vec<_>>().join("\n\n");
+            let mut text = text.replace(FIRST_WORDS, "").trim_end().to_owned();
             for part in parts.iter().skip(done.len()) {
                 text.push_str(&format!("\n\nNot done: {}", part.task));
             }
@@ -92,13 +117,15 @@ fn next_part(assignment: &Assignment<'_>, parts: &[Part]) -> Reply {
     }
 }
 
-/// Another agent, if one is likely; else what was said.
+/// Another agent, if one is likely among those that were not tried; else what was said.
 fn after_failure(assignment: &Assignment<'_>, router: &Router, result: &CallResult) -> Reply {
     let tried: Vec<&str> = assignment.done.iter().map(|(call, _)| addressee(call)).collect();
     let routing = router.route(assignment.request);
-    let next = routing.ranking.iter().find(|ranked| !tried.contains(&ranked.agent.as_str()));
-    match next {
-        Some(next) if next.score >= WORTH_TRYING => transfer(&next.agent, &because(&routing)),
+    let left: Vec<_> =
+        routing.ranking.iter().filter(|ranked| !tried.contains(&ranked.agent.as_str())).collect();
+    let total: f32 = left.iter().map(|ranked| ranked.score).sum();
+    match left.first() {
+        Some(next) if next.score >= WORTH_TRYING * total => transfer(&next.agent, &because(&routing)),
         _ => Reply::Words(format!(
             "Nobody in the team took this. {}\n\n{HOW_TO_CONNECT}",
             unfenced(&result.content)

@@ -5,7 +5,6 @@
 //! `{argument=summary}` its beginning.
 
 use super::lexer::Token;
-use super::words::stem;
 
 /// A word this long is recognised with one slip in it.
 const SHORTEST_MISSPELT: usize = 4;
@@ -133,12 +132,31 @@ fn take(parts: &[Part], tokens: &[Token<'_>]) -> Option<Taken> {
     }
 }
 
+/// The word itself, with another ending, or with one slip that makes no other word of it: letters that changed places, a
+/// letter too many or too few.
 fn is_same_word(word: &str, token: &Token<'_>) -> bool {
     if token.is_quoted {
         return false;
     }
-    let (stem_of_word, stem_of_token) = (stem(word), stem(&token.plain));
-    token.plain == word
-        || stem_of_token == stem_of_word
-        || (word.len() >= SHORTEST_MISSPELT && strsim::osa_distance(word, &token.plain) == 1)
+    let said = token.plain.as_str();
+    said == word || is_inflected(word, said) || is_slip(word, said)
+}
+
+fn is_inflected(word: &str, said: &str) -> bool {
+    let base = word.strip_suffix('e').unwrap_or(word);
+    ["s", "es", "ed", "ing"].iter().any(|ending| {
+        said.strip_suffix(ending).is_some_and(|rest| rest == word || (rest == base && base.len() > 2))
+    })
+}
+
+fn is_slip(word: &str, said: &str) -> bool {
+    let letters = |text: &str| {
+        let mut letters: Vec<char> = text.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    let same_start = word.chars().next() == said.chars().next();
+    let (long, swapped) = (word.len() >= SHORTEST_MISSPELT, letters(word) == letters(said));
+    let missing = word.len() > SHORTEST_MISSPELT && word.len() != said.len();
+    same_start && long && (swapped || missing) && strsim::osa_distance(word, said) == 1
 }

@@ -1,18 +1,23 @@
 //! Who should get a request: what was learned from many, and what this team's routing table says.
 
 use super::features::Reading;
-use super::learned::{LABELS, LEARNED, Learned};
+use super::learned::{DIRECT, LABELS, LEARNED, Learned};
 use super::table::{self, Entry, Phrase};
 use super::words::Word;
 
 /// Below this share nobody is sure enough to act.
 const SURE_ENOUGH: f32 = 0.25;
+/// Nor when another one is this close behind, unless both are far ahead of the rest.
+const MARGIN: f32 = 0.03;
+const FAR_AHEAD: f32 = 0.4;
 /// A word that settles a request outweighs everything that was learned.
-const ALWAYS: f32 = 100.0;
+const ALWAYS: f32 = 30.0;
 /// A keyword of an agent that the learned table knows: it mostly says what is known already.
 const KNOWN_KEYWORD: f32 = 0.2;
 /// An agent that nothing was learned about speaks by its entry alone.
 const NEW_AGENT: f32 = -3.0;
+/// In a team with agents of one's own, who is absent may have a namesake under another name.
+const ABSENT_BESIDE_NEW: f32 = -5.0;
 const NEW_KEYWORD: f32 = 8.0;
 const NEW_FURTHER_KEYWORD: f32 = 1.0;
 const NEW_WORD: f32 = 2.5;
@@ -82,81 +87,97 @@ impl Router {
                 confidence: 0.0,
             };
         }
-        let scores = learned.scores(&reading.features);
-        let judged: Vec<(f32, Vec<String>)> =
-            self.entries.iter().map(|entry| entry_score(entry, &reading, &scores)).collect();
-        let absent = LABELS
-            .iter()
-            .zip(scores)
-            .filter(|(label, _)| self.entries.iter().all(|entry| entry.agent != **label));
-        let absent: Vec<(&'static str, f32)> = absent.map(|(label, score)| (*label, score)).collect();
-        let all: Vec<f32> =
-            judged.iter().map(|(score, _)| *score).chain(absent.iter().map(|(_, score)| *score)).collect();
-        let shares = shares(&all);
-        let (own, others) = shares.split_at(self.entries.len());
-        let mut ranking: Vec<Ranked> = self
-            .entries
-            .iter()
-            .zip(judged)
-            .zip(own)
-            .map(|((entry, (_, mut matched)), share)| {
-                if let Some(label) = LABELS.iter().position(|label| *label == entry.agent) {
+        let candidates = self.candidates(&reading, learned);
+        let settled: Vec<f32> = candidates.iter().map(Candidate::settled_score).collect();
+        let plain: Vec<f32> = candidates.iter().map(|candidate| candidate.score).collect();
+        let (settled, plain) = (shares(&settled), shares(&plain));
+        let (decision, at) = decide(&candidates, &settled);
+        let of_team = candidates.into_iter().zip(&settled).filter(|(candidate, _)| candidate.is_there);
+        let mut ranking: Vec<Ranked> = of_team
+            .map(|(Candidate { name, mut matched, .. }, share)| {
+                if let Some(label) = LABELS.iter().position(|label| *label == name) {
                     matched.extend(reasons(&reading, learned, label, &matched));
                 }
                 matched.truncate(MAX_REASONS);
-                Ranked { agent: entry.agent.clone(), score: *share, matched }
+                Ranked { agent: name.to_owned(), score: *share, matched }
             })
             .collect();
         ranking.sort_by(|a, b| b.score.total_cmp(&a.score));
-        let other = absent
-            .iter()
-            .zip(others)
-            .max_by(|a, b| a.1.total_cmp(b.1))
-            .map(|((label, _), share)| (*label, *share));
-        let (decision, confidence) = decide(ranking.first(), other);
-        Routing { decision, ranking, confidence }
+        Routing { decision, ranking, confidence: at.map_or(0.0, |at| plain[at]) }
+    }
+
+    /// The team, and what was learned about but is not in it: who is absent must not be replaced by anyone.
+    fn candidates(&self, reading: &Reading, learned: &Learned) -> Vec<Candidate<'_>> {
+        let scores = learned.scores(&reading.features);
+        let has_new = self.entries.iter().any(|entry| !LABELS.contains(&entry.agent.as_str()));
+        let own = self.entries.iter().map(|entry| Candidate::of(entry, reading, &scores));
+        let is_absent = |label: &str| self.entries.iter().all(|entry| entry.agent != label);
+        let absent = LABELS.iter().zip(scores).filter(|(label, _)| is_absent(label));
+        let absent = absent.map(|(label, score)| {
+            let beside_new = if has_new && *label != DIRECT { ABSENT_BESIDE_NEW } else { 0.0 };
+            Candidate {
+                name: label,
+                is_there: false,
+                score: score + beside_new,
+                is_settled: false,
+                matched: Vec::new(),
+            }
+        });
+        own.chain(absent).collect()
     }
 }
 
-fn decide(best: Option<&Ranked>, other: Option<(&'static str, f32)>) -> (Decision, f32) {
-    let own = best.map_or(0.0, |best| best.score);
-    match other {
-        Some(("direct", share)) if share >= own && share >= SURE_ENOUGH => (Decision::Direct, share),
-        Some((absent, share)) if share >= own && absent != "direct" => {
-            (Decision::Nobody { absent: Some(absent) }, share)
-        }
-        _ => match best {
-            Some(best) if own >= SURE_ENOUGH => (Decision::Agent(best.agent.clone()), own),
-            _ => (Decision::Nobody { absent: None }, own),
-        },
+/// Somebody who might get a request.
+struct Candidate<'a> {
+    name: &'a str,
+    is_there: bool,
+    score: f32,
+    /// Whether a word settles it.
+    is_settled: bool,
+    matched: Vec<String>,
+}
+
+impl<'a> Candidate<'a> {
+    /// How much speaks for an agent, and which words of its entry do.
+    fn of(entry: &'a Entry, reading: &Reading, learned: &[f32; LABELS.len()]) -> Self {
+        let held = |phrases: &'a [Phrase]| {
+            phrases.iter().filter(|phrase| phrase.is_in(&reading.words)).map(|phrase| phrase.text.clone())
+        };
+        let mut matched: Vec<String> = held(&entry.always).collect();
+        let is_settled = !matched.is_empty();
+        let keywords: Vec<String> = held(&entry.keywords).collect();
+        let score = match LABELS.iter().position(|label| *label == entry.agent) {
+            Some(label) => learned[label] + KNOWN_KEYWORD * keywords.len().min(2) as f32,
+            None => by_entry_alone(entry, reading, keywords.len()),
+        };
+        matched.extend(
+            keywords.into_iter().filter(|keyword| !entry.always.iter().any(|known| known.text == *keyword)),
+        );
+        Self { name: &entry.agent, is_there: true, score, is_settled, matched }
+    }
+
+    fn settled_score(&self) -> f32 {
+        if self.is_settled { self.score + ALWAYS } else { self.score }
     }
 }
 
-/// How much speaks for an agent, and which words of its entry do.
-fn entry_score(entry: &Entry, reading: &Reading, learned: &[f32; LABELS.len()]) -> (f32, Vec<String>) {
-    let held = |phrases: &[Phrase]| -> Vec<String> {
-        phrases
-            .iter()
-            .filter(|phrase| phrase.is_in(&reading.words))
-            .map(|phrase| phrase.text.clone())
-            .collect()
-    };
-    let (always, keywords) = (held(&entry.always), held(&entry.keywords));
-    let label = LABELS.iter().position(|label| *label == entry.agent);
-    let mut score = match label {
-        Some(label) => learned[label] + KNOWN_KEYWORD * keywords.len().min(2) as f32,
-        None => by_entry_alone(entry, reading, keywords.len()),
-    };
-    if !always.is_empty() {
-        score += ALWAYS;
+/// The likeliest, if it is likely enough and nobody is too close behind it; and its place.
+fn decide(candidates: &[Candidate<'_>], shares: &[f32]) -> (Decision, Option<usize>) {
+    let mut order: Vec<usize> = (0..candidates.len()).collect();
+    order.sort_by(|a, b| shares[*b].total_cmp(&shares[*a]));
+    let Some(&best) = order.first() else { return (Decision::Nobody { absent: None }, None) };
+    let behind = order.get(1).map_or(0.0, |second| shares[*second]);
+    let is_close = shares[best] < FAR_AHEAD && shares[best] - behind < MARGIN;
+    if shares[best] < SURE_ENOUGH || is_close {
+        return (Decision::Nobody { absent: None }, Some(best));
     }
-    let mut matched = always;
-    for keyword in keywords {
-        if !matched.contains(&keyword) {
-            matched.push(keyword);
-        }
-    }
-    (score, matched)
+    let candidate = &candidates[best];
+    let decision = match LABELS.iter().find(|label| **label == candidate.name) {
+        Some(label) if !candidate.is_there && *label != DIRECT => Decision::Nobody { absent: Some(label) },
+        _ if !candidate.is_there => Decision::Direct,
+        _ => Decision::Agent(candidate.name.to_owned()),
+    };
+    (decision, Some(best))
 }
 
 fn by_entry_alone(entry: &Entry, reading: &Reading, keywords: usize) -> f32 {

@@ -2,10 +2,13 @@
 
 use std::sync::LazyLock;
 
-use super::words::{Word, folded, is_unspaced, stem, words};
+use super::words::{Word, folded, is_unspaced, judged, stem, words};
 
-/// A request with more words than this is no greeting, whatever it begins with.
-const LONGEST: usize = 9;
+/// So many words may stand beside a greeting, and so many characters in scripts without spaces.
+const BESIDE: usize = 2;
+const CHARS_BESIDE: usize = 6;
+/// Thanks may go on for a while.
+const LONGEST_THANKS: usize = 9;
 /// The category of whatever is in no other.
 const OTHER: &str = "other";
 
@@ -31,11 +34,9 @@ fn line(text: &'static str) -> Option<Line> {
 
 /// The answer to a request that needs no tool, in its language.
 pub fn answer(request: &str, agents: &str) -> String {
-    let said = words(request);
+    let said = words(&judged(request));
     let known = LINES.iter().find(|line| {
-        line.category != OTHER
-            && said.len() <= LONGEST
-            && line.triggers.iter().any(|trigger| holds(&said, trigger))
+        line.category != OTHER && line.triggers.iter().any(|trigger| line.is_meant(&said, trigger))
     });
     let line = known.or_else(|| {
         let language = language(&said);
@@ -44,13 +45,20 @@ pub fn answer(request: &str, agents: &str) -> String {
     line.map_or(String::new(), |line| line.reply.replace("{agents}", agents))
 }
 
-fn holds(said: &[Word], trigger: &[String]) -> bool {
-    if trigger.iter().any(|word| word.chars().any(is_unspaced)) {
-        let all: String = said.iter().map(|word| word.plain.as_str()).collect();
-        return all.contains(&trigger.concat());
+impl Line {
+    /// Whether the trigger is what the request says, and not a word of it.
+    fn is_meant(&self, said: &[Word], trigger: &[String]) -> bool {
+        if trigger.iter().any(|word| word.chars().any(is_unspaced)) {
+            let all: String = said.iter().map(|word| word.plain.as_str()).collect();
+            let trigger = trigger.concat();
+            return all.contains(&trigger) && all.chars().count() <= trigger.chars().count() + CHARS_BESIDE;
+        }
+        let at = said
+            .windows(trigger.len())
+            .position(|window| window.iter().zip(trigger).all(|(word, known)| word.stem == *known));
+        let begins = at == Some(0) && self.category == "thanks" && said.len() <= LONGEST_THANKS;
+        at.is_some() && (begins || said.len() <= trigger.len() + BESIDE)
     }
-    said.windows(trigger.len())
-        .any(|window| window.iter().zip(trigger).all(|(word, known)| word.stem == *known))
 }
 
 /// By script, else by the commonest words.

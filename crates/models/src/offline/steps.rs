@@ -9,7 +9,9 @@ use super::phrase::{Filling, Pattern, Taken, Value};
 /// At most so many steps in one request.
 const MAX_STEPS: usize = 5;
 /// A longer request is none that phrases were written for.
-const MAX_TOKENS: usize = 400;
+const MAX_BYTES: usize = 4_000;
+/// A request of more tokens is one step: looking for several takes too long.
+const MAX_TOKENS_IN_STEPS: usize = 40;
 /// How much of a result stands for it.
 const SUMMARY_LINES: usize = 12;
 const SUMMARY_CHARS: usize = 1_200;
@@ -60,6 +62,11 @@ pub struct Step {
 }
 
 impl Step {
+    /// Whether it is made of what the step before gave.
+    pub fn takes_result(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// The arguments, with what the step before gave.
     pub fn arguments(&self, before: &str) -> Json {
         let mut arguments = self.arguments.clone();
@@ -76,10 +83,10 @@ impl Step {
 
 /// The steps that a request asks for; none when it has no phrase's form.
 pub fn plan(request: &str, tools: &[ToolDeclaration]) -> Option<Vec<Step>> {
-    let all = tokens(request);
-    if all.len() > MAX_TOKENS {
+    if request.len() > MAX_BYTES {
         return None;
     }
+    let all = tokens(request);
     let known: Vec<(&ToolDeclaration, Vec<Pattern>)> = tools
         .iter()
         .map(|tool| (tool, tool.phrases.iter().map(|phrase| Pattern::read(phrase)).collect()))
@@ -93,7 +100,7 @@ type Known<'a> = [(&'a ToolDeclaration, Vec<Pattern>)];
 /// The best reading of these tokens, and how much speaks for it.
 fn plan_from(tokens: &[Token<'_>], known: &Known<'_>, number: usize) -> Option<(f32, Vec<Step>)> {
     let mut best = one_step(tokens, known, number).map(|(weight, step)| (weight, vec![step]));
-    if number == MAX_STEPS {
+    if number == MAX_STEPS || tokens.len() > MAX_TOKENS_IN_STEPS {
         return best;
     }
     for at in 1..tokens.len() {
@@ -189,7 +196,7 @@ fn typed(text: &str, schema: &Json) -> Option<Json> {
     kinds.iter().find_map(|kind| match *kind {
         "string" => Some(Json::from(text)),
         "integer" => text.parse::<i64>().ok().map(Json::from),
-        "number" => text.parse::<f64>().ok().map(Json::from),
+        "number" => text.parse::<f64>().ok().filter(|number| number.is_finite()).map(Json::from),
         "boolean" => text.parse::<bool>().ok().map(Json::from),
         "array" => Some(Json::from(text.split(',').map(str::trim).collect::<Vec<_>>())),
         _ => None,
