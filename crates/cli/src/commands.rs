@@ -50,6 +50,14 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     built.map_err(|error| Failure::usage(format!("cannot start: {error}")))
 }
 
+/// What `store.retentionDays` asks for; a conversation does not wait for another day because of it.
+async fn forget_old_sessions(setting: &Setting, conversation: &lango_app::Conversation) {
+    let kept = lango_app::keep_retention(&setting.loaded, &conversation.store, jiff::Timestamp::now()).await;
+    if let Err(trouble) = kept {
+        crate::output::warn(&[format!("old sessions could not be deleted: {trouble}")], Form::Plain);
+    }
+}
+
 /// Where a command runs: environment and configuration.
 struct Setting {
     environment: Environment,

@@ -8,6 +8,7 @@ mod calibration;
 mod crew;
 mod delegating;
 mod dispatch;
+mod done;
 mod driver;
 mod failure;
 mod legacy;

@@ -11,20 +11,18 @@ use std::time::Duration;
 use futures::future::{FutureExt, join_all};
 use futures::stream::Stream;
 use jiff::Timestamp;
-use lango_domain::event::{
-    Author, Body, Branch, Event, Principal, SessionId, TransferOutcome, TurnId, Update,
-};
+use lango_domain::event::{Author, Body, Branch, Event, Principal, SessionId, TurnId, Update};
 use lango_domain::failure::{Code, Family};
 use lango_domain::model::{Model, ModelError};
 use lango_domain::seams::{Approver, ContextRequest, ContextSource, RemoteAgent};
 use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError};
-use lango_domain::wording::TRANSFER;
 use lango_domain::{AgentName, AgentTree, Safety, tokens};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::calibration::Calibration;
 use crate::crew::Crew;
+use crate::done::what_was_done;
 use crate::driver::{Driver, Seat, Stop};
 use crate::failure::{Failure, panic_words};
 use crate::limits::{Limits, Spent};
@@ -391,47 +389,4 @@ impl Driver {
 fn bounded(request: &str) -> (String, bool) {
     let end = request.floor_char_boundary(MAX_REQUEST_BYTES.min(request.len()));
     (request[..end].to_owned(), end < request.len())
-}
-
-/// What a turn got done and what not, for whoever finds it unfinished.
-fn what_was_done(log: &[Arc<Event>], turn: &TurnId) -> String {
-    let (mut done, mut not_done) = (Counted::default(), Counted::default());
-    let mut names = BTreeMap::new();
-    for event in log.iter().filter(|event| event.turn == *turn) {
-        let who = &event.author;
-        match &event.body {
-            Body::ToolCall { id, tool, .. } if tool != TRANSFER => _ = names.insert(id, tool.as_str()),
-            Body::Transfer { id, to, .. } => _ = names.insert(id, to.as_str()),
-            Body::ToolResult { id, ok, .. } => match names.get(id) {
-                Some(tool) if *ok => done.count(format!("{who} ran {tool}")),
-                Some(tool) => not_done.count(format!("{tool} by {who}")),
-                None => {}
-            },
-            Body::TransferResult { id, outcome, .. } => match (names.get(id), outcome) {
-                (Some(to), TransferOutcome::Answered) => done.count(format!("{to} reported")),
-                (Some(to), _) => not_done.count(format!("the task of {to}")),
-                (None, _) => {}
-            },
-            _ => {}
-        }
-    }
-    let done = done.told().map_or("Nothing was done.".to_owned(), |done| format!("Done: {done}."));
-    let rest = not_done.told().map_or(String::new(), |rest| format!("{rest}; "));
-    format!("{done} Not done: {rest}an answer to the request.")
-}
-
-/// Things, each told once with how often it happened.
-#[derive(Default)]
-struct Counted(BTreeMap<String, usize>);
-
-impl Counted {
-    fn count(&mut self, what: String) {
-        *self.0.entry(what).or_default() += 1;
-    }
-
-    fn told(self) -> Option<String> {
-        let times = |(what, times)| if times == 1 { what } else { format!("{what} {times} times") };
-        let told: Vec<String> = self.0.into_iter().map(times).collect();
-        (!told.is_empty()).then(|| told.join(", "))
-    }
 }

@@ -34,7 +34,9 @@ pub fn run(global: &Global, ask: &Ask) -> Result<ExitCode, Failure> {
     }
     let mut show = Show::new(global.json, ask.deltas);
     show.warnings(&conversation.warnings);
-    runtime()?.block_on(turn(&conversation, session, text, &mut show));
+    let runtime = runtime()?;
+    runtime.block_on(super::forget_old_sessions(&setting, &conversation));
+    runtime.block_on(turn(&conversation, session, text, &mut show));
     let complaints = tape.complaints();
     show.warnings(&complaints);
     let is_strict = matches!(&tape, Tape::Replay(player) if player.is_strict());

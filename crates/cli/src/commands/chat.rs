@@ -35,6 +35,7 @@ pub fn run(global: &Global, resume: Option<&str>) -> Result<ExitCode, Failure> {
         styled(DIM, HELP)
     ));
     let runtime = runtime()?;
+    runtime.block_on(super::forget_old_sessions(&setting, &conversation));
     let session = match resume {
         Some(named) => runtime.block_on(resumed(&conversation, named))?,
         None => new_session(),

@@ -9,4 +9,6 @@ mod config;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod session;
+#[cfg(test)]
 mod setup;

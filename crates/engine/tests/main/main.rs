@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod recovery;
+#[cfg(test)]
 mod requests;
 #[cfg(test)]
 mod sessions;

@@ -17,7 +17,7 @@ use lango_testkit::scripted::ScriptedModel;
 use lango_testkit::{scripted, story};
 use tokio::time::Instant;
 
-fn runner(script: &str, store: Arc<dyn SessionStore>) -> Runner {
+pub fn runner(script: &str, store: Arc<dyn SessionStore>) -> Runner {
     let script = Script::parse(script).unwrap();
     let behaviours = |name: &str| script.behaviours.get(name).map(Vec::as_slice).unwrap_or_default();
     let tools: Vec<Tool> = script.tools.iter().map(|name| scripted::tool(name, behaviours(name))).collect();

@@ -1,0 +1,142 @@
+//! Turns that were cut off at every event boundary: closed by the next one, or gone on with (B73).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use lango_domain::event::{
+    Author, Body, Draft, Event, Principal, SessionId, ToolCode, TransferOutcome, Update,
+};
+use lango_domain::failure::Code;
+use lango_domain::session::{Reach, SessionKey, SessionStore};
+use lango_engine::{MemoryStore, TurnRequest};
+
+use crate::sessions::runner;
+
+const TURN: &str = "root transfers operator
+operator calls fs_read {}
+operator says done";
+
+fn key<'a>(session: &'a SessionId, principal: &'a Principal) -> SessionKey<'a> {
+    SessionKey { session, principal }
+}
+
+async fn log(store: &MemoryStore) -> Vec<Arc<Event>> {
+    store.load(key(&SessionId::new("s"), &Principal::local()), Reach::Everything).await.unwrap()
+}
+
+fn request(text: &str) -> TurnRequest {
+    TurnRequest { session: SessionId::new("s"), principal: Principal::local(), text: text.to_owned() }
+}
+
+/// A store that holds the first events of a whole turn, and no more.
+async fn cut_after(count: usize) -> (Arc<MemoryStore>, usize) {
+    let whole = Arc::new(MemoryStore::default());
+    runner(TURN, Arc::clone(&whole) as Arc<dyn SessionStore>)
+        .run(request("please"))
+        .collect::<Vec<_>>()
+        .await;
+    let events = log(&whole).await;
+    let store = Arc::new(MemoryStore::default());
+    let drafts = events.iter().take(count).map(|event| {
+        let Event { turn, author, branch, at, body, .. } = Event::clone(event);
+        Draft { turn, author, branch, at, body }
+    });
+    store.append(key(&SessionId::new("s"), &Principal::local()), drafts.collect()).await.unwrap();
+    (store, events.len())
+}
+
+/// Each call and each transfer has exactly one result, under its caller's name.
+fn assert_whole(events: &[Arc<Event>]) {
+    let mut open: BTreeMap<(String, String), Vec<&Author>> = BTreeMap::new();
+    for event in events {
+        match &event.body {
+            Body::ToolCall { id, .. } | Body::Transfer { id, .. } => {
+                open.entry((event.turn.to_string(), id.to_string())).or_default().push(&event.author);
+            }
+            Body::ToolResult { id, .. } | Body::TransferResult { id, .. } => {
+                let callers = open.get_mut(&(event.turn.to_string(), id.to_string())).unwrap();
+                assert_eq!(callers.pop(), Some(&event.author), "closed by its caller, once");
+            }
+            _ => {}
+        }
+    }
+    assert!(open.values().all(Vec::is_empty), "nothing stays open");
+}
+
+/// B73, B71
+#[tokio::test(start_paused = true)]
+async fn the_next_turn_closes_what_was_cut_off() {
+    let (_, whole) = cut_after(0).await;
+    for count in 1..whole {
+        let (store, _) = cut_after(count).await;
+        let answered = log(&store).await.iter().any(|event| matches!(event.body, Body::Answer { .. }));
+        let next = runner("root says hi", Arc::clone(&store) as Arc<dyn SessionStore>);
+        let updates: Vec<Update> = next.run(request("again")).collect().await;
+        let events = log(&store).await;
+        assert_whole(&events);
+        let shown = updates.iter().filter(|update| matches!(update, Update::Event(_))).count();
+        assert_eq!(shown, events.len() - count, "what was closed is shown");
+        let ends: Vec<&Body> = events
+            .iter()
+            .map(|event| &event.body)
+            .filter(|body| matches!(body, Body::TurnDone | Body::TurnFailed { .. }))
+            .collect();
+        assert_eq!(ends.len(), 2, "cut after {count}");
+        assert_eq!(
+            matches!(ends[0], Body::TurnFailed { code: Code::Interrupted, .. }),
+            !answered,
+            "cut after {count}"
+        );
+    }
+}
+
+/// B73: what had an effect is not done again by the runtime; the turn goes on under its own id.
+#[tokio::test(start_paused = true)]
+async fn a_turn_goes_on_where_it_stopped() {
+    let (_, whole) = cut_after(0).await;
+    for count in 1..whole {
+        let (store, _) = cut_after(count).await;
+        let before = log(&store).await;
+        let answered = before.iter().any(|event| matches!(event.body, Body::Answer { .. }));
+        let again = runner("root says I looked: it is done", Arc::clone(&store) as Arc<dyn SessionStore>);
+        let left = again.unfinished(&SessionId::new("s"), &Principal::local()).await.unwrap().unwrap();
+        assert_eq!((left.request.as_str(), left.is_answered), ("please", answered));
+        again.resume(SessionId::new("s"), Principal::local()).collect::<Vec<_>>().await;
+        let events = log(&store).await;
+        assert_whole(&events);
+        assert!(events.iter().all(|event| event.turn == events[0].turn), "one turn");
+        assert_eq!(events.last().unwrap().body, Body::TurnDone, "cut after {count}");
+        let calls = |events: &[Arc<Event>]| {
+            events.iter().filter(|event| matches!(event.body, Body::ToolCall { .. })).count()
+        };
+        assert_eq!(calls(&events), calls(&before), "nothing is called again by itself");
+        let nothing: Vec<Update> = again.resume(SessionId::new("s"), Principal::local()).collect().await;
+        assert_eq!(nothing, [], "and then there is nothing left");
+    }
+}
+
+/// B73: what is not known is said; a delegation that had answered is not called interrupted.
+#[tokio::test(start_paused = true)]
+async fn a_closed_call_says_what_is_known() {
+    let (_, whole) = cut_after(0).await;
+    let (mut interrupted, mut answered) = (0, 0);
+    for count in 1..whole {
+        let (store, _) = cut_after(count).await;
+        runner("root says hi", Arc::clone(&store) as Arc<dyn SessionStore>)
+            .run(request("x"))
+            .collect::<Vec<_>>()
+            .await;
+        for event in log(&store).await.iter().skip(count) {
+            match &event.body {
+                Body::ToolResult { code: Some(ToolCode::Interrupted), error: Some(error), .. } => {
+                    assert!(error.contains("it changes nothing and may be called again"), "{error}");
+                    interrupted += 1;
+                }
+                Body::TransferResult { outcome: TransferOutcome::Answered, .. } => answered += 1,
+                _ => {}
+            }
+        }
+    }
+    assert!(interrupted >= 1 && answered >= 1, "{interrupted} {answered}");
+}
