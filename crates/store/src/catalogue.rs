@@ -41,8 +41,8 @@ pub struct UsageRow {
     pub usage: Usage,
 }
 
-const INFO: &str = "SELECT name, title, last, created, updated,
-    coalesce((SELECT kind = 'end' FROM events WHERE session = id AND seq = last), 1) FROM sessions";
+const INFO: &str = "SELECT name, title, (SELECT count(*) FROM events WHERE session = id), created, updated,
+    coalesce((SELECT kind = 'end' FROM events WHERE session = id ORDER BY seq DESC LIMIT 1), 1) FROM sessions";
 
 impl SqliteStore {
     /// The principal's sessions, the one used last first.
@@ -169,8 +169,11 @@ impl SqliteStore {
     ) -> Result<Vec<UsageRow>, Trouble> {
         let (principal, session) = (principal.to_string(), session.map(SessionId::to_string));
         self.read(move |connection| {
-            let sql = "SELECT session, turn, agent, branch, body FROM usage
-                WHERE principal = ?1 AND (?2 IS NULL OR session = ?2) ORDER BY rowid";
+            let sql = "SELECT NULL, turn, agent, branch, body, 0 AS age, rowid AS place FROM usage
+                WHERE principal = ?1 AND ?2 IS NULL
+                UNION ALL SELECT s.name, e.turn, e.author, e.branch, e.body, s.id, e.seq FROM sessions s
+                JOIN events e ON e.session = s.id AND e.kind = 'usage'
+                WHERE s.principal = ?1 AND (?2 IS NULL OR s.name = ?2) ORDER BY age, place";
             let mut query = connection.prepare(sql)?;
             query.query_map(params![principal, session], usage_row)?.collect()
         })
@@ -232,12 +235,9 @@ fn search(
 /// Rows go, usage stays without the session's name.
 fn delete(connection: &mut Connection, principal: &str, name: &str) -> rusqlite::Result<bool> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    rows::keep_usage(&change, principal, name)?;
     let gone = change
         .execute("DELETE FROM sessions WHERE principal = ?1 AND name = ?2", params![principal, name])?;
-    change.execute(
-        "UPDATE usage SET session = NULL WHERE principal = ?1 AND session = ?2",
-        params![principal, name],
-    )?;
     change.commit()?;
     Ok(gone > 0)
 }

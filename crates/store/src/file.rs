@@ -22,7 +22,6 @@ const MIGRATIONS: [&str; 1] = ["
         title TEXT NOT NULL DEFAULT '',
         created TEXT NOT NULL,
         updated TEXT NOT NULL,
-        last INTEGER NOT NULL DEFAULT 0,
         UNIQUE (principal, name)
     ) STRICT;
     CREATE INDEX sessions_by_use ON sessions (principal, updated);
@@ -37,16 +36,15 @@ const MIGRATIONS: [&str; 1] = ["
         body TEXT NOT NULL,
         PRIMARY KEY (session, seq)
     ) STRICT, WITHOUT ROWID;
+    CREATE INDEX usage_events ON events (session, seq) WHERE kind = 'usage';
+    -- What sessions took that are gone.
     CREATE TABLE usage (
         principal TEXT NOT NULL,
-        session TEXT,
         turn TEXT NOT NULL,
         agent TEXT NOT NULL,
         branch TEXT NOT NULL,
-        at TEXT NOT NULL,
         body TEXT NOT NULL
     ) STRICT;
-    CREATE INDEX usage_by_session ON usage (principal, session);
 "];
 
 /// Where sessions are kept.

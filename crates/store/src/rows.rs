@@ -33,19 +33,18 @@ pub(crate) fn event(row: &Row<'_>, session: &SessionId) -> rusqlite::Result<Arc<
     }))
 }
 
-/// Where a session's rows hang.
+/// Where a session's rows hang, and the number of the last one.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     pub id: i64,
-    pub last: i64,
+    pub last: u64,
 }
 
 pub(crate) fn find(connection: &Connection, principal: &str, name: &str) -> rusqlite::Result<Option<Place>> {
-    let mut query =
-        connection.prepare_cached("SELECT id, last FROM sessions WHERE principal = ?1 AND name = ?2")?;
-    query
-        .query_row(params![principal, name], |row| Ok(Place { id: row.get(0)?, last: row.get(1)? }))
-        .optional()
+    let sql = "SELECT id, coalesce((SELECT max(seq) FROM events WHERE session = id), 0) FROM sessions
+        WHERE principal = ?1 AND name = ?2";
+    let place = |row: &Row<'_>| Ok(Place { id: row.get(0)?, last: row.get::<_, i64>(1)? as u64 });
+    connection.prepare_cached(sql)?.query_row(params![principal, name], place).optional()
 }
 
 pub(crate) fn create(
@@ -77,29 +76,21 @@ pub(crate) fn insert(connection: &Connection, session: i64, event: &Event) -> ru
     Ok(())
 }
 
-/// What a call took stays known when its session is gone.
-pub(crate) fn insert_usage(connection: &Connection, principal: &str, event: &Event) -> rusqlite::Result<()> {
-    let Body::Usage(usage) = &event.body else { return Ok(()) };
-    let body = serde_json::to_string(usage)
-        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-    let sql = "INSERT INTO usage (principal, session, turn, agent, branch, at, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-    connection.prepare_cached(sql)?.execute(params![
-        principal,
-        event.session.as_str(),
-        event.turn.as_str(),
-        event.author.to_string(),
-        event.branch.as_str(),
-        event.at.to_string(),
-        body,
-    ])?;
-    Ok(())
+/// What calls took stays known when their session is gone.
+pub(crate) fn keep_usage(connection: &Connection, principal: &str, name: &str) -> rusqlite::Result<usize> {
+    let sql = "INSERT INTO usage (principal, turn, agent, branch, body)
+        SELECT ?1, turn, author, branch, body FROM events
+        WHERE kind = 'usage' AND session = (SELECT id FROM sessions WHERE principal = ?1 AND name = ?2)";
+    connection.execute(sql, params![principal, name])
 }
 
-/// The session's last number and time; a clock that goes backwards does not take it along.
+/// The session's title and time, where a turn begins or ends: in between only events are written. A clock that goes
+/// backwards does not take the time along.
 pub(crate) fn touch(connection: &Connection, session: i64, events: &[Arc<Event>]) -> rusqlite::Result<()> {
-    let Some(newest) = events.last() else { return Ok(()) };
-    let sql = "UPDATE sessions SET last = ?2, updated = max(updated, ?3) WHERE id = ?1";
-    connection.prepare_cached(sql)?.execute(params![session, newest.seq as i64, newest.at.to_string()])?;
+    let is_edge = |event: &&Arc<Event>| matches!(kind(&event.body), "user" | "end");
+    let Some(newest) = events.iter().rfind(is_edge) else { return Ok(()) };
+    let sql = "UPDATE sessions SET updated = max(updated, ?2) WHERE id = ?1";
+    connection.prepare_cached(sql)?.execute(params![session, newest.at.to_string()])?;
     if let Some(title) = events.iter().find_map(|event| title(&event.body)) {
         let sql = "UPDATE sessions SET title = ?2 WHERE id = ?1 AND title = ''";
         connection.prepare_cached(sql)?.execute(params![session, title])?;

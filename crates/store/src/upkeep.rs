@@ -74,7 +74,7 @@ impl SqliteStore {
                 |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map(|n| n as u64);
             Ok(Health {
                 sessions: number("SELECT count(*) FROM sessions")?,
-                events: number("SELECT coalesce(sum(last), 0) FROM sessions")?,
+                events: number("SELECT count(*) FROM events")?,
                 bytes: number("PRAGMA page_count")? * number("PRAGMA page_size")?,
                 complaints: complaints(connection)?,
             })

@@ -1,6 +1,7 @@
 //! The one thread that writes. It takes everything that waits, commits it at once, and then acknowledges: the more
 //! sessions write, the more of them share one flush of the disk.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -15,6 +16,9 @@ use crate::rows;
 
 /// So many wishes share a commit at most; those behind them wait for the next.
 const MOST_AT_ONCE: usize = 512;
+
+/// More sessions than this are forgotten and looked up again.
+const MOST_KNOWN: usize = 4_096;
 
 type Answer<T> = oneshot::Sender<Result<T, Trouble>>;
 type Task = Box<dyn FnOnce(&mut Connection) + Send>;
@@ -82,75 +86,121 @@ impl Writer {
     }
 }
 
-fn run(mut connection: Connection, place: &Place, wishes: &Receiver<Wish>) {
+fn run(connection: Connection, place: &Place, wishes: &Receiver<Wish>) {
+    let mut desk = Desk { connection, known: HashMap::new(), version: 0 };
     while let Ok(first) = wishes.recv() {
         let (mut appends, mut next) = (Vec::new(), Some(first));
         while let Some(wish) = next.take() {
             match wish {
                 Wish::Append(append) => appends.push(append),
                 Wish::Task(task) => {
-                    commit(&mut connection, place, std::mem::take(&mut appends));
-                    task(&mut connection);
+                    desk.commit(place, std::mem::take(&mut appends));
+                    desk.known.clear();
+                    task(&mut desk.connection);
                 }
             }
             if appends.len() < MOST_AT_ONCE {
                 next = wishes.try_recv().ok();
             }
         }
-        commit(&mut connection, place, appends);
+        desk.commit(place, appends);
     }
 }
 
-/// One commit for all; each is acknowledged only behind it.
-fn commit(connection: &mut Connection, place: &Place, appends: Vec<Append>) {
-    if appends.is_empty() {
-        return;
+/// Whose session, and which.
+type Owned = (Principal, SessionId);
+
+type Written = Result<Vec<Arc<Event>>, Trouble>;
+
+/// The connection, and what it need not look up again.
+struct Desk {
+    connection: Connection,
+    /// Sessions that were written to; true for as long as nobody else writes to the file.
+    known: HashMap<Owned, rows::Place>,
+    /// SQLite's number for what others wrote.
+    version: i64,
+}
+
+impl Desk {
+    /// One commit for all; each is acknowledged only behind it. One that cannot be written does not take others along.
+    fn commit(&mut self, file: &Place, appends: Vec<Append>) {
+        if appends.is_empty() {
+            return;
+        }
+        let (wishes, answers): (Vec<_>, Vec<_>) = appends
+            .into_iter()
+            .map(|Append { principal, session, drafts, answer }| (((principal, session), drafts), answer))
+            .unzip();
+        let written = self.write_all(wishes, file).unwrap_or_else(|error| {
+            self.known.clear();
+            let words = Trouble::of(error, file.file()).to_string();
+            tracing::error!(words, "events could not be kept");
+            answers.iter().map(|_| Err(Trouble::Other(words.clone()))).collect()
+        });
+        for (answer, events) in answers.into_iter().zip(written) {
+            let _ = answer.send(events);
+        }
     }
-    let mut answers = Vec::with_capacity(appends.len());
-    let written = (|| -> rusqlite::Result<Vec<Vec<Arc<Event>>>> {
-        let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut all = Vec::with_capacity(appends.len());
-        for Append { principal, session, drafts, answer } in appends {
-            answers.push(answer);
-            all.push(write(&change, &principal, &session, drafts)?);
+
+    fn write_all(
+        &mut self,
+        wishes: Vec<(Owned, Vec<Draft>)>,
+        file: &Place,
+    ) -> rusqlite::Result<Vec<Written>> {
+        let mut change = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let version: i64 = change.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
+        if version != self.version || self.known.len() > MOST_KNOWN {
+            self.known.clear();
+            self.version = version;
+        }
+        let mut all = Vec::with_capacity(wishes.len());
+        for (owned, drafts) in wishes {
+            let step = change.savepoint()?;
+            match write(&step, &mut self.known, &owned, drafts) {
+                Ok(events) => {
+                    step.commit()?;
+                    all.push(Ok(events));
+                }
+                Err(error) => {
+                    // A full disk takes the whole change back by itself.
+                    if step.is_autocommit() {
+                        return Err(error);
+                    }
+                    // Dropping the step takes back what it did.
+                    drop(step);
+                    self.known.remove(&owned);
+                    all.push(Err(Trouble::of(error, file.file())));
+                }
+            }
         }
         change.commit()?;
         Ok(all)
-    })();
-    match written {
-        Ok(all) => {
-            for (answer, events) in answers.into_iter().zip(all) {
-                let _ = answer.send(Ok(events));
-            }
-        }
-        Err(error) => {
-            let words = Trouble::of(error, place.file()).to_string();
-            tracing::error!(words, "events could not be kept");
-            for answer in answers {
-                let _ = answer.send(Err(Trouble::Other(words.clone())));
-            }
-        }
     }
 }
 
 fn write(
     connection: &Connection,
-    principal: &Principal,
-    session: &SessionId,
+    known: &mut HashMap<Owned, rows::Place>,
+    owned: &Owned,
     drafts: Vec<Draft>,
 ) -> rusqlite::Result<Vec<Arc<Event>>> {
     let Some(first) = drafts.first() else { return Ok(Vec::new()) };
-    let place = match rows::find(connection, principal.as_str(), session.as_str())? {
-        Some(place) => place,
-        None => rows::create(connection, principal.as_str(), session.as_str(), &first.at.to_string())?,
+    let (principal, session) = owned;
+    let place = match known.get(owned) {
+        Some(place) => *place,
+        None => match rows::find(connection, principal.as_str(), session.as_str())? {
+            Some(place) => place,
+            None => rows::create(connection, principal.as_str(), session.as_str(), &first.at.to_string())?,
+        },
     };
-    let numbers = place.last as u64 + 1..;
+    let numbers = place.last + 1..;
     let events: Vec<Arc<Event>> =
         numbers.zip(drafts).map(|(seq, draft)| Arc::new(draft.into_event(session.clone(), seq))).collect();
     for event in &events {
         rows::insert(connection, place.id, event)?;
-        rows::insert_usage(connection, principal.as_str(), event)?;
     }
     rows::touch(connection, place.id, &events)?;
+    let last = place.last + events.len() as u64;
+    known.insert(owned.clone(), rows::Place { last, ..place });
     Ok(events)
 }
