@@ -27,7 +27,7 @@ pub fn open_store(loaded: &Loaded, environment: &Environment) -> Result<SqliteSt
 /// Deletes what `store.retentionDays` says, and gives the number of sessions that went.
 pub async fn keep_retention(loaded: &Loaded, store: &SqliteStore, now: Timestamp) -> Result<usize, Trouble> {
     let Some(days) = loaded.settings.store.retention_days else { return Ok(0) };
-    let hours = i64::from(days).saturating_mul(24).min(24 * 365 * 100);
+    let hours = i64::from(days.get()).saturating_mul(24).min(24 * 365 * 100);
     let before = now.checked_sub(hours.hours()).unwrap_or(Timestamp::MIN);
     Ok(store.prune(&Principal::local(), before).await?.len())
 }

@@ -15,6 +15,7 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 use lango_app::{Environment, Loaded, Team, assemble_team, built_in_tools};
 use lango_domain::Tool;
+use lango_domain::event::SessionId;
 use lango_team::one_tool_of_each_kind;
 use serde_json::json;
 
@@ -50,7 +51,21 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     built.map_err(|error| Failure::usage(format!("cannot start: {error}")))
 }
 
-/// What `store.retentionDays` asks for; a conversation does not wait for another day because of it.
+/// No name of a session is longer.
+const MAX_SESSION_NAME: usize = 200;
+
+/// The session of that name, or a new one. What a terminal would obey is no part of a name.
+fn session_named(name: Option<&str>) -> Result<SessionId, Failure> {
+    let Some(name) = name else { return Ok(lango_app::new_session()) };
+    let is_odd = |c: char| c.is_control() || lango_domain::text::commands_a_terminal(c);
+    if name.trim().is_empty() || name.chars().count() > MAX_SESSION_NAME || name.chars().any(is_odd) {
+        let message = format!("a session's id has 1 to {MAX_SESSION_NAME} printable characters");
+        return Err(Failure::usage(message));
+    }
+    Ok(SessionId::new(name))
+}
+
+/// What `store.retentionDays` asks for, when the work is done: what was just used is not old.
 async fn forget_old_sessions(setting: &Setting, conversation: &lango_app::Conversation) {
     let kept = lango_app::keep_retention(&setting.loaded, &conversation.store, jiff::Timestamp::now()).await;
     if let Err(trouble) = kept {

@@ -138,7 +138,14 @@ impl From<NoModel> for Failure {
 
 impl From<Trouble> for Failure {
     fn from(trouble: Trouble) -> Self {
-        let is_typed = matches!(trouble, Trouble::NoSession(_) | Trouble::SessionExists(_));
+        let is_typed = matches!(
+            trouble,
+            Trouble::NoSession(_)
+                | Trouble::SessionExists(_)
+                | Trouble::FileExists(_)
+                | Trouble::NoBackup { .. }
+                | Trouble::NoWholeTurn(_)
+        );
         let failure =
             if is_typed { Self::usage(trouble.to_string()) } else { Self::store(trouble.to_string()) };
         failure.with_hint(trouble.remedy())

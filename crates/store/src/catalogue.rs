@@ -1,6 +1,7 @@
 //! Sessions as things to list, search, copy and delete.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use lango_domain::event::{Body, Event, Principal, SessionId, Usage};
@@ -8,6 +9,7 @@ use lango_domain::session::{Reach, SessionKey};
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use crate::error::Trouble;
+use crate::file::PATIENCE;
 use crate::rows;
 use crate::store::{SqliteStore, load};
 
@@ -40,6 +42,10 @@ pub struct UsageRow {
     pub branch: String,
     pub usage: Usage,
 }
+
+/// How often emptying the log is tried.
+const EMPTYING_TRIES: usize = 100;
+const EMPTYING_PAUSE: Duration = Duration::from_millis(50);
 
 const INFO: &str = "SELECT name, title, (SELECT count(*) FROM events WHERE session = id), created, updated,
     coalesce((SELECT kind = 'end' FROM events WHERE session = id ORDER BY seq DESC LIMIT 1), 1) FROM sessions";
@@ -75,48 +81,71 @@ impl SqliteStore {
         self.read(move |connection| search(connection, &principal, &words, most)).await
     }
 
-    /// Takes a session out of every file: rows are overwritten, and the log of recent changes is emptied.
+    /// Takes a session out of every file: rows are overwritten, and the log of recent changes is emptied. Not while one
+    /// of its turns is running.
     pub async fn delete(&self, principal: &Principal, session: &SessionId) -> Result<(), Trouble> {
-        let (owner, name) = (principal.to_string(), session.to_string());
-        let file = self.place().file().to_path_buf();
-        let deleted = self
-            .writer()
-            .run(move |connection| {
-                let deleted = delete(connection, &owner, &name).map_err(|error| Trouble::of(error, &file))?;
-                if deleted {
-                    empty_log(connection);
-                }
-                Ok(deleted)
-            })
-            .await?;
-        if !deleted {
-            return Err(Trouble::NoSession(session.to_string()));
+        match self.delete_unused(principal, session, None).await? {
+            true => Ok(()),
+            false => Err(Trouble::NoSession(session.to_string())),
         }
-        self.forget_lock(SessionKey { session, principal });
-        Ok(())
     }
 
-    /// Deletes what nobody used since; gives their names.
+    /// Deletes what nobody used since, except what is in use now; gives their names.
     pub async fn prune(&self, principal: &Principal, before: Timestamp) -> Result<Vec<SessionId>, Trouble> {
-        let owner = principal.to_string();
-        let before = before.to_string();
-        let old = self
+        let (owner, limit) = (principal.to_string(), rows::sortable(before));
+        let old: Vec<SessionId> = self
             .read(move |connection| {
                 let mut query =
                     connection.prepare("SELECT name FROM sessions WHERE principal = ?1 AND updated < ?2")?;
-                query
-                    .query_map(params![owner, before], |row| Ok(SessionId::new(row.get::<_, String>(0)?)))?
-                    .collect()
+                let name = |row: &rusqlite::Row<'_>| Ok(SessionId::new(row.get::<_, String>(0)?));
+                query.query_map(params![owner, limit], name)?.collect()
             })
             .await?;
-        let old: Vec<SessionId> = old;
-        for session in &old {
-            match self.delete(principal, session).await {
-                Ok(()) | Err(Trouble::NoSession(_)) => {}
+        let mut gone = Vec::new();
+        for session in old {
+            match self.delete_unused(principal, &session, Some(before)).await {
+                Ok(true) => gone.push(session),
+                Ok(false) | Err(Trouble::TurnRunning(_)) => {}
                 Err(trouble) => return Err(trouble),
             }
         }
-        Ok(old)
+        Ok(gone)
+    }
+
+    async fn delete_unused(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        before: Option<Timestamp>,
+    ) -> Result<bool, Trouble> {
+        let key = SessionKey { session, principal };
+        let lock = self.locks().try_lock(key).await;
+        let lock = lock.ok_or_else(|| Trouble::TurnRunning(session.to_string()))?;
+        let (owner, name) = (principal.to_string(), session.to_string());
+        let file = self.place().file().to_path_buf();
+        let deleted = move |connection: &mut Connection| {
+            delete(connection, &owner, &name, before).map_err(|error| Trouble::of(error, &file))
+        };
+        let deleted = self.writer().run(deleted).await?;
+        if deleted {
+            self.empty_log().await;
+        }
+        self.locks().forget(key);
+        drop(lock);
+        Ok(deleted)
+    }
+
+    /// What the log of recent changes still holds goes into the file, and the log is emptied. Where somebody reads at
+    /// this very moment it is tried again, without keeping anyone waiting.
+    async fn empty_log(&self) {
+        for _ in 0..EMPTYING_TRIES {
+            let emptied = self.writer().run(|connection| Ok(try_to_empty_log(connection))).await;
+            if emptied.unwrap_or(false) {
+                return;
+            }
+            tokio::time::sleep(EMPTYING_PAUSE).await;
+        }
+        tracing::warn!("somebody reads: the log of recent changes is emptied later");
     }
 
     /// A new session with the events of another up to a number, without the turn that it cuts in two.
@@ -134,7 +163,7 @@ impl SqliteStore {
             .await?;
         let copied = events.len() as u64;
         if copied == 0 {
-            return Err(Trouble::Other(format!("there is no whole turn up to event {at}")));
+            return Err(Trouble::NoWholeTurn(at));
         }
         self.add_session(principal, &into, events).await?;
         Ok(copied)
@@ -233,31 +262,33 @@ fn search(
 }
 
 /// Rows go, usage stays without the session's name.
-fn delete(connection: &mut Connection, principal: &str, name: &str) -> rusqlite::Result<bool> {
+fn delete(
+    connection: &mut Connection,
+    principal: &str,
+    name: &str,
+    before: Option<Timestamp>,
+) -> rusqlite::Result<bool> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    rows::keep_usage(&change, principal, name)?;
-    let gone = change
-        .execute("DELETE FROM sessions WHERE principal = ?1 AND name = ?2", params![principal, name])?;
+    let limit = before.map(rows::sortable);
+    let unused = "principal = ?1 AND name = ?2 AND (?3 IS NULL OR updated < ?3)";
+    let found: i64 = change.query_row(
+        &format!("SELECT count(*) FROM sessions WHERE {unused}"),
+        params![principal, name, limit],
+        |row| row.get(0),
+    )?;
+    if found > 0 {
+        rows::keep_usage(&change, principal, name)?;
+        change.execute(&format!("DELETE FROM sessions WHERE {unused}"), params![principal, name, limit])?;
+    }
     change.commit()?;
-    Ok(gone > 0)
+    Ok(found > 0)
 }
 
-/// What the log of recent changes still holds goes into the file, and the log is emptied. Where somebody reads at this
-/// very moment it is tried again, and at the latest done when the last process closes the file.
-fn empty_log(connection: &Connection) {
-    let busy = |_: &Connection| {
-        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
-    };
-    for _ in 0..20 {
-        match busy(connection) {
-            Ok(0) => return,
-            Ok(_) => std::thread::sleep(std::time::Duration::from_millis(50)),
-            Err(error) => {
-                tracing::warn!(%error, "the log of recent changes could not be emptied yet");
-                return;
-            }
-        }
-    }
+fn try_to_empty_log(connection: &Connection) -> bool {
+    let _ = connection.busy_timeout(Duration::ZERO);
+    let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+    let _ = connection.busy_timeout(PATIENCE);
+    matches!(busy, Ok(0))
 }
 
 /// Everything up to the last turn that ended at or before `at`.
@@ -276,7 +307,7 @@ fn add(
 ) -> rusqlite::Result<()> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let at = events.first().map_or(Timestamp::UNIX_EPOCH, |event| event.at);
-    let place = rows::create(&change, principal, session.as_str(), &at.to_string())?;
+    let place = rows::create(&change, principal, session.as_str(), &rows::sortable(at))?;
     let events: Vec<Arc<Event>> = (1..)
         .zip(events)
         .map(|(seq, event)| Arc::new(Event { seq, session: session.clone(), ..Event::clone(event) }))

@@ -17,8 +17,20 @@ pub enum Trouble {
     Newer { file: PathBuf, found: i64, known: i64 },
     #[error("another process keeps the store busy; nothing was changed")]
     Busy,
+    #[error("the disk of {} cannot be read or written: {why}", file.display())]
+    Disk { file: PathBuf, why: String },
+    #[error("a turn of the session `{0}` is running; nothing was changed")]
+    TurnRunning(String),
+    #[error("turns are running; nothing was changed")]
+    TurnsRunning,
+    #[error("{} is there already", .0.display())]
+    FileExists(PathBuf),
+    #[error("{} cannot be used: {why}", file.display())]
+    NoBackup { file: PathBuf, why: String },
     #[error("there is no session `{0}`")]
     NoSession(String),
+    #[error("there is no whole turn up to event {0}")]
+    NoWholeTurn(u64),
     #[error("there is a session `{0}` already")]
     SessionExists(String),
     #[error("{0}")]
@@ -38,7 +50,14 @@ impl Trouble {
             }
             Self::Newer { .. } => "use the newer Lango, or another store.path",
             Self::Busy => "try again; end other processes that use the same store",
+            Self::Disk { .. } => "look at the disk: is it full, or failing?",
+            Self::TurnRunning(_) | Self::TurnsRunning => {
+                "wait until it has ended, or end the process that runs it"
+            }
+            Self::FileExists(_) => "choose another name",
+            Self::NoBackup { .. } => "name a file that `lango backup` wrote",
             Self::NoSession(_) => "`lango session list` names them",
+            Self::NoWholeTurn(_) => "`lango session show S --json` numbers the events",
             Self::SessionExists(_) => "choose another name",
             Self::Other(_) => "`lango doctor` looks into it",
         }
@@ -54,6 +73,7 @@ impl Trouble {
                 Self::ReadOnly { file, why: error.to_string() }
             }
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Self::Damaged { file },
+            ErrorCode::SystemIoFailure => Self::Disk { file, why: error.to_string() },
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy,
             _ => Self::Other(error.to_string()),
         }

@@ -11,7 +11,7 @@ use crate::error::Trouble;
 /// "Lang" in the header: what else is no store of Lango's.
 const APPLICATION_ID: i64 = 0x4c61_6e67;
 /// How long a connection waits for another process before it says that it is busy.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Each step brings a file from one format to the next; steps are never changed, only added.
 const MIGRATIONS: [&str; 1] = ["
@@ -73,12 +73,14 @@ impl Place {
 pub(crate) fn open_to_write(place: &Place) -> Result<Connection, Trouble> {
     let file = place.file();
     if let Place::File(file) = place {
-        make_private(file)?;
+        create_private(file)?;
     }
     let trouble = |error| Trouble::of(error, file);
     let mut connection = Connection::open(file).map_err(trouble)?;
     connection.busy_timeout(PATIENCE).map_err(trouble)?;
-    check_format(&connection, file)?;
+    if format_of(&connection, file)?.is_some() {
+        close_to_others(file)?;
+    }
     connection
         .execute_batch(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON;",
@@ -96,26 +98,36 @@ pub(crate) fn open_to_read(file: &Path) -> Result<Connection, Trouble> {
     Ok(connection)
 }
 
-/// The folder and the file are the user's alone, from the first moment.
-fn make_private(file: &Path) -> Result<(), Trouble> {
-    use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-    let refused = |error: std::io::Error| match error.kind() {
+fn refused(file: &Path, error: &std::io::Error) -> Trouble {
+    match error.kind() {
         std::io::ErrorKind::StorageFull => Trouble::DiskFull,
         _ => Trouble::ReadOnly { file: file.to_path_buf(), why: error.to_string() },
-    };
-    if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused)?;
     }
-    let opened = fs::OpenOptions::new().create(true).append(true).mode(0o600).open(file).map_err(refused)?;
-    let mode = opened.metadata().map_err(refused)?.permissions().mode();
-    if mode & 0o077 != 0 {
-        opened.set_permissions(fs::Permissions::from_mode(0o600)).map_err(refused)?;
-    }
-    Ok(())
 }
 
-/// A file of somebody else's, or of a newer Lango, is not touched.
-pub(crate) fn check_format(connection: &Connection, file: &Path) -> Result<(), Trouble> {
+/// A new folder and a new file are the user's alone, from the first moment.
+fn create_private(file: &Path) -> Result<(), Trouble> {
+    use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+    if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(|error| refused(file, &error))?;
+    }
+    let opened = fs::OpenOptions::new().create(true).append(true).mode(0o600).open(file);
+    opened.map(drop).map_err(|error| refused(file, &error))
+}
+
+/// A file of ours that others can read is closed to them; nobody else's file is touched.
+fn close_to_others(file: &Path) -> Result<(), Trouble> {
+    use std::os::unix::fs::PermissionsExt;
+    let Ok(found) = fs::metadata(file) else { return Ok(()) };
+    if found.permissions().mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).map_err(|error| refused(file, &error))
+}
+
+/// The format of a file of ours, nothing for an empty one; a file of somebody else's or of a newer Lango is refused.
+pub(crate) fn format_of(connection: &Connection, file: &Path) -> Result<Option<i64>, Trouble> {
     let number = |pragma: &str| -> Result<i64, Trouble> {
         connection
             .pragma_query_value(None, pragma, |row| row.get(0))
@@ -123,14 +135,17 @@ pub(crate) fn check_format(connection: &Connection, file: &Path) -> Result<(), T
     };
     let (owner, format) = (number("application_id")?, number("user_version")?);
     let is_empty = number("schema_version")? == 0;
-    if owner != APPLICATION_ID && !(is_empty && owner == 0) {
+    if is_empty && owner == 0 {
+        return Ok(None);
+    }
+    if owner != APPLICATION_ID {
         return Err(Trouble::Damaged { file: file.to_path_buf() });
     }
     let known = MIGRATIONS.len() as i64;
     if format > known {
         return Err(Trouble::Newer { file: file.to_path_buf(), found: format, known });
     }
-    Ok(())
+    Ok(Some(format))
 }
 
 /// In one transaction: another process that opens the file at the same moment finds all of it or nothing.

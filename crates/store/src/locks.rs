@@ -43,7 +43,25 @@ impl Locks {
         Ok(TurnLock::new(Held { _file: file, _here: here }))
     }
 
-    /// The file of a session that is gone. Whoever holds it keeps a lock on a file without a name, and sees that.
+    /// The lock, if nobody holds it at this moment.
+    pub async fn try_lock(&self, key: SessionKey<'_>) -> Option<TurnLock> {
+        tokio::time::timeout(FIRST_LOOK * 10, self.lock(key)).await.ok()?.ok()
+    }
+
+    /// Whether any turn is running, here or in another process.
+    pub fn any_held(&self) -> bool {
+        let here = self.here.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_busy =
+            |queue: &Weak<TurnMutex<()>>| queue.upgrade().is_some_and(|queue| queue.try_lock().is_err());
+        if here.values().any(is_busy) {
+            return true;
+        }
+        let files = self.folder.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
+        let is_held = |file: fs::DirEntry| open(&file.path()).is_ok_and(|file| file.try_lock().is_err());
+        files.into_iter().any(is_held)
+    }
+
+    /// The file of a session that is gone; called by whoever holds its lock.
     pub fn forget(&self, key: SessionKey<'_>) {
         if let Some(folder) = &self.folder {
             let _ = fs::remove_file(folder.join(file_name(key)));
@@ -77,7 +95,7 @@ async fn lock_file(folder: &Path, name: &str) -> io::Result<File> {
         match file.try_lock() {
             // The file may have been removed between opening and locking it; then the lock is nobody's.
             Ok(()) if is_still_there(&file, &path) => return Ok(file),
-            Ok(()) => continue,
+            Ok(()) => tokio::time::sleep(pause).await,
             Err(TryLockError::WouldBlock) => {
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LAST_LOOK);

@@ -11,6 +11,11 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 /// A title is the first request, up to so many characters.
 const TITLE_CHARS: usize = 80;
 
+/// A time as text that sorts as times do.
+pub(crate) fn sortable(at: Timestamp) -> String {
+    format!("{at:.9}")
+}
+
 pub(crate) const COLUMNS: &str = "seq, turn, author, branch, at, body";
 
 /// The event of a row with [`COLUMNS`].
@@ -90,7 +95,7 @@ pub(crate) fn touch(connection: &Connection, session: i64, events: &[Arc<Event>]
     let is_edge = |event: &&Arc<Event>| matches!(kind(&event.body), "user" | "end");
     let Some(newest) = events.iter().rfind(is_edge) else { return Ok(()) };
     let sql = "UPDATE sessions SET updated = max(updated, ?2) WHERE id = ?1";
-    connection.prepare_cached(sql)?.execute(params![session, newest.at.to_string()])?;
+    connection.prepare_cached(sql)?.execute(params![session, sortable(newest.at)])?;
     if let Some(title) = events.iter().find_map(|event| title(&event.body)) {
         let sql = "UPDATE sessions SET title = ?2 WHERE id = ?1 AND title = ''";
         connection.prepare_cached(sql)?.execute(params![session, title])?;

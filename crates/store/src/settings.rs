@@ -1,5 +1,6 @@
 //! `store.*`.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
@@ -11,5 +12,5 @@ pub struct Settings {
     /// The file that sessions are kept in; `lango.sqlite` in the data folder when not set, `:memory:` for none.
     pub path: Option<PathBuf>,
     /// Sessions that nobody used for so many days are deleted; kept for good when not set.
-    pub retention_days: Option<u32>,
+    pub retention_days: Option<NonZeroU32>,
 }

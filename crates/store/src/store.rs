@@ -52,8 +52,8 @@ impl SqliteStore {
         &self.shared.writer
     }
 
-    pub(crate) fn forget_lock(&self, key: SessionKey<'_>) {
-        self.shared.locks.forget(key);
+    pub(crate) fn locks(&self) -> &Locks {
+        &self.shared.locks
     }
 
     /// Looks something up beside the writer; in memory there is only its connection.
@@ -92,8 +92,9 @@ impl Shared {
     }
 }
 
-/// Beside the file, so that everyone who uses it finds the same locks.
+/// Beside the file, whatever it was called, so that everyone who uses it finds the same locks.
 fn lock_folder(file: &std::path::Path) -> PathBuf {
+    let file = file.canonicalize().unwrap_or_else(|_| file.to_path_buf());
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push("-locks");
     file.with_file_name(name)

@@ -190,7 +190,9 @@ fn write(
         Some(place) => *place,
         None => match rows::find(connection, principal.as_str(), session.as_str())? {
             Some(place) => place,
-            None => rows::create(connection, principal.as_str(), session.as_str(), &first.at.to_string())?,
+            None => {
+                rows::create(connection, principal.as_str(), session.as_str(), &rows::sortable(first.at))?
+            }
         },
     };
     let numbers = place.last + 1..;

@@ -4,11 +4,11 @@ use std::io::Read as _;
 use std::process::ExitCode;
 
 use futures::StreamExt;
-use lango_app::{Conversation, Player, Recorder, Strictness, Tape, known_secrets, new_session};
+use lango_app::{Conversation, Player, Recorder, Strictness, Tape, known_secrets};
 use lango_domain::event::{Principal, SessionId, Update};
 use lango_engine::{TurnRequest, TurnStream};
 
-use super::{Setting, runtime};
+use super::{Setting, runtime, session_named};
 use crate::args::{Ask, Global};
 use crate::output::Failure;
 use crate::show::Show;
@@ -25,7 +25,7 @@ pub fn run(global: &Global, ask: &Ask) -> Result<ExitCode, Failure> {
     let (session, text) = match &tape {
         Tape::Replay(player) if ask.text.is_empty() => (player.session(), player.request()),
         Tape::Replay(player) => (player.session(), request_text(&ask.text)?),
-        _ => (ask.session.clone().map_or_else(new_session, SessionId::new), request_text(&ask.text)?),
+        _ => (session_named(ask.session.as_deref())?, request_text(&ask.text)?),
     };
     let tools = setting.tools(&ask.tools);
     let conversation = Conversation::open(&setting.loaded, &setting.environment, tools, &tape)?;
@@ -35,8 +35,8 @@ pub fn run(global: &Global, ask: &Ask) -> Result<ExitCode, Failure> {
     let mut show = Show::new(global.json, ask.deltas);
     show.warnings(&conversation.warnings);
     let runtime = runtime()?;
-    runtime.block_on(super::forget_old_sessions(&setting, &conversation));
     runtime.block_on(turn(&conversation, session, text, &mut show));
+    runtime.block_on(super::forget_old_sessions(&setting, &conversation));
     let complaints = tape.complaints();
     show.warnings(&complaints);
     let is_strict = matches!(&tape, Tape::Replay(player) if player.is_strict());
@@ -48,7 +48,7 @@ pub fn run(global: &Global, ask: &Ask) -> Result<ExitCode, Failure> {
 
 /// The turn that a session's last process did not finish.
 fn continue_turn(global: &Global, setting: &Setting, ask: &Ask) -> Result<ExitCode, Failure> {
-    let session = SessionId::new(ask.session.clone().unwrap_or_default());
+    let session = session_named(ask.session.as_deref())?;
     let tools = setting.tools(&ask.tools);
     let conversation = Conversation::open(&setting.loaded, &setting.environment, tools, &Tape::Off)?;
     let runtime = runtime()?;

@@ -35,7 +35,6 @@ pub fn run(global: &Global, resume: Option<&str>) -> Result<ExitCode, Failure> {
         styled(DIM, HELP)
     ));
     let runtime = runtime()?;
-    runtime.block_on(super::forget_old_sessions(&setting, &conversation));
     let session = match resume {
         Some(named) => runtime.block_on(resumed(&conversation, named))?,
         None => new_session(),
@@ -60,6 +59,7 @@ pub fn run(global: &Global, resume: Option<&str>) -> Result<ExitCode, Failure> {
             request => chat.turn(request),
         }
     }
+    chat.runtime.block_on(super::forget_old_sessions(&setting, &chat.conversation));
     Ok(ExitCode::from(chat.exit))
 }
 

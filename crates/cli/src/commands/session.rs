@@ -1,11 +1,12 @@
 //! `lango session …`: conversations as things to list, read, carry away and delete.
 
 use std::fmt::Write as _;
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use lango_app::{new_session, open_store};
+use lango_app::open_store;
 use lango_domain::event::{Body, Branch, EVENT_VERSION, Event, Principal, SessionId, TurnId};
 use lango_domain::session::{Reach, SessionKey, SessionStore};
 use lango_domain::text::{one_line, visible};
@@ -13,13 +14,13 @@ use lango_engine::{LegacyMessage, replay_author};
 use lango_store::{SessionInfo, SqliteStore};
 use serde_json::{Value, json};
 
-use super::{Setting, runtime};
+use super::{Setting, runtime, session_named};
 use crate::args::{ExportFormat, Global, SessionCommand};
 use crate::output::{DIM, Failure, NAME, Output, styled};
 
 /// So many hits are shown.
 const MOST_HITS: usize = 50;
-/// A line of an import that is longer is no message.
+/// A longer file is no session.
 const MAX_IMPORT_BYTES: u64 = 256 * 1024 * 1024;
 
 pub fn run(global: &Global, command: &SessionCommand) -> Result<Output, Failure> {
@@ -56,7 +57,7 @@ async fn list(store: &SqliteStore) -> Result<Output, Failure> {
         let _ = writeln!(
             plain,
             "{}  {title}{state} {}",
-            styled(NAME, &session.id),
+            styled(NAME, one_line(session.id.as_str())),
             styled(DIM, format!("{when}, {} events", session.events))
         );
     }
@@ -93,7 +94,7 @@ async fn show(store: &SqliteStore, session: &SessionId) -> Result<Output, Failur
 fn told(events: &[Arc<Event>]) -> String {
     let mut plain = String::new();
     for event in events {
-        let who = styled(NAME, &event.author);
+        let who = styled(NAME, one_line(&event.author.to_string()));
         let _ = match &event.body {
             Body::User { text } | Body::Answer { text } => {
                 writeln!(plain, "{who}: {}", visible(text).trim_end())
@@ -150,12 +151,16 @@ async fn import(
     session: Option<&str>,
 ) -> Result<Output, Failure> {
     let cannot = |error: std::io::Error| Failure::usage(format!("cannot read {}: {error}", file.display()));
-    if std::fs::metadata(file).map_err(cannot)?.len() > MAX_IMPORT_BYTES {
+    let mut bytes = Vec::new();
+    let opened = std::fs::File::open(file).map_err(cannot)?;
+    opened.take(MAX_IMPORT_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    if bytes.len() as u64 > MAX_IMPORT_BYTES {
         return Err(Failure::usage(format!("{} is longer than {MAX_IMPORT_BYTES} bytes", file.display())));
     }
-    let text = std::fs::read_to_string(file).map_err(cannot)?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Failure::usage(format!("{} is not valid UTF-8", file.display())))?;
     let root = setting.loaded.settings.agent.team.mode().root_name();
-    let session = session.map_or_else(new_session, SessionId::new);
+    let session = session_named(session)?;
     let mut events = Vec::new();
     let mut turn = 0;
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -206,8 +211,12 @@ fn legacy(
 
 async fn delete(setting: &Setting, store: &SqliteStore, sessions: &[String]) -> Result<Output, Failure> {
     for session in sessions {
+        store.session(&Principal::local(), &id(session)).await?;
+    }
+    for session in sessions {
         let session = id(session);
-        let said = events(store, &session).await?;
+        // What cannot be read any more is deleted all the same.
+        let said = events(store, &session).await.unwrap_or_default();
         store.delete(&Principal::local(), &session).await?;
         forget_typed(setting, &said);
     }
@@ -235,7 +244,7 @@ async fn fork(
     at: Option<u64>,
     into: Option<&str>,
 ) -> Result<Output, Failure> {
-    let into = into.map_or_else(new_session, SessionId::new);
+    let into = session_named(into)?;
     let copied = store.fork(&Principal::local(), session, at.unwrap_or(u64::MAX), &into).await?;
     let plain = format!("{into} begins with the first {copied} events of {session}.\n");
     Ok(Output::new(plain, json!({ "session": into, "events": copied })))
@@ -253,8 +262,8 @@ async fn search(store: &SqliteStore, text: &str) -> Result<Output, Failure> {
             continue;
         };
         let short: String = one_line(text).chars().take(160).collect();
-        let place = styled(DIM, format!("{} {}", hit.session, hit.event.seq));
-        let _ = writeln!(plain, "{place} {}: {short}", styled(NAME, &hit.event.author));
+        let place = styled(DIM, format!("{} {}", one_line(hit.session.as_str()), hit.event.seq));
+        let _ = writeln!(plain, "{place} {}: {short}", styled(NAME, one_line(&hit.event.author.to_string())));
         items.push(json!({
             "session": hit.session, "title": hit.title, "seq": hit.event.seq, "author": hit.event.author,
             "at": hit.event.at, "text": text,

@@ -5,10 +5,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use jiff::Timestamp;
-use lango_app::{
-    Environment, Loaded, before_restore, chosen_models, keep_retention, open_store, store_place,
-};
-use lango_store::{Place, SqliteStore};
+use lango_app::{Environment, Loaded, before_restore, chosen_models, open_store, store_place};
+use lango_store::{Place, SqliteStore, Trouble, move_aside};
 use serde_json::{Value, json};
 
 use super::{environment, runtime};
@@ -26,9 +24,21 @@ pub fn back_up(global: &Global, file: &Path) -> Result<Output, Failure> {
 
 pub fn restore(global: &Global, file: &Path) -> Result<Output, Failure> {
     let setting = super::Setting::read(global)?;
-    let store = open_store(&setting.loaded, &setting.environment)?;
-    let kept = before_restore(store.place(), Timestamp::now());
-    let kept = runtime()?.block_on(store.restore(file, &kept))?;
+    let place = store_place(&setting.loaded, &setting.environment);
+    let kept = before_restore(&place, Timestamp::now());
+    let runtime = runtime()?;
+    match SqliteStore::open(place.clone()) {
+        Ok(store) => runtime.block_on(store.restore(file, &kept))?,
+        // What cannot be opened is moved away as it is; the backup gets a new file.
+        Err(Trouble::Damaged { .. } | Trouble::Newer { .. }) => {
+            SqliteStore::check_backup(file)?;
+            move_aside(place.file(), &kept).map_err(|error| {
+                Failure::store(format!("{} cannot be moved away: {error}", place.file().display()))
+            })?;
+            runtime.block_on(SqliteStore::open(place)?.restore_into_new(file))?;
+        }
+        Err(trouble) => return Err(trouble.into()),
+    }
     let plain = format!("Restored. What was there before is in {}.\n", kept.display());
     Ok(Output::new(plain, json!({ "restored": file, "kept": kept })))
 }
@@ -111,12 +121,12 @@ fn look(loaded: &Loaded, environment: &Environment) -> Result<Vec<Check>, Failur
         Err(trouble) => {
             checks.push(Check::new("store", Status::Fail, trouble.to_string()).with_remedy(trouble.remedy()));
         }
-        Ok(store) => runtime()?.block_on(look_into(&store, loaded, &mut checks)),
+        Ok(store) => runtime()?.block_on(look_into(&store, &mut checks)),
     }
     Ok(checks)
 }
 
-async fn look_into(store: &SqliteStore, loaded: &Loaded, checks: &mut Vec<Check>) {
+async fn look_into(store: &SqliteStore, checks: &mut Vec<Check>) {
     let file = store.place().file();
     match store.health().await {
         Err(trouble) => {
@@ -141,13 +151,11 @@ async fn look_into(store: &SqliteStore, loaded: &Loaded, checks: &mut Vec<Check>
         }
     }
     checks.push(permissions(file));
-    match keep_retention(loaded, store, Timestamp::now()).await {
-        Ok(0) => {}
-        Ok(gone) => {
-            checks.push(Check::new("retention", Status::Pass, format!("{gone} old sessions were deleted")))
+    match store.try_to_write().await {
+        Ok(()) => checks.push(Check::new("disk", Status::Pass, "there is room to write")),
+        Err(trouble) => {
+            checks.push(Check::new("disk", Status::Fail, trouble.to_string()).with_remedy(trouble.remedy()));
         }
-        Err(trouble) => checks
-            .push(Check::new("retention", Status::Warn, trouble.to_string()).with_remedy(trouble.remedy())),
     }
 }
 

@@ -169,21 +169,54 @@ fn an_interrupted_turn_is_picked_up() {
 }
 
 #[test]
+fn a_damaged_store_is_restored_and_kept() {
+    let desk = Desk::new();
+    asked(&desk, "one", "hello");
+    assert_eq!(desk.lango(&["backup", "b.sqlite"]).exit, 0);
+    desk.write("home/lango.sqlite", &"no database ".repeat(500));
+    let run = desk.lango(&["restore", "b.sqlite", "--json"]);
+    assert_eq!(run.exit, 0, "{}", run.stderr);
+    assert_eq!(desk.lango(&["session", "show", "one"]).exit, 0);
+    let kept = std::fs::read(run.json()["kept"].as_str().unwrap()).unwrap();
+    assert!(kept.starts_with(b"no database"), "what was there is kept as it was");
+}
+
+/// What was just used is not old, and what was not used goes.
+#[test]
 fn old_sessions_go_when_the_settings_say_so() {
     let desk = Desk::new();
-    asked(&desk, "old", "hello");
+    asked(&desk, "new", "hello");
+    let exported = desk.lango(&["session", "export", "new"]).stdout;
+    let day = &exported[exported.find("\"at\":\"").unwrap() + 6..][..10];
+    desk.write("old.jsonl", &exported.replace(day, "2020-01-01"));
+    for session in ["old", "older"] {
+        assert_eq!(desk.lango(&["session", "import", "old.jsonl", "--session", session]).exit, 0);
+    }
     let run = desk.lango(&[
         "ask",
         "--provider",
         "offline",
         "--set",
-        "store.retentionDays=0",
+        "store.retentionDays=30",
         "--session",
-        "new",
+        "old",
         "hello",
     ]);
     assert_eq!(run.exit, 0, "{}", run.stderr);
     let listed = desk.lango(&["session", "list", "--json"]).json();
     let ids: Vec<&Value> = listed["items"].as_array().unwrap().iter().map(|item| &item["id"]).collect();
-    assert_eq!(ids, [&json!("new")]);
+    assert_eq!(ids, [&json!("old"), &json!("new")]);
+    assert_eq!(desk.lango(&["ask", "--set", "store.retentionDays=0", "x"]).exit, 2);
+}
+
+#[test]
+fn a_sessions_name_cannot_command_a_terminal() {
+    let desk = Desk::new();
+    for name in ["", "x\u{1b}[31m", "a\nb", &"x".repeat(300)] {
+        assert_eq!(
+            desk.lango(&["ask", "--provider", "offline", "--session", name, "hello"]).exit,
+            2,
+            "{name:?}"
+        );
+    }
 }
