@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::words::{Word, is_unspaced, words};
+use super::words::{Word, folded, is_unspaced, stem, words};
 
 /// At most so many words are looked at for misspellings.
 const MAX_GUESSES: usize = 12;
@@ -44,7 +44,13 @@ impl Concepts {
     }
 
     fn add(&mut self, entry: &str, concept: u8) {
-        let stems: Vec<String> = words(entry).into_iter().map(|word| word.stem).collect();
+        // Marks are looked for only where one can stand: there are thousands of entries.
+        let is_plain = entry.chars().all(|c| c.is_alphabetic() || c == ' ');
+        let stems: Vec<String> = if is_plain {
+            entry.split(' ').map(|word| stem(&folded(word))).collect()
+        } else {
+            words(entry).into_iter().map(|word| word.stem).collect()
+        };
         let key = stems.join(" ");
         if stems.len() == 1
             && key.len() >= SHORTEST_MISSPELT
