@@ -9,6 +9,14 @@ fn asked(desk: &Desk, session: &str, text: &str) {
     assert_eq!(run.exit, 0, "{}", run.stderr);
 }
 
+/// Nothing of the store can be read any more, its log of recent changes included.
+fn damage(desk: &Desk, words: &str) {
+    desk.write("home/lango.sqlite", &words.repeat(500));
+    for file in ["home/lango.sqlite-wal", "home/lango.sqlite-shm"] {
+        let _ = std::fs::remove_file(desk.path().join(file));
+    }
+}
+
 /// B71, S70: one process writes, another reads every event with its author, number, turn and branch.
 #[test]
 fn what_one_process_keeps_another_shows() {
@@ -102,10 +110,7 @@ fn doctor_names_what_is_wrong_and_the_remedy() {
         json["checks"].as_array().unwrap().iter().find(|check| check["id"] == id).cloned().unwrap()
     };
     assert!(well.exit == 0 && check(&well.json(), "store")["status"] == "pass");
-    desk.write("home/lango.sqlite", &"this is no database ".repeat(300));
-    for file in ["home/lango.sqlite-wal", "home/lango.sqlite-shm"] {
-        let _ = std::fs::remove_file(desk.path().join(file));
-    }
+    damage(&desk, "this is no database ");
     let ill = desk.lango(&["doctor", "--json"]);
     let store = check(&ill.json(), "store");
     assert!(
@@ -173,7 +178,7 @@ fn a_damaged_store_is_restored_and_kept() {
     let desk = Desk::new();
     asked(&desk, "one", "hello");
     assert_eq!(desk.lango(&["backup", "b.sqlite"]).exit, 0);
-    desk.write("home/lango.sqlite", &"no database ".repeat(500));
+    damage(&desk, "no database ");
     let run = desk.lango(&["restore", "b.sqlite", "--json"]);
     assert_eq!(run.exit, 0, "{}", run.stderr);
     assert_eq!(desk.lango(&["session", "show", "one"]).exit, 0);
