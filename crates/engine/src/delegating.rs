@@ -40,24 +40,24 @@ impl Driver {
         outcome: Outcome,
     ) -> Result<Delegated, Failure> {
         let child = &delegation.seat;
-        let (how, detail) = match &outcome {
+        let (said, how, detail) = match &outcome {
             Outcome::Answered { text, .. } => {
                 let text = text.clone();
                 let said = if delegation.report_back { Body::Report { text } } else { Body::Answer { text } };
-                self.keep(child, vec![said]).await?;
-                (TransferOutcome::Answered, String::new())
+                (Some(said), TransferOutcome::Answered, String::new())
             }
             Outcome::Rejected { reason } => {
-                self.keep(child, vec![Body::Rejected { reason: reason.clone() }]).await?;
-                (TransferOutcome::Rejected, reason.clone())
+                (Some(Body::Rejected { reason: reason.clone() }), TransferOutcome::Rejected, reason.clone())
             }
             Outcome::Failed(failure) => {
                 tracing::warn!(agent = %child.agent, code = %failure.code, detail = failure.detail, "a specialist failed");
-                (TransferOutcome::Failed, failure.message.clone())
+                (None, TransferOutcome::Failed, failure.message.clone())
             }
         };
         let id = delegation.call.id.clone();
-        self.keep(seat, vec![Body::TransferResult { id, outcome: how, detail }]).await?;
+        let result = Body::TransferResult { id, outcome: how, detail };
+        let said = said.map(|said| (child, said));
+        self.keep_all(said.into_iter().chain([(seat, result)])).await?;
         Ok(Delegated { to: child.agent.clone(), report_back: delegation.report_back, outcome })
     }
 

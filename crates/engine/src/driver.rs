@@ -193,6 +193,12 @@ impl Driver {
         self.record.keep(&Author::Agent(seat.agent.clone()), &seat.branch, bodies).await
     }
 
+    /// What belongs together, in one append: one flush of the disk instead of several.
+    pub async fn keep_all<'a>(&self, bodies: impl Iterator<Item = (&'a Seat, Body)>) -> Result<(), Failure> {
+        let of = |(seat, body): (&Seat, Body)| (Author::Agent(seat.agent.clone()), seat.branch.clone(), body);
+        Ok(self.record.keep_of(&self.record.turn, bodies.map(of).collect()).await?)
+    }
+
     pub fn spent(&self) -> MutexGuard<'_, Spent> {
         self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
