@@ -122,11 +122,7 @@ impl SqliteStore {
         let lock = self.locks().try_lock(key).await;
         let lock = lock.ok_or_else(|| Trouble::TurnRunning(session.to_string()))?;
         let (owner, name) = (principal.to_string(), session.to_string());
-        let file = self.place().file().to_path_buf();
-        let deleted = move |connection: &mut Connection| {
-            delete(connection, &owner, &name, before).map_err(|error| Trouble::of(error, &file))
-        };
-        let deleted = self.writer().run(deleted).await?;
+        let deleted = self.change(move |connection| delete(connection, &owner, &name, before)).await?;
         if deleted {
             self.empty_log().await;
         }
@@ -139,7 +135,7 @@ impl SqliteStore {
     /// this very moment it is tried again, without keeping anyone waiting.
     async fn empty_log(&self) {
         for _ in 0..EMPTYING_TRIES {
-            let emptied = self.writer().run(|connection| Ok(try_to_empty_log(connection))).await;
+            let emptied = self.change(|connection| Ok(try_to_empty_log(connection))).await;
             if emptied.unwrap_or(false) {
                 return;
             }
@@ -176,18 +172,9 @@ impl SqliteStore {
         session: &SessionId,
         events: Vec<Arc<Event>>,
     ) -> Result<(), Trouble> {
-        let (owner, session) = (principal.to_string(), session.clone());
-        let file = self.place().file().to_path_buf();
-        self.writer()
-            .run(move |connection| {
-                let exists = rows::find(connection, &owner, session.as_str())
-                    .map_err(|error| Trouble::of(error, &file))?;
-                if exists.is_some() {
-                    return Err(Trouble::SessionExists(session.to_string()));
-                }
-                add(connection, &owner, &session, &events).map_err(|error| Trouble::of(error, &file))
-            })
-            .await
+        let (owner, name) = (principal.to_string(), session.clone());
+        let added = self.change(move |connection| add(connection, &owner, &name, &events)).await?;
+        if added { Ok(()) } else { Err(Trouble::SessionExists(session.to_string())) }
     }
 
     /// What models took, of one session or of all, in order.
@@ -299,13 +286,17 @@ fn whole_turns(mut events: Vec<Arc<Event>>, at: u64) -> Vec<Arc<Event>> {
     events
 }
 
+/// Whether it was added: there may be one of that name already.
 fn add(
     connection: &mut Connection,
     principal: &str,
     session: &SessionId,
     events: &[Arc<Event>],
-) -> rusqlite::Result<()> {
+) -> rusqlite::Result<bool> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if rows::find(&change, principal, session.as_str())?.is_some() {
+        return Ok(false);
+    }
     let at = events.first().map_or(Timestamp::UNIX_EPOCH, |event| event.at);
     let place = rows::create(&change, principal, session.as_str(), &rows::sortable(at))?;
     let events: Vec<Arc<Event>> = (1..)
@@ -316,5 +307,6 @@ fn add(
         rows::insert(&change, place.id, event)?;
     }
     rows::touch(&change, place.id, &events)?;
-    change.commit()
+    change.commit()?;
+    Ok(true)
 }

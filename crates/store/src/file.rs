@@ -128,13 +128,13 @@ fn close_to_others(file: &Path) -> Result<(), Trouble> {
 
 /// The format of a file of ours, nothing for an empty one; a file of somebody else's or of a newer Lango is refused.
 pub(crate) fn format_of(connection: &Connection, file: &Path) -> Result<Option<i64>, Trouble> {
-    let number = |pragma: &str| -> Result<i64, Trouble> {
-        connection
-            .pragma_query_value(None, pragma, |row| row.get(0))
-            .map_err(|error| Trouble::of(error, file))
+    // In one look: another process may be making the file at this moment.
+    let look = || -> rusqlite::Result<(i64, i64, bool)> {
+        let look = connection.unchecked_transaction()?;
+        let number = |pragma: &str| look.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+        Ok((number("application_id")?, number("user_version")?, number("schema_version")? == 0))
     };
-    let (owner, format) = (number("application_id")?, number("user_version")?);
-    let is_empty = number("schema_version")? == 0;
+    let (owner, format, is_empty) = look().map_err(|error| Trouble::of(error, file))?;
     if is_empty && owner == 0 {
         return Ok(None);
     }

@@ -16,4 +16,4 @@ pub use error::Trouble;
 pub use file::Place;
 pub use settings::Settings;
 pub use store::SqliteStore;
-pub use upkeep::{Health, move_aside};
+pub use upkeep::Health;

@@ -48,12 +48,21 @@ impl SqliteStore {
         &self.shared.place
     }
 
-    pub(crate) fn writer(&self) -> &Writer {
-        &self.shared.writer
-    }
-
     pub(crate) fn locks(&self) -> &Locks {
         &self.shared.locks
+    }
+
+    /// Changes something that is no append.
+    pub(crate) async fn change<T, Change>(&self, change: Change) -> Result<T, Trouble>
+    where
+        T: Send + 'static,
+        Change: FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+    {
+        let place = self.shared.place.clone();
+        let changed = move |connection: &mut Connection| {
+            change(connection).map_err(|error| Trouble::of(error, place.file()))
+        };
+        self.shared.writer.run(changed).await
     }
 
     /// Looks something up beside the writer; in memory there is only its connection.
@@ -62,12 +71,8 @@ impl SqliteStore {
         T: Send + 'static,
         Look: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     {
-        let place = self.shared.place.clone();
-        let Place::File(file) = place else {
-            let looked = move |connection: &mut Connection| {
-                look(connection).map_err(|error| Trouble::of(error, place.file()))
-            };
-            return self.shared.writer.run(looked).await;
+        let Place::File(file) = self.shared.place.clone() else {
+            return self.change(|connection| look(connection)).await;
         };
         let shared = Arc::clone(&self.shared);
         let task = tokio::task::spawn_blocking(move || {

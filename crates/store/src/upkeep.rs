@@ -1,11 +1,11 @@
 //! Backups, and what can be wrong with a file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::Trouble;
-use crate::file;
+use crate::file::{self, Place};
 use crate::store::SqliteStore;
 
 /// What a look at the file found.
@@ -22,72 +22,53 @@ impl SqliteStore {
     /// A whole copy in one file, while others go on.
     pub async fn back_up(&self, into: &Path) -> Result<(), Trouble> {
         create_alone(into)?;
-        let (target, place) = (into.to_path_buf(), self.place().clone());
-        let copied = self
-            .writer()
-            .run(move |connection| {
-                let copy = connection.execute("VACUUM INTO ?1", [target.to_string_lossy()]);
-                copy.map_err(|error| Trouble::of(error, place.file()))?;
-                let synced = std::fs::File::open(&target).and_then(|file| file.sync_all());
-                synced.map_err(|error| Trouble::Disk { file: target, why: error.to_string() })
-            })
-            .await;
-        if copied.is_err() {
-            let _ = std::fs::remove_file(into);
-        }
-        copied
+        let target = into.to_string_lossy().into_owned();
+        let copied = self.change(move |connection| connection.execute("VACUUM INTO ?1", [target])).await;
+        let synced = copied.and_then(|_| {
+            let synced = std::fs::File::open(into).and_then(|file| file.sync_all());
+            synced.map_err(|error| Trouble::Disk { file: into.to_path_buf(), why: error.to_string() })
+        });
+        synced.inspect_err(|_| _ = std::fs::remove_file(into))
     }
 
-    /// Replaces everything by a backup, in one change that others see whole; what was there is kept in `keep`.
-    pub async fn restore(&self, from: &Path, keep: &Path) -> Result<(), Trouble> {
+    /// Replaces everything by a backup, in one change that others see whole; what was there is kept in `keep`. What
+    /// cannot be opened is moved there as it is.
+    pub async fn restore(place: Place, from: &Path, keep: &Path) -> Result<(), Trouble> {
         check_backup(from)?;
-        if self.locks().any_held() {
-            return Err(Trouble::TurnsRunning);
-        }
-        self.back_up(keep).await?;
-        self.restore_into_new(from).await
-    }
-
-    /// The same for a store that was just made: there is nothing to keep.
-    pub async fn restore_into_new(&self, from: &Path) -> Result<(), Trouble> {
-        let (from, place) = (from.to_path_buf(), self.place().clone());
-        let replaced = move |connection: &mut Connection| {
-            replace(connection, &from).map_err(|error| Trouble::of(error, place.file()))
+        let store = match Self::open(place.clone()) {
+            Ok(store) => {
+                if store.locks().any_held() {
+                    return Err(Trouble::TurnsRunning);
+                }
+                store.back_up(keep).await?;
+                store
+            }
+            Err(Trouble::Damaged { .. } | Trouble::Newer { .. }) => {
+                move_aside(place.file(), keep)?;
+                Self::open(place)?
+            }
+            Err(trouble) => return Err(trouble),
         };
-        self.writer().run(replaced).await
-    }
-
-    /// Whether a file is a whole backup.
-    pub fn check_backup(file: &Path) -> Result<(), Trouble> {
-        check_backup(file)
+        let from = from.to_path_buf();
+        store.change(move |connection| replace(connection, &from)).await
     }
 
     /// Whether something can be written at this moment.
     pub async fn try_to_write(&self) -> Result<(), Trouble> {
-        let place = self.place().clone();
-        let written = move |connection: &mut Connection| {
-            let mut write = || -> rusqlite::Result<()> {
-                let change =
-                    connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-                let format: i64 = change.pragma_query_value(None, "user_version", |row| row.get(0))?;
-                change.pragma_update(None, "user_version", format)?;
-                change.commit()
-            };
-            write().map_err(|error| Trouble::of(error, place.file()))
-        };
-        self.writer().run(written).await
+        self.change(|connection| {
+            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let format: i64 = change.pragma_query_value(None, "user_version", |row| row.get(0))?;
+            change.pragma_update(None, "user_version", format)?;
+            change.commit()
+        })
+        .await
     }
 
     /// The file may not grow beyond so many pages: what a full disk looks like to it.
     #[doc(hidden)]
     pub async fn limit_pages_for_tests(&self, pages: Option<u32>) -> Result<(), Trouble> {
-        let most = pages.unwrap_or(u32::MAX - 1);
-        self.writer()
-            .run(move |connection| {
-                let set = connection.query_row(&format!("PRAGMA max_page_count = {most}"), [], |_| Ok(()));
-                set.map_err(|error| Trouble::Other(error.to_string()))
-            })
-            .await
+        let sql = format!("PRAGMA max_page_count = {}", pages.unwrap_or(u32::MAX - 1));
+        self.change(move |connection| connection.query_row(&sql, [], |_| Ok(()))).await
     }
 
     pub async fn health(&self) -> Result<Health, Trouble> {
@@ -127,7 +108,7 @@ fn check_backup(from: &Path) -> Result<(), Trouble> {
 fn replace(connection: &mut Connection, from: &Path) -> rusqlite::Result<()> {
     connection.execute("ATTACH ?1 AS backup", [from.to_string_lossy()])?;
     let replaced = (|| {
-        let change = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         change.execute_batch(
             "DELETE FROM sessions; DELETE FROM usage;
             INSERT INTO sessions SELECT * FROM backup.sessions;
@@ -152,16 +133,16 @@ fn create_alone(file: &Path) -> Result<(), Trouble> {
 }
 
 /// Moves a file that cannot be used out of the way, byte for byte, with what belongs to it.
-pub fn move_aside(file: &Path, keep: &Path) -> std::io::Result<()> {
+fn move_aside(file: &Path, keep: &Path) -> Result<(), Trouble> {
     for ending in ["", "-wal", "-shm"] {
         let named = |path: &Path| {
             let mut name = path.as_os_str().to_owned();
             name.push(ending);
-            std::path::PathBuf::from(name)
+            PathBuf::from(name)
         };
         match std::fs::rename(named(file), named(keep)) {
             Err(error) if ending.is_empty() || error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(error);
+                return Err(Trouble::ReadOnly { file: file.to_path_buf(), why: error.to_string() });
             }
             _ => {}
         }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use jiff::Timestamp;
 use lango_app::{Environment, Loaded, before_restore, chosen_models, open_store, store_place};
-use lango_store::{Place, SqliteStore, Trouble, move_aside};
+use lango_store::{Place, SqliteStore};
 use serde_json::{Value, json};
 
 use super::{environment, runtime};
@@ -26,19 +26,7 @@ pub fn restore(global: &Global, file: &Path) -> Result<Output, Failure> {
     let setting = super::Setting::read(global)?;
     let place = store_place(&setting.loaded, &setting.environment);
     let kept = before_restore(&place, Timestamp::now());
-    let runtime = runtime()?;
-    match SqliteStore::open(place.clone()) {
-        Ok(store) => runtime.block_on(store.restore(file, &kept))?,
-        // What cannot be opened is moved away as it is; the backup gets a new file.
-        Err(Trouble::Damaged { .. } | Trouble::Newer { .. }) => {
-            SqliteStore::check_backup(file)?;
-            move_aside(place.file(), &kept).map_err(|error| {
-                Failure::store(format!("{} cannot be moved away: {error}", place.file().display()))
-            })?;
-            runtime.block_on(SqliteStore::open(place)?.restore_into_new(file))?;
-        }
-        Err(trouble) => return Err(trouble.into()),
-    }
+    runtime()?.block_on(SqliteStore::restore(place, file, &kept))?;
     let plain = format!("Restored. What was there before is in {}.\n", kept.display());
     Ok(Output::new(plain, json!({ "restored": file, "kept": kept })))
 }

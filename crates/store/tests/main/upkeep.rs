@@ -112,18 +112,25 @@ async fn a_backup_restores_everything_and_keeps_what_was_there() {
     talk(&store, "b", "t", "after the backup").await;
     let kept = folder.path().join("kept.sqlite");
     let running = store.lock(SessionKey { session: &id("a"), principal: &me() }).await.unwrap();
-    assert!(matches!(other.restore(&backup, &kept).await, Err(Trouble::TurnsRunning)));
+    assert!(matches!(
+        SqliteStore::restore(other.place().clone(), &backup, &kept).await,
+        Err(Trouble::TurnsRunning)
+    ));
     assert!(matches!(other.delete(&me(), &id("a")).await, Err(Trouble::TurnRunning(_))), "not while it runs");
     assert!(other.prune(&me(), Timestamp::MAX).await.unwrap() == [id("b")], "what is in use stays");
     drop(running);
     talk(&store, "b", "t", "after the backup").await;
-    store.restore(&backup, &kept).await.unwrap();
+    SqliteStore::restore(store.place().clone(), &backup, &kept).await.unwrap();
     assert_eq!((events(&other, "a").await, events(&other, "b").await), (3, 0), "others see it at once");
     assert!(!holding(folder.path(), "after the backup").is_empty() && kept.exists());
     for bad in ["", "no", "SQLite format 3\0"] {
         fs::write(folder.path().join("bad.sqlite"), bad).unwrap();
-        let refused =
-            store.restore(&folder.path().join("bad.sqlite"), &folder.path().join("k2.sqlite")).await;
+        let refused = SqliteStore::restore(
+            store.place().clone(),
+            &folder.path().join("bad.sqlite"),
+            &folder.path().join("k2.sqlite"),
+        )
+        .await;
         assert!(matches!(refused, Err(Trouble::NoBackup { .. })), "{bad}");
     }
     assert!(events(&store, "a").await == 3 && !folder.path().join("k2.sqlite").exists());
