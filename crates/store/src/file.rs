@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags};
 
@@ -78,16 +78,31 @@ pub(crate) fn open_to_write(place: &Place) -> Result<Connection, Trouble> {
     let trouble = |error| Trouble::of(error, file);
     let mut connection = Connection::open(file).map_err(trouble)?;
     connection.busy_timeout(PATIENCE).map_err(trouble)?;
-    if format_of(&connection, file)?.is_some() {
+    patiently(|| prepare(&mut connection, file))?;
+    Ok(connection)
+}
+
+fn prepare(connection: &mut Connection, file: &Path) -> Result<(), Trouble> {
+    if format_of(connection, file)?.is_some() {
         close_to_others(file)?;
     }
     connection
         .execute_batch(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON;",
         )
-        .map_err(trouble)?;
-    migrate(&mut connection, file)?;
-    Ok(connection)
+        .map_err(|error| Trouble::of(error, file))?;
+    migrate(connection, file)
+}
+
+/// SQLite does not wait by itself where two processes both turn a new file to WAL; so whoever is told "busy" comes again.
+fn patiently(mut step: impl FnMut() -> Result<(), Trouble>) -> Result<(), Trouble> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match step() {
+            Err(Trouble::Busy) if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
+            done => return done,
+        }
+    }
 }
 
 /// A connection that cannot write.
