@@ -91,6 +91,7 @@ impl Loaded {
             providers: merged.read("providers")?,
             prices: merged.read("prices")?,
             store: merged.read("store")?,
+            security: merged.read("security")?,
         };
         Ok(Self { settings, files, merged })
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use lango_domain::event::{SessionId, TurnId};
 use lango_domain::model::ModelError;
+use lango_domain::seams::Approver;
 use lango_domain::session::SessionStore;
 use lango_domain::{Mode, Tool, suggest};
 use lango_engine::{Models, Parts, Runner, Surroundings};
@@ -50,6 +51,7 @@ impl Conversation {
         loaded: &Loaded,
         environment: &Environment,
         tools: Vec<Tool>,
+        approver: Option<Arc<dyn Approver>>,
         tape: &Tape,
     ) -> Result<Self, CannotStart> {
         let tools = tools.into_iter().map(|tool| tape.tool(tool)).collect();
@@ -72,7 +74,8 @@ impl Conversation {
             tree: team.tree,
             models,
             store: Arc::new(store.clone()) as Arc<dyn SessionStore>,
-            approver: None,
+            approver: tape.approver(approver),
+            approval: loaded.settings.security.approval.clone(),
             sources: Vec::new(),
             remotes: BTreeMap::new(),
             limits: loaded.settings.limits(),

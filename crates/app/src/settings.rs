@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use lango_engine::Limits;
+use lango_engine::{Approval, Limits};
 use lango_models::{Price, Providers};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -21,6 +21,15 @@ pub struct Settings {
     pub prices: BTreeMap<String, Price>,
     /// Where sessions are kept.
     pub store: lango_store::Settings,
+    /// What may happen without a question.
+    pub security: Security,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Security {
+    /// Which calls of tools run, which are asked about, which never run.
+    pub approval: Approval,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]

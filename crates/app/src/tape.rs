@@ -11,7 +11,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use lango_domain::event::{SessionId, TurnId};
 use lango_domain::model::{Fragment, Message, ModelError, ModelRequest, ToolDeclaration};
-use lango_domain::{AgentName, Tool};
+use lango_domain::seams::{Approver, Decision};
+use lango_domain::{AgentName, Intent, Tool};
 use lango_engine::Surroundings;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -53,6 +54,10 @@ enum Line {
     Model { agent: AgentName, request: Asked, fragments: Vec<Fragment>, error: Option<ModelError> },
     /// One call of a tool.
     Tool { agent: AgentName, tool: String, args: Value, output: Result<String, String> },
+    /// What a call would have done.
+    Intent { agent: AgentName, tool: String, args: Value, intent: Result<Intent, String> },
+    /// The answer to a question about a call.
+    Decision { tool: String, args: Value, decision: Decision },
 }
 
 /// What a model was asked.
@@ -80,6 +85,15 @@ impl Tape {
             Self::Off => tool,
             Self::Record(recorder) => recorder.tool(tool),
             Self::Replay(player) => player.tool(tool),
+        }
+    }
+
+    /// Whoever is asked, with answers kept, or the answers of the recording.
+    pub fn approver(&self, real: Option<Arc<dyn Approver>>) -> Option<Arc<dyn Approver>> {
+        match self {
+            Self::Off => real,
+            Self::Record(recorder) => real.map(|approver| recorder.approver(approver)),
+            Self::Replay(player) => Some(player.approver()),
         }
     }
 

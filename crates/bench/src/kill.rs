@@ -45,7 +45,7 @@ pub fn child(child: &Child) -> Result<()> {
     let (loaded, environment) = settings(&child.folder, &child.base_url)?;
     let tools = vec![append_tool(child.folder.join("effects"))];
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        let conversation = Conversation::open(&loaded, &environment, tools, &Tape::Off)?;
+        let conversation = Conversation::open(&loaded, &environment, tools, None, &Tape::Off)?;
         let (session, principal) = (SessionId::new(child.session.as_str()), Principal::local());
         let mut updates = match &child.text {
             Some(text) => conversation.runner.run(TurnRequest { session, principal, text: text.clone() }),
@@ -59,7 +59,7 @@ pub fn child(child: &Child) -> Result<()> {
                     stdout.flush()?;
                 }
                 Update::Broken(error) => bail!(error.to_string()),
-                Update::Delta { .. } => {}
+                Update::Delta { .. } | Update::Printed { .. } => {}
             }
         }
         Ok(())

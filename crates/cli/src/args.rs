@@ -65,6 +65,9 @@ pub enum Command {
         /// Go on with a session, the last one when none is named; an interrupted turn is picked up where it stopped.
         #[arg(long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "")]
         resume: Option<String>,
+        /// Allow every call that would be asked about.
+        #[arg(long)]
+        yes: bool,
     },
     /// Look at sessions: list, show, export, import, delete, fork, search.
     #[command(subcommand)]
@@ -81,6 +84,8 @@ pub enum Command {
     },
     /// Look at everything that Lango needs, and say what to do about what is wrong.
     Doctor,
+    /// List what tools did: who asked for it, what exactly, who allowed it, what came of it.
+    Audit(Audit),
     /// Look at the models.
     #[command(subcommand)]
     Model(ModelCommand),
@@ -115,6 +120,16 @@ pub enum Command {
 }
 
 #[derive(clap::Args)]
+pub struct Audit {
+    /// Of this session only.
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// So many calls, the newest first.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub limit: usize,
+}
+
+#[derive(clap::Args)]
 pub struct Ask {
     /// The request; - stands for what is piped in.
     #[arg(required_unless_present_any = ["replay", "continue"], value_name = "TEXT")]
@@ -134,6 +149,9 @@ pub struct Ask {
     /// Warn where a request differs from the recording, instead of failing.
     #[arg(long, requires = "replay")]
     pub replay_loose: bool,
+    /// Allow every call that would be asked about.
+    #[arg(long)]
+    pub yes: bool,
     /// With --json, print text as it comes, too.
     #[arg(long)]
     pub deltas: bool,

@@ -2,6 +2,7 @@
 
 mod agent;
 mod ask;
+mod audit;
 mod chat;
 mod config;
 mod model;
@@ -26,13 +27,14 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     let Args { global, command } = args;
     let form = if global.json { Form::Json } else { Form::Plain };
     let output = match command {
-        None => return chat::run(&global, None),
-        Some(Command::Chat { resume }) => return chat::run(&global, resume.as_deref()),
+        None => return chat::run(&global, None, false),
+        Some(Command::Chat { resume, yes }) => return chat::run(&global, resume.as_deref(), yes),
         Some(Command::Doctor) => return upkeep::doctor(&global, form),
         Some(Command::Session(command)) => session::run(&global, &command),
         Some(Command::Backup { file }) => upkeep::back_up(&global, &file),
         Some(Command::Restore { file }) => upkeep::restore(&global, &file),
         Some(Command::Ask(wish)) => return ask::run(&global, &wish),
+        Some(Command::Audit(wish)) => audit::run(&global, &wish),
         Some(Command::Agent(command)) => agent::run(&global, command),
         Some(Command::Route { text, tools }) => route::run(&Setting::read(&global)?.team(&tools)?, &text),
         Some(Command::Model(command)) => model::run(&global, &command),

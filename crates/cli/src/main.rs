@@ -1,5 +1,6 @@
 //! The `lango` binary: reads arguments, runs one command, prints its result.
 
+mod approver;
 mod args;
 mod commands;
 mod output;

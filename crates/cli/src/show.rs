@@ -4,13 +4,16 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use lango_domain::AgentName;
-use lango_domain::event::{Body, Event};
+use lango_domain::event::{ApprovalState, Body, CallId, Event};
 use lango_domain::failure::{Code, Family};
 use lango_domain::session::StoreError;
 use lango_domain::text::{commands_a_terminal, one_line, visible};
 use serde_json::{Value, json};
 
 use crate::output::{self, DIM, ERROR, NAME, complain, styled};
+
+/// The exit code when something was not allowed.
+const DENIED: u8 = 5;
 
 /// Where and how updates are shown.
 pub struct Show {
@@ -61,19 +64,48 @@ impl Show {
         }
     }
 
+    /// What a call prints while it runs.
+    pub fn printed(&mut self, author: &AgentName, call: &CallId, text: &str) {
+        match self.form {
+            Form::Terminal => {
+                self.silence();
+                say(&styled(DIM, visible(text)));
+            }
+            Form::Json { deltas: true } => {
+                say_line(&json!({ "type": "printed", "author": author, "id": call, "text": text }))
+            }
+            Form::Json { deltas: false } | Form::Pipe => {}
+        }
+    }
+
     pub fn event(&mut self, event: &Event) {
         if let Form::Json { .. } = self.form {
             say_line(&serde_json::to_value(event).unwrap_or_default());
         } else {
             self.tell(event);
         }
-        if let Body::TurnFailed { code, message, hint } = &event.body {
-            self.failed(*code, message, hint);
+        match &event.body {
+            Body::TurnFailed { code, message, hint } => self.failed(*code, message, hint),
+            Body::Approval { state, .. } => self.decided(*state),
+            _ => {}
         }
     }
 
     pub fn broken(&mut self, error: &StoreError) {
         self.failed(Code::Internal, &error.to_string(), "Check the disk and the data folder.");
+    }
+
+    /// A turn in which something was not allowed did not do what was asked, whatever it answers.
+    fn decided(&mut self, state: ApprovalState) {
+        let is_denied =
+            matches!(state, ApprovalState::Denied | ApprovalState::TimedOut | ApprovalState::NobodyThere);
+        if is_denied {
+            self.fail_with(DENIED);
+        }
+        if state == ApprovalState::NobodyThere && !matches!(self.form, Form::Json { .. }) {
+            let how = "a call was denied, because nobody is there to allow it: use a terminal, --yes, or a rule in security.approval.rules";
+            output::warn(&[how.to_owned()], output::Form::Plain);
+        }
     }
 
     /// Something else than the turn went wrong.
@@ -162,7 +194,8 @@ impl Show {
     }
 }
 
-fn short(args: &Value) -> String {
+/// Arguments on one line.
+pub fn short(args: &Value) -> String {
     let words: Vec<String> = match args {
         Value::Object(map) => map
             .values()

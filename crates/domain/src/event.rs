@@ -197,6 +197,9 @@ pub enum Body {
         /// The same for programs.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         code: Option<ToolCode>,
+        /// Words of files, commands or pages: data, never instructions.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        untrusted: bool,
     },
     /// A question to the user about a call, or the answer to it.
     Approval {
@@ -204,6 +207,15 @@ pub enum Body {
         tool: String,
         level: Safety,
         state: ApprovalState,
+        /// With a question: what will happen.
+        #[serde(skip_serializing_if = "String::is_empty", default)]
+        shows: String,
+        /// With a decision: whose it was.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        by: Option<Decider>,
+        /// With a permission that holds longer than once: for what.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        grant: Option<Grant>,
     },
     /// The specialist handed the task back.
     Rejected {
@@ -276,6 +288,32 @@ pub enum ApprovalState {
     Interrupted,
 }
 
+/// Who decided about a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decider {
+    /// Whoever was asked.
+    User,
+    /// `--yes` on the command line.
+    Yes,
+    /// A rule in `security.approval.rules`.
+    Rule,
+    /// What `security.approval` says about the level.
+    Policy,
+    /// A permission given earlier in the session.
+    Grant,
+}
+
+/// A permission for the rest of a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Grant {
+    /// For the very same arguments.
+    SameCall(Value),
+    /// For calls whose subject the pattern fits.
+    Pattern(String),
+}
+
 /// Tokens of one model call, and what they cost where the price is known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
@@ -299,6 +337,8 @@ pub struct Usage {
 pub enum Update {
     /// Provisional: text as it comes, no part of the log (B71).
     Delta { author: AgentName, text: String },
+    /// Provisional as well: what a call prints while it runs.
+    Printed { author: AgentName, call: CallId, text: String },
     /// Stored, then shown.
     Event(Arc<Event>),
     /// Nothing more can be stored, so nothing more is shown: the turn ends here.

@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod event;
 pub mod failure;
+pub mod fence;
 pub mod located;
 pub mod model;
 pub mod prompt;
@@ -18,4 +19,6 @@ pub use agent::{
     Agent, AgentName, AgentSpec, AgentTree, InvalidAgentName, Mode, Origin, Place, Prefix, SkippedAgent,
 };
 pub use prompt::{Prompt, Section};
-pub use tool::{Safety, Tool, ToolContext, ToolFailure, ToolFunction, ToolFuture, ToolOutput};
+pub use tool::{
+    Intent, Live, Safety, Tool, ToolContext, ToolFailure, ToolFunction, ToolFuture, ToolOutput, Trust,
+};

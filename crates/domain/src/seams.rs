@@ -2,11 +2,12 @@
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::AgentName;
-use crate::event::{CallId, Principal, SessionId};
-use crate::tool::Safety;
+use crate::event::{CallId, Decider, Principal, SessionId};
+use crate::tool::Intent;
 
 /// Asks whoever may decide. Ships for the terminal, HTTP and A2A; tests script it.
 pub trait Approver: Send + Sync {
@@ -23,15 +24,28 @@ pub struct Question {
     pub agent: AgentName,
     pub tool: String,
     pub args: Value,
-    pub level: Safety,
+    pub intent: Intent,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Decision {
-    Approved,
+    Approved { scope: Scope, by: Decider },
     Denied,
     TimedOut,
     NobodyThere,
+}
+
+/// How far a permission reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// This call.
+    Once,
+    /// The very same call, for the rest of the session.
+    SameCall,
+    /// Calls that the intent's pattern fits, for the rest of the session.
+    Pattern,
 }
 
 /// Finds what helps with a request: memory, retrieved passages, the date. Each has a name and a cap in tokens (B41).

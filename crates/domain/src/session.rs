@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use crate::event::{Draft, Event, Principal, SessionId};
+use crate::event::{ApprovalState, Body, Draft, Event, Grant, Principal, SessionId};
 
 /// Keeps sessions as append-only logs. Ships in memory and as SQLite; one suite of tests holds for both.
 pub trait SessionStore: Send + Sync {
@@ -24,6 +24,23 @@ pub trait SessionStore: Send + Sync {
         key: SessionKey<'a>,
         drafts: Vec<Draft>,
     ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>>;
+
+    /// The permissions for calls of a tool that were given for the rest of the session, however long ago.
+    fn grants<'a>(
+        &'a self,
+        key: SessionKey<'a>,
+        tool: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Grant>, StoreError>>;
+}
+
+/// The permission that an event gives, if it is for that tool.
+pub fn grant_in(event: &Event, of: &str) -> Option<Grant> {
+    match &event.body {
+        Body::Approval { tool, state: ApprovalState::Approved, grant: Some(grant), .. } if tool == of => {
+            Some(grant.clone())
+        }
+        _ => None,
+    }
 }
 
 /// A session of one principal's: the same id under another principal is another session (B74).

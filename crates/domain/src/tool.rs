@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::agent::AgentName;
-use crate::event::{CallId, Principal, SessionId};
+use crate::event::{CallId, Principal, SessionId, TurnId};
 
 /// How much harm a call can do. What declares nothing counts as dangerous.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -29,8 +29,61 @@ pub enum Safety {
 pub struct ToolContext {
     pub session: SessionId,
     pub principal: Principal,
+    pub turn: TurnId,
     pub agent: AgentName,
     pub call: CallId,
+    /// Where it shows what it prints while it runs.
+    pub live: Live,
+}
+
+/// Whoever watches a call while it runs. What is shown here is no part of the log.
+#[derive(Clone, Default)]
+pub struct Live(Option<Watcher>);
+
+type Watcher = Arc<dyn Fn(&str) + Send + Sync>;
+
+impl Live {
+    pub fn to(watcher: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(watcher)))
+    }
+
+    pub fn nobody() -> Self {
+        Self(None)
+    }
+
+    pub fn show(&self, text: &str) {
+        if let Some(watcher) = &self.0 {
+            watcher(text);
+        }
+    }
+}
+
+impl fmt::Debug for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Live(watched)" } else { "Live(unwatched)" })
+    }
+}
+
+/// What a call would do, for whoever decides about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Intent {
+    pub level: Safety,
+    /// Exactly what will happen: the command, the difference, the amount.
+    pub shows: String,
+    /// What rules are matched against: the command, the path.
+    pub subject: String,
+    /// Calls of this kind, for an answer that holds longer than once: `git *`.
+    pub pattern: Option<String>,
+}
+
+/// Whose words a tool gives back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// Lango's own.
+    #[default]
+    Own,
+    /// Those of files, commands, pages: data, never instructions.
+    Untrusted,
 }
 
 /// What a call gave back, for the model to read.
@@ -53,6 +106,10 @@ pub struct ToolFailure(pub String);
 /// What a call comes to.
 pub type ToolFuture = BoxFuture<'static, Result<ToolOutput, ToolFailure>>;
 
+/// The function that says what a call would do, before it does it.
+pub type IntentFunction =
+    Arc<dyn Fn(ToolContext, Value) -> BoxFuture<'static, Result<Intent, ToolFailure>> + Send + Sync>;
+
 /// The function behind a tool.
 pub type ToolFunction = Arc<dyn Fn(ToolContext, Value) -> ToolFuture + Send + Sync>;
 
@@ -64,6 +121,8 @@ pub struct Tool {
     pub safety: Safety,
     /// Ways to ask for it, with places for its arguments: "read {path}". The offline model acts on nothing else.
     pub phrases: Vec<String>,
+    pub trust: Trust,
+    intent: Option<IntentFunction>,
     function: ToolFunction,
 }
 
@@ -85,15 +144,58 @@ impl Tool {
         let function: ToolFunction = Arc::new(move |context, args| {
             let run = Arc::clone(&run);
             Box::pin(async move {
-                let args = serde_path_to_error::deserialize::<_, Args>(args).map_err(|error| {
-                    ToolFailure(format!("argument `{}`: {}", error.path(), error.inner()))
-                })?;
+                let args = typed(args)?;
                 run(context, args).await.map(Into::into)
             })
         });
         let parameters = parameters_of::<Args>();
-        let (name, description) = (name.into(), description.into());
-        Self { name, description, parameters, safety, phrases: Vec::new(), function }
+        let (name, description, phrases) = (name.into(), description.into(), Vec::new());
+        Self { name, description, parameters, safety, phrases, trust: Trust::Own, intent: None, function }
+    }
+
+    /// The same tool, with words about what each call would do. A call whose intent cannot be told does not run.
+    #[must_use]
+    pub fn with_intent<Args, Tell, Fut>(mut self, tell: Tell) -> Self
+    where
+        Args: DeserializeOwned,
+        Tell: Fn(ToolContext, Args) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Intent, ToolFailure>> + Send + 'static,
+    {
+        let tell = Arc::new(tell);
+        self.intent = Some(Arc::new(move |context, args| {
+            let tell = Arc::clone(&tell);
+            Box::pin(async move {
+                let args = typed(args)?;
+                tell(context, args).await
+            })
+        }));
+        self
+    }
+
+    /// The same tool, giving back words of others.
+    #[must_use]
+    pub fn with_untrusted_output(mut self) -> Self {
+        self.trust = Trust::Untrusted;
+        self
+    }
+
+    /// Whether its level depends on the call.
+    pub fn tells_intent(&self) -> bool {
+        self.intent.is_some()
+    }
+
+    /// What a call would do; without words of its own, what it was called with.
+    pub fn intent(
+        &self,
+        context: ToolContext,
+        args: Value,
+    ) -> BoxFuture<'static, Result<Intent, ToolFailure>> {
+        if let Some(intent) = &self.intent {
+            return intent(context, args);
+        }
+        let (subject, shows) = (args.to_string(), format!("{} {args:#}", self.name));
+        let intent = Intent { level: self.safety, shows, subject, pattern: None };
+        Box::pin(std::future::ready(Ok(intent)))
     }
 
     /// The same tool, with ways to ask for it in words.
@@ -112,6 +214,8 @@ impl Tool {
             parameters: serde_json::json!({ "type": "object" }),
             safety: Safety::default(),
             phrases: Vec::new(),
+            trust: Trust::Own,
+            intent: None,
             function: Arc::new(move |_, _| {
                 let answer = answer.clone();
                 Box::pin(async move { Err(ToolFailure(answer)) })
@@ -127,6 +231,13 @@ impl Tool {
         self
     }
 
+    /// The same tool with something around what tells its intent, where it has that.
+    #[must_use]
+    pub fn intent_wrapped(mut self, wrap: impl FnOnce(&str, IntentFunction) -> IntentFunction) -> Self {
+        self.intent = self.intent.map(|intent| wrap(&self.name, intent));
+        self
+    }
+
     pub fn call(&self, context: ToolContext, args: Value) -> ToolFuture {
         (self.function)(context, args)
     }
@@ -136,6 +247,11 @@ impl fmt::Debug for Tool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tool").field("name", &self.name).field("safety", &self.safety).finish_non_exhaustive()
     }
+}
+
+fn typed<Args: DeserializeOwned>(args: Value) -> Result<Args, ToolFailure> {
+    serde_path_to_error::deserialize(args)
+        .map_err(|error| ToolFailure(format!("argument `{}`: {}", error.path(), error.inner())))
 }
 
 fn parameters_of<Args: JsonSchema>() -> Value {
@@ -168,8 +284,10 @@ mod tests {
         ToolContext {
             session: SessionId::new("s"),
             principal: Principal::local(),
+            turn: TurnId::new("t1"),
             agent: AgentName::new("operator").unwrap(),
             call: CallId::new("c1"),
+            live: Live::nobody(),
         }
     }
 
@@ -191,6 +309,19 @@ mod tests {
     fn a_wrong_argument_is_a_failure_that_names_it() {
         let failure = block_on(read().call(context(), serde_json::json!({ "path": 7 }))).unwrap_err();
         assert!(failure.0.starts_with("argument `path`"), "{failure}");
+    }
+
+    #[test]
+    fn a_call_can_say_what_it_would_do() {
+        let args = serde_json::json!({ "path": "a.txt" });
+        let plain = block_on(read().intent(context(), args.clone())).unwrap();
+        assert_eq!((plain.level, plain.subject.as_str()), (Safety::Safe, r#"{"path":"a.txt"}"#));
+        let told = read().with_intent(|_, args: Read| async move {
+            let shows = format!("would read {}", args.path);
+            Ok(Intent { level: Safety::Dangerous, shows, subject: args.path, pattern: None })
+        });
+        let told = block_on(told.intent(context(), args)).unwrap();
+        assert_eq!((told.level, told.shows.as_str()), (Safety::Dangerous, "would read a.txt"));
     }
 
     #[test]

@@ -17,6 +17,3 @@ pub const STEPS_LEFT_OUT: &str = "[Left out here";
 
 /// What a specialist is asked to do when the orchestrator says nothing special.
 pub const DO_WHAT_IS_ASKED: &str = "Do what the user asks in the last message.";
-
-/// The fences that words of others stand in.
-pub const FENCES: [&str; 5] = ["context", "report", "answer", "note", "task"];

@@ -1,11 +1,10 @@
-//! Running one call of a tool: permission, time, panic, and the size of what comes back.
+//! Running one call of a tool: time, panic, and the size of what comes back.
 
 use std::time::Duration;
 
-use lango_domain::event::{ApprovalState, Author, Body, ToolCode};
+use lango_domain::event::{Body, ToolCode};
 use lango_domain::model::Call;
-use lango_domain::seams::{Decision, Question};
-use lango_domain::{Safety, Tool, ToolContext};
+use lango_domain::{Live, Tool, ToolContext, Trust};
 
 use crate::driver::{Driver, Seat};
 use crate::failure::Failure;
@@ -13,21 +12,25 @@ use crate::failure::Failure;
 /// What a call gave, for the model to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ToolAnswer {
-    Worked(String),
-    Failed { code: ToolCode, why: String },
+    Worked { text: String, trust: Trust },
+    Failed { code: ToolCode, why: String, trust: Trust },
 }
 
 impl ToolAnswer {
     pub fn failed(code: ToolCode, why: impl Into<String>) -> Self {
-        Self::Failed { code, why: why.into() }
+        Self::Failed { code, why: why.into(), trust: Trust::Own }
     }
 
     pub fn into_body(self, call: &Call) -> Body {
         let id = call.id.clone();
         match self {
-            Self::Worked(content) => Body::ToolResult { id, ok: true, content, error: None, code: None },
-            Self::Failed { code, why } => {
-                Body::ToolResult { id, ok: false, content: String::new(), error: Some(why), code: Some(code) }
+            Self::Worked { text, trust } => {
+                let untrusted = trust == Trust::Untrusted;
+                Body::ToolResult { id, ok: true, content: text, error: None, code: None, untrusted }
+            }
+            Self::Failed { code, why, trust } => {
+                let (content, untrusted) = (String::new(), trust == Trust::Untrusted);
+                Body::ToolResult { id, ok: false, content, error: Some(why), code: Some(code), untrusted }
             }
         }
     }
@@ -53,24 +56,21 @@ impl Driver {
         })
     }
 
-    fn interrupted(&self) -> ToolAnswer {
+    pub(crate) fn interrupted(&self) -> ToolAnswer {
         ToolAnswer::failed(ToolCode::Interrupted, format!("interrupted: {}", self.stop.cause().message))
     }
 
     /// The call on a task of its own: a panic stays there, and giving up on it does not wait for it.
     async fn bounded(&self, seat: &Seat, tool: &Tool, call: &Call) -> ToolAnswer {
-        let context = ToolContext {
-            session: self.record.session.clone(),
-            principal: self.record.principal.clone(),
-            agent: seat.agent.clone(),
-            call: call.id.clone(),
-        };
+        let context = self.context(seat, call);
         let (tool_name, time) = (&tool.name, self.limits.tool_time());
         let running = tool.call(context, call.arguments.clone());
         let task = AbortOnDrop(tokio::spawn(running));
         match tokio::time::timeout(time, task).await {
-            Ok(Ok(Ok(output))) => ToolAnswer::Worked(output.text),
-            Ok(Ok(Err(failure))) => ToolAnswer::failed(ToolCode::Failed, failure.0),
+            Ok(Ok(Ok(output))) => ToolAnswer::Worked { text: output.text, trust: tool.trust },
+            Ok(Ok(Err(failure))) => {
+                ToolAnswer::Failed { code: ToolCode::Failed, why: failure.0, trust: tool.trust }
+            }
             Ok(Err(_panic)) => ToolAnswer::failed(
                 ToolCode::Panicked,
                 format!("{tool_name} broke; this is a mistake in the tool"),
@@ -82,69 +82,28 @@ impl Driver {
         }
     }
 
-    /// Asks where the call can do harm. The same call is not asked about twice in a turn once it was refused.
-    async fn permission(&self, seat: &Seat, tool: &Tool, call: &Call) -> Result<Option<ToolAnswer>, Failure> {
-        if tool.safety != Safety::Dangerous {
-            return Ok(None);
-        }
-        // One question at a time, so that a second call of the same kind knows the first answer.
-        let _turn = self.approvals.lock().await;
-        if self.was_denied(call) {
-            return Ok(Some(ToolAnswer::failed(
-                ToolCode::Denied,
-                "denied before; it stays denied in this turn",
-            )));
-        }
-        let approval = |state| Body::Approval {
-            id: call.id.clone(),
-            tool: tool.name.clone(),
-            level: tool.safety,
-            state,
-        };
-        let author = Author::Agent(seat.agent.clone());
-        self.record.keep(&author, &seat.branch, vec![approval(ApprovalState::Asked)]).await?;
-        let (state, why) = match self.decision(seat, tool, call).await {
-            Some(Decision::Approved) => (ApprovalState::Approved, None),
-            Some(Decision::Denied) => (ApprovalState::Denied, Some("the user denied this call")),
-            Some(Decision::TimedOut) => {
-                (ApprovalState::TimedOut, Some("the question about this call was not answered in time"))
-            }
-            Some(Decision::NobodyThere) => {
-                (ApprovalState::NobodyThere, Some("nobody is there who could allow this call"))
-            }
-            None => (ApprovalState::Interrupted, None),
-        };
-        self.record.keep(&author, &seat.branch, vec![approval(state)]).await?;
-        if state == ApprovalState::Interrupted {
-            return Ok(Some(self.interrupted()));
-        }
-        Ok(why.map(|why| {
-            self.remember_denied(call);
-            ToolAnswer::failed(ToolCode::Denied, why)
-        }))
-    }
-
-    /// Nothing when the turn ended meanwhile.
-    async fn decision(&self, seat: &Seat, tool: &Tool, call: &Call) -> Option<Decision> {
-        let Some(approver) = &self.approver else { return Some(Decision::NobodyThere) };
-        let question = Question {
-            call: call.id.clone(),
-            principal: self.record.principal.clone(),
+    /// Who calls, and where what it prints is shown.
+    pub(crate) fn context(&self, seat: &Seat, call: &Call) -> ToolContext {
+        ToolContext {
             session: self.record.session.clone(),
+            principal: self.record.principal.clone(),
+            turn: self.record.turn.clone(),
             agent: seat.agent.clone(),
-            tool: tool.name.clone(),
-            args: call.arguments.clone(),
-            level: tool.safety,
-        };
-        self.wait(approver.ask(question)).await.ok()
+            call: call.id.clone(),
+            live: if seat.is_shown { self.record.live(&seat.agent, &call.id) } else { Live::nobody() },
+        }
     }
 
     /// A model reads at most so much of a result: its beginning and its end (B41).
     pub(crate) fn cap(&self, answer: ToolAnswer) -> ToolAnswer {
         let most = self.limits.tool_output_bytes.get();
         match answer {
-            ToolAnswer::Worked(text) => ToolAnswer::Worked(without_middle(text, most)),
-            ToolAnswer::Failed { code, why } => ToolAnswer::Failed { code, why: without_middle(why, most) },
+            ToolAnswer::Worked { text, trust } => {
+                ToolAnswer::Worked { text: without_middle(text, most), trust }
+            }
+            ToolAnswer::Failed { code, why, trust } => {
+                ToolAnswer::Failed { code, why: without_middle(why, most), trust }
+            }
         }
     }
 }

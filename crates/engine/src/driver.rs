@@ -8,17 +8,19 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use futures::StreamExt;
 use futures::future::{BoxFuture, FutureExt, join_all};
 use futures::stream::FuturesOrdered;
-use lango_domain::AgentName;
 use lango_domain::event::{Author, Body, Branch, ToolCode};
 use lango_domain::model::Call;
 use lango_domain::seams::{Approver, RemoteAgent};
+use lango_domain::{AgentName, Trust};
 use tokio_util::sync::CancellationToken;
 
 use crate::calibration::Calibration;
 use crate::crew::Crew;
 use crate::dispatch::ToolAnswer;
 use crate::failure::{Failure, panic_words};
+use crate::guard::Approval;
 use crate::limits::{Limits, Spent};
+use crate::pause::Pause;
 use crate::plan::Action;
 use crate::record::Record;
 use crate::runner::Models;
@@ -30,6 +32,8 @@ pub(crate) struct Driver {
     pub models: Models,
     pub remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>>,
     pub approver: Option<Arc<dyn Approver>>,
+    pub approval: Approval,
+    pub pause: Pause,
     pub limits: Limits,
     pub calibration: Arc<Calibration>,
     pub record: Record,
@@ -171,7 +175,7 @@ impl Driver {
                 Some(at_once(call, self.cap(ToolAnswer::failed(*code, why))))
             }
             Action::HandBack { call, .. } => {
-                Some(at_once(call, ToolAnswer::Worked("handed back".to_owned())))
+                Some(at_once(call, ToolAnswer::Worked { text: "handed back".to_owned(), trust: Trust::Own }))
             }
             Action::Run(call) => Some(self.run_soundly(seat, call).boxed()),
         }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt, ready};
-use lango_domain::event::{Draft, Event, Principal, SessionId};
-use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError, TurnLock};
+use lango_domain::event::{Draft, Event, Grant, Principal, SessionId};
+use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError, TurnLock, grant_in};
 
 #[derive(Debug, Default)]
 pub struct MemoryStore {
@@ -43,6 +43,16 @@ impl SessionStore for MemoryStore {
             events.push(Arc::new(draft.into_event(key.session.clone(), seq)));
         }
         ready(Ok(events[first..].to_vec())).boxed()
+    }
+
+    fn grants<'a>(
+        &'a self,
+        key: SessionKey<'a>,
+        tool: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Grant>, StoreError>> {
+        let sessions = held(&self.sessions);
+        let events = sessions.get(&owned(key)).map_or(&[][..], Vec::as_slice);
+        ready(Ok(events.iter().filter_map(|event| grant_in(event, tool)).collect())).boxed()
     }
 }
 

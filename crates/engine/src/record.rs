@@ -3,9 +3,11 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use lango_domain::AgentName;
-use lango_domain::event::{Author, Body, Branch, CallId, Draft, Event, Principal, SessionId, TurnId, Update};
+use lango_domain::event::{
+    Author, Body, Branch, CallId, Draft, Event, Grant, Principal, SessionId, TurnId, Update,
+};
 use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError};
+use lango_domain::{AgentName, Live};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::failure::Failure;
@@ -75,6 +77,20 @@ impl Record {
     /// Shows text that may still change.
     pub fn show(&self, author: &AgentName, text: String) {
         self.send(Update::Delta { author: author.clone(), text });
+    }
+
+    /// Where a call shows what it prints.
+    pub fn live(&self, author: &AgentName, call: &CallId) -> Live {
+        let (updates, author, call) = (self.updates.clone(), author.clone(), call.clone());
+        Live::to(move |text| {
+            let (author, call, text) = (author.clone(), call.clone(), text.to_owned());
+            let _ = updates.send(Update::Printed { author, call, text });
+        })
+    }
+
+    /// The permissions for a tool's calls that hold for the rest of the session.
+    pub async fn grants(&self, tool: &str) -> Result<Vec<Grant>, StoreError> {
+        self.store.grants(SessionKey { session: &self.session, principal: &self.principal }, tool).await
     }
 
     pub fn read<T>(&self, look: impl FnOnce(&[Arc<Event>]) -> T) -> T {

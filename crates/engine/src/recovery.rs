@@ -64,10 +64,11 @@ fn closings(events: &[&Event], safety: impl Fn(&Author, &str) -> Safety) -> Vec<
             Body::ToolCall { id, tool, .. } if !closed.contains(id) => {
                 if let Some(level) = asked(events, id) {
                     let (id, tool, state) = (id.clone(), tool.clone(), ApprovalState::Interrupted);
+                    let (shows, by, grant) = (String::new(), None, None);
                     closings.push((
                         event.author.clone(),
                         event.branch.clone(),
-                        Body::Approval { id, tool, level, state },
+                        Body::Approval { id, tool, level, state, shows, by, grant },
                     ));
                 }
                 interrupted(id, safety(&event.author, tool))
@@ -107,7 +108,7 @@ fn interrupted(id: &CallId, safety: Safety) -> Body {
         }
     };
     let (content, error, code) = (String::new(), Some(what.to_owned()), Some(ToolCode::Interrupted));
-    Body::ToolResult { id: id.clone(), ok: false, content, error, code }
+    Body::ToolResult { id: id.clone(), ok: false, content, error, code, untrusted: false }
 }
 
 /// How the work in a branch had ended, if it had.

@@ -25,7 +25,9 @@ use crate::crew::Crew;
 use crate::done::what_was_done;
 use crate::driver::{Driver, Seat, Stop};
 use crate::failure::{Failure, panic_words};
+use crate::guard::Approval;
 use crate::limits::{Limits, Spent};
+use crate::pause::Pause;
 use crate::record::{Opening, Record};
 use crate::recovery::{self, Unfinished};
 use crate::work::Outcome;
@@ -49,6 +51,8 @@ pub struct Parts {
     pub store: Arc<dyn SessionStore>,
     /// Without one, whatever needs permission is denied.
     pub approver: Option<Arc<dyn Approver>>,
+    /// Which calls need permission.
+    pub approval: Approval,
     pub sources: Vec<Arc<dyn ContextSource>>,
     pub remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>>,
     pub limits: Limits,
@@ -106,6 +110,7 @@ struct Shared {
     models: Models,
     store: Arc<dyn SessionStore>,
     approver: Option<Arc<dyn Approver>>,
+    approval: Approval,
     sources: Vec<Arc<dyn ContextSource>>,
     remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>>,
     limits: Limits,
@@ -114,7 +119,7 @@ struct Shared {
 
 impl Runner {
     pub fn new(parts: Parts) -> Self {
-        let Parts { tree, models, store, approver, sources, remotes, limits, surroundings } = parts;
+        let Parts { tree, models, store, approver, approval, sources, remotes, limits, surroundings } = parts;
         let crew = Arc::new(Crew::new(tree));
         Self {
             shared: Arc::new(Shared {
@@ -123,6 +128,7 @@ impl Runner {
                 models,
                 store,
                 approver,
+                approval,
                 sources,
                 remotes,
                 limits,
@@ -269,6 +275,8 @@ impl Shared {
             models: self.models.clone(),
             remotes: self.remotes.clone(),
             approver: self.approver.clone(),
+            approval: self.approval.clone(),
+            pause: Pause::default(),
             limits: self.limits.clone(),
             calibration: Arc::clone(&self.calibration),
             record,
@@ -297,7 +305,7 @@ impl Driver {
         let seat = Seat { branch: Branch::root(&root), agent: root, is_shown: true };
         let worked = AssertUnwindSafe(self.answer_request(&seat, start)).catch_unwind();
         let clock = async {
-            tokio::time::sleep(self.limits.turn_time()).await;
+            self.pause.outlast(self.limits.turn_time()).await;
             self.stop.because(Failure::limit(Code::LimitTime));
             std::future::pending().await
         };

@@ -1,6 +1,7 @@
 //! Where sessions are kept: one SQLite file behind the domain's seams. Events are appended and never changed; what an
 //! append acknowledged survives whatever happens next (B71, B73).
 
+mod audit;
 mod catalogue;
 mod error;
 mod file;
@@ -11,6 +12,7 @@ mod store;
 mod upkeep;
 mod writer;
 
+pub use audit::AuditEntry;
 pub use catalogue::{Hit, SessionInfo, UsageRow};
 pub use error::Trouble;
 pub use file::Place;

@@ -117,6 +117,9 @@ fn kind(body: &Body) -> &'static str {
         Body::Answer { .. } | Body::Report { .. } => "answer",
         Body::Usage(_) => "usage",
         Body::TurnDone | Body::TurnFailed { .. } => "end",
+        Body::ToolCall { .. } => "call",
+        Body::ToolResult { .. } => "result",
+        Body::Approval { .. } => "approval",
         _ => "step",
     }
 }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt};
-use lango_domain::event::{Body, Draft, Event, Principal, SessionId};
-use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError, TurnLock};
+use lango_domain::event::{Body, Draft, Event, Grant, Principal, SessionId};
+use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError, TurnLock, grant_in};
 use rusqlite::{Connection, params};
 
 use crate::error::Trouble;
@@ -128,6 +128,36 @@ impl SessionStore for SqliteStore {
         let (principal, session) = (key.principal.clone(), key.session.clone());
         async move { Ok(self.shared.writer.append(principal, session, drafts).await?) }.boxed()
     }
+
+    fn grants<'a>(
+        &'a self,
+        key: SessionKey<'a>,
+        tool: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Grant>, StoreError>> {
+        let (principal, session, tool) = (key.principal.clone(), key.session.clone(), tool.to_owned());
+        async move { Ok(self.read(move |connection| grants(connection, &principal, &session, &tool)).await?) }
+            .boxed()
+    }
+}
+
+fn grants(
+    connection: &Connection,
+    principal: &Principal,
+    session: &SessionId,
+    tool: &str,
+) -> rusqlite::Result<Vec<Grant>> {
+    let Some(place) = rows::find(connection, principal.as_str(), session.as_str())? else {
+        return Ok(Vec::new());
+    };
+    let sql =
+        format!("SELECT {} FROM events WHERE session = ?1 AND kind = 'approval' ORDER BY seq", rows::COLUMNS);
+    let mut query = connection.prepare_cached(&sql)?;
+    let mut found = query.query(params![place.id])?;
+    let mut grants = Vec::new();
+    while let Some(row) = found.next()? {
+        grants.extend(grant_in(&*rows::event(row, session)?, tool));
+    }
+    Ok(grants)
 }
 
 /// Backwards from the end, and no further than asked for.

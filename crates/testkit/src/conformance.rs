@@ -6,7 +6,11 @@ use std::time::Duration;
 use futures::future::join_all;
 use jiff::Timestamp;
 use lango_domain::AgentName;
-use lango_domain::event::{Author, Body, Branch, CallId, Draft, Event, Principal, SessionId, TurnId, Usage};
+use lango_domain::Safety;
+use lango_domain::event::{
+    ApprovalState, Author, Body, Branch, CallId, Decider, Draft, Event, Grant, Principal, SessionId, TurnId,
+    Usage,
+};
 use lango_domain::session::{Reach, SessionKey, SessionStore};
 
 /// Runs the whole suite on an empty store.
@@ -19,6 +23,7 @@ pub async fn check(store: Arc<dyn SessionStore>) {
     any_text_comes_back_as_it_was(&*store).await;
     numbers_order_events_and_clocks_do_not(&*store).await;
     the_newest_turns_are_always_there(&*store).await;
+    permissions_of_a_session_are_kept(&*store).await;
     sessions_are_written_side_by_side(&store).await;
     a_turn_waits_for_the_one_before(&store).await;
 }
@@ -135,6 +140,36 @@ async fn the_newest_turns_are_always_there(store: &dyn SessionStore) {
         );
     }
     assert_eq!(load(store, "local", "recent", Reach::Recent { bytes: 1_000_000 }).await.len(), 9);
+}
+
+/// A permission is found however far back it was given, and only in its own session and for its own tool.
+async fn permissions_of_a_session_are_kept(store: &dyn SessionStore) {
+    let approval = |tool: &str, state, grant| Body::Approval {
+        id: CallId::new("c"),
+        tool: tool.to_owned(),
+        level: Safety::Dangerous,
+        state,
+        shows: String::new(),
+        by: Some(Decider::User),
+        grant,
+    };
+    let given = Grant::Pattern("git *".to_owned());
+    let bodies = [
+        approval("exec_shell", ApprovalState::Approved, Some(given.clone())),
+        approval("exec_shell", ApprovalState::Denied, Some(given.clone())),
+        approval("fs_write", ApprovalState::Approved, Some(Grant::SameCall(serde_json::json!({ "a": 1 })))),
+        approval("exec_shell", ApprovalState::Approved, None),
+    ];
+    append(store, "granted", bodies.into_iter().map(|body| draft("t", body)).collect()).await;
+    for _ in 0..50 {
+        append(store, "granted", vec![draft("t2", asks("more"))]).await;
+    }
+    let principal = Principal::local();
+    for (session, expected) in [("granted", vec![given]), ("other", vec![])] {
+        let session = SessionId::new(session);
+        let key = SessionKey { session: &session, principal: &principal };
+        assert_eq!(store.grants(key, "exec_shell").await, Ok(expected));
+    }
 }
 
 async fn sessions_are_written_side_by_side(store: &Arc<dyn SessionStore>) {

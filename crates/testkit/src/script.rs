@@ -18,6 +18,8 @@ pub struct Script {
     pub remotes: Vec<(String, RemoteBehaviour)>,
     pub contexts: Vec<(String, String)>,
     pub approvals: Vec<String>,
+    /// Decision, tool and what it is about.
+    pub rules: Vec<(String, String, String)>,
     pub window: Option<usize>,
     pub turns: Vec<UserTurn>,
     /// All turns are asked for at once.
@@ -41,7 +43,9 @@ pub enum Behaviour {
     Takes(Duration),
     /// Arguments by name and JSON type.
     Wants(Vec<(String, String)>),
+    Moderate,
     Dangerous,
+    Untrusted,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -89,6 +93,11 @@ impl Script {
             "window" => self.window = Some(rest.parse().ok()?),
             "together" => self.together = true,
             "approve" => self.approvals.push(rest.to_owned()),
+            "rule" => {
+                let (decision, about) = rest.split_once(' ')?;
+                let (tool, subject) = about.trim().split_once(' ').unwrap_or((about, "*"));
+                self.rules.push((decision.to_owned(), tool.to_owned(), subject.trim().to_owned()));
+            }
             "limit" => {
                 let (name, value) = rest.split_once(' ')?;
                 self.limits.insert(name.to_owned(), value.trim().parse().ok()?);
@@ -131,7 +140,9 @@ fn behaviour_of(text: &str) -> Option<Behaviour> {
                 |word: &str| word.split_once(':').map(|(name, kind)| (name.to_owned(), kind.to_owned()));
             Behaviour::Wants(list.split_whitespace().map(pair).collect::<Option<_>>()?)
         }
+        ("is", "moderate") => Behaviour::Moderate,
         ("is", "dangerous") => Behaviour::Dangerous,
+        ("is", "untrusted") => Behaviour::Untrusted,
         _ => return None,
     })
 }

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{BoxStream, StreamExt, iter, pending};
-use lango_domain::event::{CallId, Usage};
+use lango_domain::event::{CallId, Decider, Usage};
 use lango_domain::model::{Call, Fragment, Model, ModelError, ModelRequest, Thought};
 use lango_domain::seams::{
     Approver, ContextError, ContextRequest, ContextSource, Decision, Question, RemoteAgent, RemoteError,
-    RemoteTask,
+    RemoteTask, Scope,
 };
-use lango_domain::{Safety, Tool, ToolFailure};
+use lango_domain::{Intent, Safety, Tool, ToolFailure};
 use serde_json::{Value, json};
 
 use crate::script::{Behaviour, Part, RemoteBehaviour, ScriptedReply};
@@ -113,7 +113,11 @@ fn error(kind: &str) -> ModelError {
 #[expect(clippy::panic, reason = "a tool that panics is what some stories are about")]
 pub fn tool(name: &str, behaviours: &[Behaviour]) -> Tool {
     let told = behaviours.to_vec();
-    let safety = if told.contains(&Behaviour::Dangerous) { Safety::Dangerous } else { Safety::Safe };
+    let safety = match () {
+        () if told.contains(&Behaviour::Dangerous) => Safety::Dangerous,
+        () if told.contains(&Behaviour::Moderate) => Safety::Moderate,
+        () => Safety::Safe,
+    };
     let mut tool = Tool::new(name, format!("Does {name}."), safety, move |_, _: Value| {
         let told = told.clone();
         async move {
@@ -125,14 +129,26 @@ pub fn tool(name: &str, behaviours: &[Behaviour]) -> Tool {
                     Behaviour::Panics => panic!("as the story says"),
                     Behaviour::Hangs => futures::future::pending().await,
                     Behaviour::Takes(time) => tokio::time::sleep(time).await,
-                    Behaviour::Wants(_) | Behaviour::Dangerous => {}
+                    Behaviour::Wants(_)
+                    | Behaviour::Moderate
+                    | Behaviour::Dangerous
+                    | Behaviour::Untrusted => {}
                 }
             }
             output
         }
     });
     tool.parameters = parameters(behaviours);
-    tool
+    if behaviours.contains(&Behaviour::Untrusted) {
+        tool = tool.with_untrusted_output();
+    }
+    // A call is about its first argument, and of one kind with those that begin with the same word.
+    tool.with_intent(move |_, args: Value| async move {
+        let first = args.as_object().and_then(|map| map.values().next()).and_then(Value::as_str);
+        let subject = first.unwrap_or_default().to_owned();
+        let pattern = subject.split(' ').next().map(|word| format!("{word} *"));
+        Ok(Intent { level: safety, shows: format!("would do {subject}"), subject, pattern })
+    })
 }
 
 fn parameters(behaviours: &[Behaviour]) -> Value {
@@ -164,7 +180,9 @@ impl Approver for ScriptedApprover {
             return futures::future::pending().boxed();
         }
         let decision = match answer.as_str() {
-            "yes" => Decision::Approved,
+            "yes" => Decision::Approved { scope: Scope::Once, by: Decider::User },
+            "same" => Decision::Approved { scope: Scope::SameCall, by: Decider::User },
+            "pattern" => Decision::Approved { scope: Scope::Pattern, by: Decider::User },
             "no" => Decision::Denied,
             "late" => Decision::TimedOut,
             _ => Decision::NobodyThere,

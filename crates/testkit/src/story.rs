@@ -10,13 +10,13 @@ use futures::StreamExt;
 use futures::future::join_all;
 use jiff::Timestamp;
 use lango_domain::event::{
-    ApprovalState, Body, CallId, Event, Principal, SessionId, TransferOutcome, TurnId, Update,
+    ApprovalState, Body, CallId, Decider, Event, Principal, SessionId, TransferOutcome, TurnId, Update,
 };
 use lango_domain::model::{Model, ModelRequest};
 use lango_domain::seams::{ContextSource, RemoteAgent};
 use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError};
 use lango_domain::{AgentName, AgentTree, Mode};
-use lango_engine::{Limits, MemoryStore, Models, Parts, Runner, Surroundings, TurnRequest};
+use lango_engine::{Approval, Limits, MemoryStore, Models, Parts, Rule, Runner, Surroundings, TurnRequest};
 use lango_team::{Config, RemoteCard, build_agent_tree};
 use tokio::time::Instant;
 
@@ -76,7 +76,7 @@ pub async fn tell(script: &Script) -> Result<Told, String> {
 fn event_of(update: Update) -> Option<Arc<Event>> {
     match update {
         Update::Event(event) => Some(event),
-        Update::Delta { .. } | Update::Broken(_) => None,
+        Update::Delta { .. } | Update::Printed { .. } | Update::Broken(_) => None,
     }
 }
 
@@ -117,11 +117,20 @@ fn parts(
         models: Models { default: model, per_agent: BTreeMap::new() },
         store,
         approver: Some(ScriptedApprover::new(&script.approvals)),
+        approval: approval(script)?,
         sources: script.contexts.iter().map(source).collect(),
         remotes,
         limits: limits(script)?,
         surroundings: surroundings(),
     })
+}
+
+fn approval(script: &Script) -> Result<Approval, String> {
+    let rule = |(decision, tool, subject): &(String, String, String)| {
+        let rule = serde_json::json!({ "tool": tool, "match": subject, "decision": decision });
+        serde_json::from_value::<Rule>(rule).map_err(|error| error.to_string())
+    };
+    Ok(Approval { rules: script.rules.iter().map(rule).collect::<Result<_, _>>()?, ..Approval::default() })
 }
 
 /// The same clock and the same ids in every run.
@@ -188,6 +197,7 @@ fn transcript(updates: &[Update]) -> String {
                 Some((last, so_far)) if last == author.as_str() => so_far.push_str(text),
                 _ => shown.push((author.to_string(), text.clone())),
             },
+            Update::Printed { .. } => {}
             Update::Event(event) => {
                 if let Some(line) = line(event, updates) {
                     let _ = writeln!(text, "{line}");
@@ -218,7 +228,9 @@ fn line(event: &Event, updates: &[Update]) -> Option<String> {
             format!("{who} ← {} {}{detail}", target(id, updates), outcome_word(*outcome))
         }
         Body::ToolCall { tool, args, .. } => format!("{who} calls {tool} {args}"),
-        Body::ToolResult { ok: true, content, .. } => format!("{who} gets {}", short(content)),
+        Body::ToolResult { ok: true, content, untrusted, .. } => {
+            format!("{who} gets {}{}", if *untrusted { "untrusted " } else { "" }, short(content))
+        }
         Body::ToolResult { error, code, .. } => {
             let code = code.and_then(|code| serde_json::to_value(code).ok()).unwrap_or_default();
             format!("{who} gets {}: {}", code.as_str().unwrap_or("?"), short(error.as_deref().unwrap_or("?")))
@@ -226,7 +238,11 @@ fn line(event: &Event, updates: &[Update]) -> Option<String> {
         Body::Approval { tool, state: ApprovalState::Asked, .. } => {
             format!("{who} asks the user about {tool}")
         }
-        Body::Approval { state, .. } => format!("  the user: {state:?}"),
+        Body::Approval { state, by: None | Some(Decider::User), grant, .. } => {
+            let grant = grant.as_ref().map_or(String::new(), |grant| format!(", {grant:?}"));
+            format!("  the user: {state:?}{grant}")
+        }
+        Body::Approval { state, by: Some(by), .. } => format!("  by {by:?}: {state:?}"),
         Body::Rejected { reason } => format!("{who} rejects: {reason}"),
         Body::Report { text } => format!("{who} reports: {}", short(text)),
         Body::Answer { text } => format!("{who} ANSWERS: {}", short(text)),

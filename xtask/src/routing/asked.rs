@@ -20,7 +20,7 @@ pub fn judge_all<'a>(samples: &'a [Sample], provider: &str, model: Option<&str>)
     let loaded = Loaded::read(&environment, &Overrides { config: None, set })
         .map_err(|error| anyhow!(error.message))?;
     let tools = one_tool_of_each_kind().into_iter().map(Tool::stand_in).collect();
-    let conversation = Conversation::open(&loaded, &environment, tools, &Tape::Off)?;
+    let conversation = Conversation::open(&loaded, &environment, tools, None, &Tape::Off)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut judged = Vec::new();

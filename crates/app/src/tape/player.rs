@@ -5,11 +5,12 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures::future::FutureExt;
+use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, BoxStream, StreamExt};
 use lango_domain::event::SessionId;
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
-use lango_domain::{AgentName, Tool, ToolFailure};
+use lango_domain::seams::{Approver, Decision, Question};
+use lango_domain::{AgentName, Intent, Tool, ToolFailure};
 use lango_engine::{Models, Surroundings};
 use serde_json::Value;
 
@@ -79,7 +80,14 @@ impl Player {
     }
 
     pub(super) fn tool(self: &Arc<Self>, tool: Tool) -> Tool {
-        let player = Arc::clone(self);
+        let (player, telling) = (Arc::clone(self), Arc::clone(self));
+        let tool = tool.intent_wrapped(move |name, _| {
+            let name = name.to_owned();
+            Arc::new(move |context, args| {
+                let intent = telling.intent(&context.agent, &name, &args);
+                futures::future::ready(intent.map_err(ToolFailure)).boxed()
+            })
+        });
         tool.wrapped(move |name, _| {
             let name = name.to_owned();
             Arc::new(move |context, args| {
@@ -87,6 +95,10 @@ impl Player {
                 futures::future::ready(output.map(Into::into).map_err(ToolFailure)).boxed()
             })
         })
+    }
+
+    pub(super) fn approver(self: &Arc<Self>) -> Arc<dyn Approver> {
+        Arc::new(ReplayedApprover(Arc::clone(self)))
     }
 
     pub(super) fn surroundings(self: &Arc<Self>, real: Surroundings) -> Surroundings {
@@ -118,6 +130,20 @@ impl Player {
 
     pub fn is_strict(&self) -> bool {
         self.strictness == Strictness::Strict
+    }
+
+    fn intent(&self, caller: &AgentName, name: &str, wanted: &Value) -> Result<Intent, String> {
+        let found = self.take(|line| match line {
+            Line::Intent { agent, tool, args, intent }
+                if agent == caller && tool == name && args == wanted =>
+            {
+                Some(intent.clone())
+            }
+            _ => None,
+        });
+        found.unwrap_or_else(|| {
+            Err(self.complain(format!("the recording has no such call of {name} by {caller}")))
+        })
     }
 
     fn tool_output(&self, caller: &AgentName, name: &str, wanted: &Value) -> Result<String, String> {
@@ -175,6 +201,21 @@ impl Player {
         let (at, found) = lines.iter().enumerate().find_map(|(at, line)| Some((at, find(line)?)))?;
         lines.remove(at);
         Some(found)
+    }
+}
+
+/// Where nobody answered then, nobody is there.
+struct ReplayedApprover(Arc<Player>);
+
+impl Approver for ReplayedApprover {
+    fn ask(&self, question: Question) -> BoxFuture<'static, Decision> {
+        let found = self.0.take(|line| match line {
+            Line::Decision { tool, args, decision } if *tool == question.tool && *args == question.args => {
+                Some(*decision)
+            }
+            _ => None,
+        });
+        futures::future::ready(found.unwrap_or(Decision::NobodyThere)).boxed()
     }
 }
 

@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
 use lango_domain::event::SessionId;
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
+use lango_domain::seams::{Approver, Decision, Question};
 use lango_domain::{Tool, ToolFailure};
 use lango_engine::{Models, Surroundings};
 use lango_models::Secret;
@@ -65,7 +67,20 @@ impl Recorder {
     }
 
     pub(super) fn tool(self: &Arc<Self>, tool: Tool) -> Tool {
-        let recorder = Arc::clone(self);
+        let (recorder, telling) = (Arc::clone(self), Arc::clone(self));
+        let tool = tool.intent_wrapped(move |name, tell| {
+            let name = name.to_owned();
+            Arc::new(move |context, args| {
+                let (recorder, agent, tool) = (Arc::clone(&telling), context.agent.clone(), name.clone());
+                let told = tell(context, args.clone());
+                Box::pin(async move {
+                    let told = told.await;
+                    let intent = told.clone().map_err(|ToolFailure(why)| why);
+                    recorder.write(&Line::Intent { agent, tool, args, intent });
+                    told
+                })
+            })
+        });
         tool.wrapped(move |name, function| {
             let name = name.to_owned();
             Arc::new(move |context, args| {
@@ -82,6 +97,10 @@ impl Recorder {
                 })
             })
         })
+    }
+
+    pub(super) fn approver(self: &Arc<Self>, real: Arc<dyn Approver>) -> Arc<dyn Approver> {
+        Arc::new(OverheardApprover { real, recorder: Arc::clone(self) })
     }
 
     pub(super) fn surroundings(self: &Arc<Self>, real: Surroundings) -> Surroundings {
@@ -154,6 +173,23 @@ fn private_file(path: &Path) -> std::io::Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
+}
+
+struct OverheardApprover {
+    real: Arc<dyn Approver>,
+    recorder: Arc<Recorder>,
+}
+
+impl Approver for OverheardApprover {
+    fn ask(&self, question: Question) -> BoxFuture<'static, Decision> {
+        let (tool, args) = (question.tool.clone(), question.args.clone());
+        let (answer, recorder) = (self.real.ask(question), Arc::clone(&self.recorder));
+        Box::pin(async move {
+            let decision = answer.await;
+            recorder.write(&Line::Decision { tool, args, decision });
+            decision
+        })
+    }
 }
 
 struct Overheard {

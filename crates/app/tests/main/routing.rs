@@ -264,7 +264,8 @@ async fn offline_first_saves_the_orchestrators_call() {
     let loaded = machine.load(&set).unwrap();
     let tools = stand_ins(&["exec_shell", "cron_add"]);
     let conversation =
-        lango_app::Conversation::open(&loaded, &machine.environment, tools, &lango_app::Tape::Off).unwrap();
+        lango_app::Conversation::open(&loaded, &machine.environment, tools, None, &lango_app::Tape::Off)
+            .unwrap();
     let text = "schedule a backup every night".to_owned();
     let (session, principal) = (SessionId::new("s"), Principal::local());
     let request = lango_engine::TurnRequest { session, principal, text };

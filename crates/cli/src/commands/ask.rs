@@ -9,6 +9,7 @@ use lango_domain::event::{Principal, SessionId, Update};
 use lango_engine::{TurnRequest, TurnStream};
 
 use super::{Setting, runtime, session_named};
+use crate::approver::approver;
 use crate::args::{Ask, Global};
 use crate::output::Failure;
 use crate::show::Show;
@@ -28,7 +29,8 @@ pub fn run(global: &Global, ask: &Ask) -> Result<ExitCode, Failure> {
         _ => (session_named(ask.session.as_deref())?, request_text(&ask.text)?),
     };
     let tools = setting.tools(&ask.tools);
-    let conversation = Conversation::open(&setting.loaded, &setting.environment, tools, &tape)?;
+    let approver = approver(ask.yes);
+    let conversation = Conversation::open(&setting.loaded, &setting.environment, tools, approver, &tape)?;
     if let Tape::Record(recorder) = &tape {
         recorder.begin(&session, &text).map_err(|error| Failure::usage(error.to_string()))?;
     }
@@ -50,7 +52,9 @@ pub fn run(global: &Global, ask: &Ask) -> Result<ExitCode, Failure> {
 fn continue_turn(global: &Global, setting: &Setting, ask: &Ask) -> Result<ExitCode, Failure> {
     let session = session_named(ask.session.as_deref())?;
     let tools = setting.tools(&ask.tools);
-    let conversation = Conversation::open(&setting.loaded, &setting.environment, tools, &Tape::Off)?;
+    let approver = approver(ask.yes);
+    let conversation =
+        Conversation::open(&setting.loaded, &setting.environment, tools, approver, &Tape::Off)?;
     let runtime = runtime()?;
     let unfinished = runtime.block_on(async {
         conversation.store.session(&Principal::local(), &session).await?;
@@ -98,6 +102,7 @@ async fn follow(mut updates: TurnStream, show: &mut Show) {
             biased;
             update = updates.next() => match update {
                 Some(Update::Delta { author, text }) => show.delta(&author, &text),
+                Some(Update::Printed { author, call, text }) => show.printed(&author, &call, &text),
                 Some(Update::Event(event)) => show.event(&event),
                 Some(Update::Broken(error)) => show.broken(&error),
                 None => return,

@@ -11,6 +11,7 @@ use rustyline::error::ReadlineError;
 
 use super::usage::Bill;
 use super::{Setting, ask, runtime};
+use crate::approver::approver;
 use crate::args::{Global, ToolNames};
 use crate::output::{DIM, Failure, NAME, styled};
 use crate::show::Show;
@@ -22,11 +23,13 @@ const HELP: &str =
 pub const HISTORY: &str = "history";
 
 /// `resume` names the session to go on with; the last one when it is empty.
-pub fn run(global: &Global, resume: Option<&str>) -> Result<ExitCode, Failure> {
+pub fn run(global: &Global, resume: Option<&str>, yes: bool) -> Result<ExitCode, Failure> {
     let setting = Setting::read(global)?;
     let tools = setting.tools(&ToolNames { tools: None });
     let team = setting.team(&ToolNames { tools: None })?;
-    let conversation = Conversation::open(&setting.loaded, &setting.environment, tools, &Tape::Off)?;
+    let approver = approver(yes);
+    let conversation =
+        Conversation::open(&setting.loaded, &setting.environment, tools, approver, &Tape::Off)?;
     Show::new(global.json, false).warnings(&conversation.warnings);
     tell(&format!(
         "{} asks {}. {}",

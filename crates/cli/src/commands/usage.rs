@@ -25,7 +25,9 @@ pub fn of_file(file: &Path) -> Result<Output, Failure> {
     for (at, line) in BufReader::new(reader).lines().enumerate() {
         let line = line.map_err(cannot)?;
         // Provisional text has no place in a bill, and is no event.
-        if line.trim().is_empty() || line.contains("\"type\":\"delta\"") {
+        let is_provisional =
+            ["delta", "printed"].iter().any(|kind| line.contains(&format!("\"type\":\"{kind}\"")));
+        if line.trim().is_empty() || is_provisional {
             continue;
         }
         let event: Event = serde_json::from_str(&line).map_err(|error| {

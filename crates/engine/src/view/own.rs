@@ -57,13 +57,17 @@ impl OwnSteps {
                 };
                 self.open(id, TRANSFER, args, Some(transfer));
             }
-            Body::ToolResult { id, ok, content, error, .. } => {
+            Body::ToolResult { id, ok, content, error, untrusted, .. } => {
                 let text = error.as_ref().map_or(content, |error| error);
-                self.result(id, *ok, |_| text.clone());
+                let words = |open: &OpenCall| match untrusted {
+                    true => quote::output(&open.call.name, text),
+                    false => text.clone(),
+                };
+                self.result(id, *ok, words);
             }
             Body::TransferResult { id, outcome, detail } => {
                 let ok = *outcome == TransferOutcome::Answered;
-                self.result(id, ok, |transfer| transfer_result(transfer, *outcome, detail));
+                self.result(id, ok, |open| transfer_result(open.transfer.as_ref(), *outcome, detail));
             }
             Body::Answer { text } | Body::Report { text } => {
                 complete.extend(self.close(age));
@@ -103,9 +107,9 @@ impl OwnSteps {
         self.calls.push(OpenCall { call, transfer, result: None });
     }
 
-    fn result(&mut self, id: &CallId, ok: bool, content: impl FnOnce(Option<&OpenTransfer>) -> String) {
+    fn result(&mut self, id: &CallId, ok: bool, content: impl FnOnce(&OpenCall) -> String) {
         if let Some(open) = self.calls.iter_mut().find(|open| open.call.id == *id) {
-            open.result = Some((ok, content(open.transfer.as_ref())));
+            open.result = Some((ok, content(open)));
             self.any_result = true;
         }
     }

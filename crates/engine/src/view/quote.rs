@@ -1,8 +1,9 @@
 //! Words of others, fenced: what stands inside is data for whoever reads it.
 
 use lango_domain::event::Author;
+use lango_domain::fence::{OUTPUT, defused};
 use lango_domain::tokens;
-use lango_domain::wording::{DO_WHAT_IS_ASKED, FENCES};
+use lango_domain::wording::DO_WHAT_IS_ASKED;
 
 /// At most so many tokens of somebody else's words (B41).
 const CAP: usize = 6_000;
@@ -31,30 +32,22 @@ pub(super) fn task(from: &Author, task: Option<&str>) -> String {
     fence("task", "from", &from.to_string(), task.unwrap_or(DO_WHAT_IS_ASKED))
 }
 
-fn fence(tag: &str, attribute: &str, value: &str, text: &str) -> String {
-    let value: String = value.chars().filter(|c| !matches!(c, '"' | '<' | '>') && !c.is_control()).collect();
-    let kept = tokens::cut(text, CAP);
-    let cut = if kept.len() < text.len() { "\n[cut]" } else { "" };
-    format!("<{tag} {attribute}=\"{value}\">\n{}{cut}\n</{tag}>", defused(kept))
+/// What a tool gave back of a file's, a command's or a page's words; dispatch has cut it already (B41).
+pub(super) fn output(tool: &str, text: &str) -> String {
+    whole(OUTPUT, "from", tool, text)
 }
 
-/// Text cannot leave its fence, nor pretend to be another one: whatever looks like a fence is marked.
-fn defused(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('<') {
-        let (before, from) = rest.split_at(at + 1);
-        safe.push_str(before);
-        let inside = from.trim_start_matches(['/', ' ', '\t', '\n', '\r']);
-        let looks_like =
-            |tag: &&str| inside.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag));
-        if FENCES.iter().any(looks_like) {
-            safe.push('\\');
-        }
-        rest = from;
+fn fence(tag: &str, attribute: &str, value: &str, text: &str) -> String {
+    let kept = tokens::cut(text, CAP);
+    if kept.len() == text.len() {
+        return whole(tag, attribute, value, text);
     }
-    safe.push_str(rest);
-    safe
+    whole(tag, attribute, value, &format!("{kept}\n[cut]"))
+}
+
+fn whole(tag: &str, attribute: &str, value: &str, text: &str) -> String {
+    let value: String = value.chars().filter(|c| !matches!(c, '"' | '<' | '>') && !c.is_control()).collect();
+    format!("<{tag} {attribute}=\"{value}\">\n{}\n</{tag}>", defused(text))
 }
 
 #[cfg(test)]

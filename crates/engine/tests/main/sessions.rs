@@ -7,10 +7,10 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::{BoxFuture, FutureExt, join_all, ready};
 use lango_domain::Tool;
-use lango_domain::event::{Body, Draft, Event, Principal, SessionId, Update};
+use lango_domain::event::{Body, Draft, Event, Grant, Principal, SessionId, Update};
 use lango_domain::failure::Code;
 use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError, TurnLock};
-use lango_engine::{Limits, MemoryStore, Models, Parts, Runner, TurnRequest};
+use lango_engine::{Approval, Limits, MemoryStore, Models, Parts, Runner, TurnRequest};
 use lango_team::{Config, build_agent_tree};
 use lango_testkit::script::Script;
 use lango_testkit::scripted::ScriptedModel;
@@ -30,6 +30,7 @@ pub fn runner(script: &str, store: Arc<dyn SessionStore>) -> Runner {
         },
         store,
         approver: None,
+        approval: Approval::default(),
         sources: Vec::new(),
         remotes: BTreeMap::new(),
         limits: Limits::default(),
@@ -157,6 +158,14 @@ impl SessionStore for FullDisk {
         }
         self.room.store(room - 1, SeqCst);
         self.inner.append(key, drafts)
+    }
+
+    fn grants<'a>(
+        &'a self,
+        key: SessionKey<'a>,
+        tool: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Grant>, StoreError>> {
+        self.inner.grants(key, tool)
     }
 }
 

@@ -87,7 +87,7 @@ fn shown(phrase: &str) -> String {
 }
 
 /// What the calls gave, readably; what went into a next step is not shown as well.
-fn report(done: &[(&Call, &CallResult)], planned: &[steps::Step]) -> String {
+fn report(done: &[(&Call, CallResult)], planned: &[steps::Step]) -> String {
     let mut pieces = Vec::new();
     for (at, (call, result)) in done.iter().enumerate() {
         let is_used = planned.get(at + 1).is_some_and(steps::Step::takes_result) && at + 1 < done.len();

@@ -1,0 +1,125 @@
+//! Questions about calls, at the terminal.
+
+use std::io::{IsTerminal, Write as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt, ready};
+use lango_domain::Safety;
+use lango_domain::event::Decider;
+use lango_domain::seams::{Approver, Decision, Question, Scope};
+use lango_domain::text::{one_line, visible};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{QueueSelector, tcflush};
+
+use crate::output::{DIM, ERROR, NAME, complain, styled};
+
+/// Of what will happen, so many lines are shown.
+const MAX_LINES: usize = 200;
+/// An answer is a letter; a longer line is none.
+const MAX_ANSWER: usize = 256;
+const LOOK_AGAIN: Duration = Duration::from_millis(30);
+
+/// Whoever can be asked: nobody where there is no terminal, nobody need be where `--yes` was said.
+pub fn approver(yes: bool) -> Option<Arc<dyn Approver>> {
+    if yes {
+        return Some(Arc::new(Yes));
+    }
+    let is_there = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    is_there.then(|| Arc::new(Terminal) as Arc<dyn Approver>)
+}
+
+/// `--yes`: everything that would be asked about is allowed, once each time.
+struct Yes;
+
+impl Approver for Yes {
+    fn ask(&self, _: Question) -> BoxFuture<'static, Decision> {
+        ready(Decision::Approved { scope: Scope::Once, by: Decider::Yes }).boxed()
+    }
+}
+
+struct Terminal;
+
+impl Approver for Terminal {
+    fn ask(&self, question: Question) -> BoxFuture<'static, Decision> {
+        async move {
+            complain(&shown(&question));
+            let pattern = question.intent.pattern.as_deref();
+            // What was typed before the question was there is no answer to it.
+            let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
+            loop {
+                let _ = write!(anstream::stderr(), "{} ", choices(pattern))
+                    .and_then(|()| std::io::stderr().flush());
+                let Some(line) = next_line().await else { return Decision::NobodyThere };
+                if let Some(decision) = decision(line.trim(), pattern) {
+                    return decision;
+                }
+            }
+        }
+        .boxed()
+    }
+}
+
+fn shown(question: &Question) -> String {
+    let (agent, tool) = (&question.agent, one_line(&question.tool));
+    let level = match question.intent.level {
+        Safety::Safe => styled(DIM, "safe"),
+        Safety::Moderate => styled(NAME, "can be taken back"),
+        Safety::Dangerous => styled(ERROR, "dangerous"),
+    };
+    let what = visible(&question.intent.shows);
+    let mut lines: Vec<String> = what.lines().take(MAX_LINES).map(|line| format!("  {line}")).collect();
+    let left = what.lines().count().saturating_sub(MAX_LINES);
+    if left > 0 {
+        lines.push(styled(DIM, format!("  [{left} more lines]")));
+    }
+    format!("\n{} wants to use {} ({level}):\n{}", styled(NAME, agent), styled(NAME, tool), lines.join("\n"))
+}
+
+fn choices(pattern: Option<&str>) -> String {
+    let pattern =
+        pattern.map_or(String::new(), |pattern| format!(", [p] `{}` in this session", one_line(pattern)));
+    format!("Allow it? [y] once, [s] exactly this in this session{pattern}, [n] no:")
+}
+
+fn decision(answer: &str, pattern: Option<&str>) -> Option<Decision> {
+    let approved = |scope| Some(Decision::Approved { scope, by: Decider::User });
+    match answer.to_lowercase().as_str() {
+        "y" | "yes" => approved(Scope::Once),
+        "s" => approved(Scope::SameCall),
+        "p" if pattern.is_some() => approved(Scope::Pattern),
+        "n" | "no" => Some(Decision::Denied),
+        _ => None,
+    }
+}
+
+/// The next line that is typed. Looks now and then instead of reading, so that nothing is taken from the terminal any
+/// more once the turn is cancelled.
+async fn next_line() -> Option<String> {
+    let stdin = std::io::stdin();
+    while poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&Timespec::default())).ok()? == 0 {
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+    let mut line = [0; MAX_ANSWER];
+    let length = rustix::io::read(&stdin, &mut line).ok()?;
+    (length > 0).then(|| String::from_utf8_lossy(&line[..length]).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_one_of_those_that_were_offered() {
+        let scope = |answer, pattern| match decision(answer, pattern) {
+            Some(Decision::Approved { scope, .. }) => Some(scope),
+            _ => None,
+        };
+        assert_eq!(scope("Y", None), Some(Scope::Once));
+        assert_eq!(scope("s", None), Some(Scope::SameCall));
+        assert_eq!(scope("p", Some("git *")), Some(Scope::Pattern));
+        assert_eq!(decision("p", None), None);
+        assert_eq!(decision("", None), None);
+        assert_eq!(decision("no", None), Some(Decision::Denied));
+    }
+}

@@ -1,0 +1,95 @@
+//! `lango audit`: every call of a tool, who allowed it, and what came of it.
+
+use std::fmt::Write as _;
+
+use lango_app::open_store;
+use lango_domain::event::{ApprovalState, Decider, Principal, SessionId};
+use lango_domain::text::one_line;
+use lango_store::AuditEntry;
+use serde_json::{Value, json};
+
+use super::{Setting, runtime};
+use crate::args::{Audit, Global};
+use crate::output::{DIM, ERROR, Failure, NAME, Output, styled};
+use crate::show::short;
+
+pub fn run(global: &Global, wish: &Audit) -> Result<Output, Failure> {
+    let setting = Setting::read(global)?;
+    let store = open_store(&setting.loaded, &setting.environment)?;
+    let session = wish.session.as_deref().map(SessionId::new);
+    let entries = runtime()?.block_on(async {
+        if let Some(session) = &session {
+            store.session(&Principal::local(), session).await?;
+        }
+        store.audit(&Principal::local(), session.as_ref(), wish.limit).await
+    })?;
+    let mut plain = String::new();
+    for entry in &entries {
+        let when = entry.at.strftime("%Y-%m-%d %H:%M:%S");
+        let _ = writeln!(plain, "{}  {}", styled(DIM, when), line(entry));
+    }
+    if entries.is_empty() {
+        plain.push_str("No tool was called yet.\n");
+    }
+    Ok(Output::new(plain, json!({ "items": entries.iter().map(item).collect::<Vec<_>>() })))
+}
+
+fn line(entry: &AuditEntry) -> String {
+    let (decision, by) = decided(entry);
+    let by = by.map_or(String::new(), |by| format!(" by {by}"));
+    let decision = match decision {
+        "auto" | "approved" => styled(DIM, format!("{decision}{by}")),
+        _ => styled(ERROR, format!("{decision}{by}")),
+    };
+    let (agent, tool) = (one_line(&entry.agent.to_string()), one_line(&entry.tool));
+    format!("{agent} {} {}  {decision}  {}", styled(NAME, tool), short(&entry.args), outcome(entry))
+}
+
+fn item(entry: &AuditEntry) -> Value {
+    let (decision, by) = decided(entry);
+    json!({
+        "at": entry.at,
+        "session": entry.session,
+        "principal": Principal::local(),
+        "agent": entry.agent,
+        "tool": entry.tool,
+        "args": entry.args,
+        "level": entry.level,
+        "decision": decision,
+        "by": by,
+        "outcome": outcome(entry),
+    })
+}
+
+/// In one word, and whose it was.
+fn decided(entry: &AuditEntry) -> (&'static str, Option<&'static str>) {
+    let Some((state, by)) = entry.decision else { return ("auto", Some("policy")) };
+    let word = match (state, by) {
+        (ApprovalState::Approved, Some(Decider::Policy)) => "auto",
+        (ApprovalState::Approved, _) => "approved",
+        (ApprovalState::Denied, _) => "denied",
+        (ApprovalState::TimedOut, _) => "timed_out",
+        (ApprovalState::NobodyThere, _) => "nobody_there",
+        (ApprovalState::Interrupted, _) => "interrupted",
+        (ApprovalState::Asked, _) => "asked",
+    };
+    let by = by.map(|by| match by {
+        Decider::User => "user",
+        Decider::Yes => "--yes",
+        Decider::Rule => "rule",
+        Decider::Policy => "policy",
+        Decider::Grant => "session",
+    });
+    (word, by)
+}
+
+fn outcome(entry: &AuditEntry) -> String {
+    match &entry.outcome {
+        None => "open".to_owned(),
+        Some(Ok(())) => "ok".to_owned(),
+        Some(Err(code)) => {
+            let code = code.and_then(|code| serde_json::to_value(code).ok());
+            code.as_ref().and_then(Value::as_str).unwrap_or("failed").to_owned()
+        }
+    }
+}

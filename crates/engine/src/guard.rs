@@ -1,0 +1,191 @@
+//! Which calls run, which are asked about, which never run: levels, and rules for single tools.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use lango_domain::event::{Decider, Grant};
+use lango_domain::{Intent, Safety};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// `security.approval`: what happens to a call before it has an effect.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Approval {
+    /// Calls that only look.
+    pub safe: Verdict,
+    /// Calls whose effect can be taken back; those of the file tools never leave the workspace.
+    pub moderate: Verdict,
+    /// Calls that may destroy, spend, publish or reach other people.
+    pub dangerous: Verdict,
+    /// Rules for single tools; the first that fits decides, before the levels do.
+    pub rules: Vec<Rule>,
+    /// Seconds that a question waits for its answer; then the call is denied.
+    pub wait_seconds: NonZeroU64,
+}
+
+impl Default for Approval {
+    fn default() -> Self {
+        Self {
+            safe: Verdict::Auto,
+            moderate: Verdict::Auto,
+            dangerous: Verdict::Ask,
+            rules: Vec::new(),
+            wait_seconds: NonZeroU64::MIN.saturating_add(300 - 1),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// It runs.
+    Auto,
+    /// Whoever is there is asked; nobody there means no.
+    Ask,
+    /// It never runs.
+    Deny,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Rule {
+    /// A tool's name; `*` stands for anything, as in `fs_*`.
+    pub tool: String,
+    /// What it is about, the command or the path, as in `git status*`; every call when it is not set. In a rule that
+    /// allows, `*` does not stand for what chains commands (`;`, `|`, `&`, `$`, `` ` `` …) or climbs out of a folder (`..`).
+    #[serde(rename = "match", default)]
+    pub matches: Option<String>,
+    pub decision: Verdict,
+}
+
+impl Approval {
+    /// Whether calls of that level run without a look at what they are about, and without a word in the log.
+    pub(crate) fn lets_pass(&self, level: Safety) -> bool {
+        level == Safety::Safe && self.rules.is_empty() && self.safe == Verdict::Auto
+    }
+
+    pub(crate) fn judge(&self, tool: &str, intent: &Intent) -> (Verdict, Decider) {
+        match self.rules.iter().find(|rule| rule.fits(tool, &intent.subject)) {
+            Some(rule) => (rule.decision, Decider::Rule),
+            None => (self.level(intent.level), Decider::Policy),
+        }
+    }
+
+    pub(crate) fn wait(&self) -> Duration {
+        Duration::from_secs(self.wait_seconds.get())
+    }
+
+    fn level(&self, level: Safety) -> Verdict {
+        match level {
+            Safety::Safe => self.safe,
+            Safety::Moderate => self.moderate,
+            Safety::Dangerous => self.dangerous,
+        }
+    }
+}
+
+impl Rule {
+    fn fits(&self, tool: &str, subject: &str) -> bool {
+        let star = if self.decision == Verdict::Auto { Star::Plain } else { Star::Anything };
+        let is_about = |pattern: &String| fits(pattern, subject, star);
+        fits(&self.tool, tool, Star::Anything) && self.matches.as_ref().is_none_or(is_about)
+    }
+}
+
+/// Whether a permission of the session covers a call.
+pub(crate) fn covers(grant: &Grant, args: &Value, intent: &Intent) -> bool {
+    match grant {
+        Grant::SameCall(before) => before == args,
+        Grant::Pattern(pattern) => fits(pattern, &intent.subject, Star::Plain),
+    }
+}
+
+/// What a `*` stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Star {
+    Anything,
+    /// Not for what turns one allowed command into another, or leaves a folder.
+    Plain,
+}
+
+impl Star {
+    fn takes(self, text: &str) -> bool {
+        const CHAINS: [char; 14] = [';', '&', '|', '<', '>', '$', '`', '(', ')', '{', '}', '\\', '\n', '\r'];
+        self == Self::Anything || !(text.contains(CHAINS) || text.contains(".."))
+    }
+}
+
+/// The pieces between the stars in order: the first at the beginning, the last at the end, each other at the first place
+/// where it stands.
+fn fits(pattern: &str, text: &str, star: Star) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut text) = text.strip_prefix(head) else { return false };
+    let mut pieces: Vec<&str> = rest.split('*').collect();
+    let tail = pieces.pop().unwrap_or_default();
+    for piece in pieces {
+        let Some((taken, behind)) = text.split_once(piece) else { return false };
+        if !star.takes(taken) {
+            return false;
+        }
+        text = behind;
+    }
+    text.strip_suffix(tail).is_some_and(|taken| star.takes(taken))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn intent(level: Safety, subject: &str) -> Intent {
+        Intent { level, shows: String::new(), subject: subject.to_owned(), pattern: None }
+    }
+
+    fn rule(tool: &str, matches: &str, decision: Verdict) -> Rule {
+        Rule { tool: tool.to_owned(), matches: Some(matches.to_owned()), decision }
+    }
+
+    #[test]
+    fn the_first_rule_that_fits_decides_before_the_levels() {
+        let rules = vec![
+            rule("exec_*", "*rm -rf*", Verdict::Deny),
+            rule("exec_shell", "git *", Verdict::Auto),
+            rule("fs_*", "secret/*", Verdict::Ask),
+        ];
+        let policy = Approval { rules, ..Approval::default() };
+        let judge = |tool, level, subject| policy.judge(tool, &intent(level, subject));
+        assert_eq!(judge("exec_shell", Safety::Dangerous, "git log"), (Verdict::Auto, Decider::Rule));
+        assert_eq!(judge("exec_shell", Safety::Dangerous, "git x; rm -rf ~"), (Verdict::Deny, Decider::Rule));
+        assert_eq!(judge("exec_shell", Safety::Dangerous, "git log | sh"), (Verdict::Ask, Decider::Policy));
+        assert_eq!(judge("fs_write", Safety::Moderate, "secret/a/b"), (Verdict::Ask, Decider::Rule));
+        assert_eq!(judge("fs_write", Safety::Moderate, "a.txt"), (Verdict::Auto, Decider::Policy));
+    }
+
+    #[test]
+    fn a_star_that_allows_does_not_stand_for_another_command_or_another_folder() {
+        for chained in
+            ["git a;b", "git a&&b", "git a|b", "git $(b)", "git `b`", "git a\nb", "git a > b", "git ../x"]
+        {
+            assert!(!fits("git *", chained, Star::Plain), "{chained}");
+            assert!(fits("git *", chained, Star::Anything), "{chained}");
+        }
+    }
+
+    #[test]
+    fn stars_stand_anywhere() {
+        for (pattern, text, expected) in [
+            ("*", "", true),
+            ("a*", "abc", true),
+            ("*c", "abc", true),
+            ("a*c", "abc", true),
+            ("a*b*c", "a-b-c", true),
+            ("a*b*c", "a-c-b", false),
+            ("abc", "abc", true),
+            ("abc", "abcd", false),
+            ("a*a", "a", false),
+            ("**", "x", true),
+        ] {
+            assert_eq!(fits(pattern, text, Star::Plain), expected, "{pattern} {text}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Time that a turn spends waiting for a person does not count toward its limit.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+#[derive(Default)]
+pub(crate) struct Pause(Mutex<Waits>);
+
+#[derive(Default)]
+struct Waits {
+    before: Duration,
+    open: usize,
+    since: Option<Instant>,
+}
+
+/// Ends the wait when it is dropped.
+pub(crate) struct Waiting<'a>(&'a Pause);
+
+impl Pause {
+    pub fn begin(&self) -> Waiting<'_> {
+        let mut waits = self.waits();
+        waits.open += 1;
+        waits.since.get_or_insert_with(Instant::now);
+        drop(waits);
+        Waiting(self)
+    }
+
+    /// Returns when so much time has passed that nobody was waited for.
+    pub async fn outlast(&self, limit: Duration) {
+        let began = Instant::now();
+        loop {
+            let worked = began.elapsed().saturating_sub(self.waited());
+            match limit.checked_sub(worked).filter(|left| !left.is_zero()) {
+                Some(left) => tokio::time::sleep(left).await,
+                None => return,
+            }
+        }
+    }
+
+    fn waited(&self) -> Duration {
+        let waits = self.waits();
+        waits.before + waits.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    fn waits(&self) -> MutexGuard<'_, Waits> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut waits = self.0.waits();
+        waits.open -= 1;
+        if waits.open == 0 {
+            let waited = waits.since.take().map_or(Duration::ZERO, |since| since.elapsed());
+            waits.before += waited;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn waiting_for_a_person_does_not_count() {
+        let pause = Pause::default();
+        let began = Instant::now();
+        let person = async {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            let _waiting = pause.begin();
+            tokio::time::sleep(Duration::from_secs(1_000)).await;
+        };
+        tokio::join!(person, pause.outlast(Duration::from_secs(10)));
+        assert_eq!(began.elapsed(), Duration::from_secs(1_010));
+    }
+}

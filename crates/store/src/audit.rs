@@ -1,0 +1,102 @@
+//! What was done and who allowed it: a view of the events, which are the only place where it is written.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use lango_domain::Safety;
+use lango_domain::event::{
+    ApprovalState, Author, Body, CallId, Decider, Event, Principal, SessionId, ToolCode, TurnId,
+};
+use rusqlite::params;
+use serde_json::Value;
+
+use crate::error::Trouble;
+use crate::rows;
+use crate::store::SqliteStore;
+
+/// One call of a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AuditEntry {
+    pub at: Timestamp,
+    pub session: SessionId,
+    pub agent: Author,
+    pub tool: String,
+    pub args: Value,
+    pub level: Safety,
+    /// The last that was said about permission; nothing for a call that needed none.
+    pub decision: Option<(ApprovalState, Option<Decider>)>,
+    /// Nothing for a call that has no result yet.
+    pub outcome: Option<Result<(), Option<ToolCode>>>,
+}
+
+impl SqliteStore {
+    /// The newest calls of the principal's sessions, or of one of them; newest first.
+    pub async fn audit(
+        &self,
+        principal: &Principal,
+        session: Option<&SessionId>,
+        most: usize,
+    ) -> Result<Vec<AuditEntry>, Trouble> {
+        let (principal, session) = (principal.to_string(), session.map(ToString::to_string));
+        self.read(move |connection| {
+            let sql =
+                "SELECT seq, turn, author, branch, at, body, name FROM events JOIN sessions ON id = session
+                WHERE principal = ?1 AND (?2 IS NULL OR name = ?2) AND kind IN ('call', 'approval', 'result')
+                ORDER BY session, seq";
+            let mut query = connection.prepare(sql)?;
+            let mut found = query.query(params![principal, session])?;
+            let mut ledger = Ledger::default();
+            while let Some(row) = found.next()? {
+                ledger.add(&*rows::event(row, &SessionId::new(row.get::<_, String>(6)?))?);
+            }
+            Ok(ledger.newest(most))
+        })
+        .await
+    }
+}
+
+/// Calls, and where each stands until its result is there.
+#[derive(Default)]
+struct Ledger {
+    entries: Vec<AuditEntry>,
+    open: HashMap<(SessionId, TurnId, CallId), usize>,
+}
+
+impl Ledger {
+    fn add(&mut self, event: &Event) {
+        let key = |id: &CallId| (event.session.clone(), event.turn.clone(), id.clone());
+        match &event.body {
+            Body::ToolCall { id, tool, args } => {
+                self.open.insert(key(id), self.entries.len());
+                self.entries.push(AuditEntry {
+                    at: event.at,
+                    session: event.session.clone(),
+                    agent: event.author.clone(),
+                    tool: tool.clone(),
+                    args: args.clone(),
+                    level: Safety::Safe,
+                    decision: None,
+                    outcome: None,
+                });
+            }
+            Body::Approval { id, level, state, by, .. } => {
+                if let Some(entry) = self.open.get(&key(id)).and_then(|at| self.entries.get_mut(*at)) {
+                    entry.level = *level;
+                    entry.decision = Some((*state, *by));
+                }
+            }
+            Body::ToolResult { id, ok, code, .. } => {
+                if let Some(entry) = self.open.remove(&key(id)).and_then(|at| self.entries.get_mut(at)) {
+                    entry.outcome = Some(if *ok { Ok(()) } else { Err(*code) });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn newest(mut self, most: usize) -> Vec<AuditEntry> {
+        self.entries.sort_by_key(|entry| std::cmp::Reverse(entry.at));
+        self.entries.truncate(most);
+        self.entries
+    }
+}
