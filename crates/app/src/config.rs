@@ -92,6 +92,7 @@ impl Loaded {
             prices: merged.read("prices")?,
             store: merged.read("store")?,
             security: merged.read("security")?,
+            tools: merged.read("tools")?,
         };
         Ok(Self { settings, files, merged })
     }

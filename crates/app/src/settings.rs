@@ -23,6 +23,8 @@ pub struct Settings {
     pub store: lango_store::Settings,
     /// What may happen without a question.
     pub security: Security,
+    /// The workspace and commands.
+    pub tools: lango_tools::Settings,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -10,7 +10,6 @@ use lango_team::{
 
 use crate::config::{ConfigError, Loaded};
 use crate::environment::Environment;
-use crate::settings::Settings;
 
 /// A team, and what it was built from.
 pub struct Team {
@@ -19,11 +18,6 @@ pub struct Team {
     /// Files of the user's that hold no agent.
     pub mistakes: Vec<AgentFileMistake>,
     prompts: PromptSources,
-}
-
-/// Every tool that Lango ships and the settings enable.
-pub fn built_in_tools(_settings: &Settings) -> Vec<Tool> {
-    Vec::new()
 }
 
 /// Builds the team that the settings describe around `tools`.

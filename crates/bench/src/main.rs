@@ -8,6 +8,8 @@ mod store;
 mod team;
 mod turn;
 
+use std::process::ExitCode;
+
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
@@ -70,7 +72,14 @@ struct Load {
     store: Option<std::path::PathBuf>,
 }
 
-fn main() -> Result<()> {
+fn main() -> Result<ExitCode> {
+    if let Some(ended) = lango_tools::sandbox::run_if_asked() {
+        return Ok(ended);
+    }
+    measure().map(|()| ExitCode::SUCCESS)
+}
+
+fn measure() -> Result<()> {
     let started = std::time::Instant::now();
     match Arguments::parse().bench {
         Bench::Turn(load) => turn::run(&load, started),

@@ -37,6 +37,9 @@ pub struct Global {
     /// Ask for this model (agent.model).
     #[arg(long, global = true, value_name = "NAME")]
     pub model: Option<String>,
+    /// Work in this folder (tools.workspace); the current one by default.
+    #[arg(long, global = true, value_name = "DIR")]
+    pub workspace: Option<PathBuf>,
     /// Say more about what is going on, on stderr.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
@@ -49,9 +52,12 @@ impl Global {
     pub fn overrides(&self) -> Overrides {
         let provider = self.provider.iter().map(|id| format!("agent.provider={id}"));
         let model = self.model.iter().map(|name| format!("agent.model={name}"));
+        // As JSON, so that a name like `1` stays a name.
+        let workspace =
+            self.workspace.iter().map(|folder| format!("tools.workspace={:?}", folder.display().to_string()));
         Overrides {
             config: self.config.clone(),
-            set: self.set.iter().cloned().chain(provider).chain(model).collect(),
+            set: self.set.iter().cloned().chain(provider).chain(model).chain(workspace).collect(),
         }
     }
 }

@@ -14,7 +14,7 @@ mod usage;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
-use lango_app::{Environment, Loaded, Team, assemble_team, built_in_tools};
+use lango_app::{Environment, Hands, Loaded, Team, assemble_team};
 use lango_domain::Tool;
 use lango_domain::event::SessionId;
 use lango_team::one_tool_of_each_kind;
@@ -89,18 +89,22 @@ impl Setting {
     }
 
     /// The tools that are named, or those that exist.
-    fn tools(&self, tools: &ToolNames) -> Vec<Tool> {
+    fn tools(&self, tools: &ToolNames) -> Result<Vec<Tool>, Failure> {
         match tools.tools.as_deref() {
-            None => built_in_tools(&self.loaded.settings),
-            Some(names) => stand_ins(names.split(',').flat_map(|name| match name.trim() {
+            None => Ok(self.hands()?.tools()),
+            Some(names) => Ok(stand_ins(names.split(',').flat_map(|name| match name.trim() {
                 "all" => one_tool_of_each_kind(),
                 name => vec![name.to_owned()],
-            })),
+            }))),
         }
     }
 
+    fn hands(&self) -> Result<Hands, Failure> {
+        Ok(Hands::new(&self.loaded, &self.environment)?)
+    }
+
     fn team(&self, tools: &ToolNames) -> Result<Team, Failure> {
-        Ok(assemble_team(&self.loaded, &self.environment, self.tools(tools))?)
+        Ok(assemble_team(&self.loaded, &self.environment, self.tools(tools)?)?)
     }
 }
 

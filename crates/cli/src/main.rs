@@ -20,6 +20,9 @@ use output::{Failure, Form};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    if let Some(ended) = lango_tools::sandbox::run_if_asked() {
+        return ended;
+    }
     let raw: Vec<OsString> = std::env::args_os().collect();
     let args = match Args::try_parse_from(&raw) {
         Ok(args) => args,

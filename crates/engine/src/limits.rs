@@ -116,7 +116,7 @@ impl Limits {
         Duration::from_secs(self.seconds.get())
     }
 
-    pub(crate) fn tool_time(&self) -> Duration {
+    pub fn tool_time(&self) -> Duration {
         Duration::from_secs(self.tool_seconds.get())
     }
 }

@@ -1,4 +1,4 @@
-use lango_app::{Team, assemble_team, built_in_tools};
+use lango_app::{Hands, Team, assemble_team};
 use lango_team::{Claims, Roster, Routes};
 use lango_testkit::stand_ins;
 
@@ -15,9 +15,10 @@ fn names(team: &Team) -> Vec<&str> {
 /// B13
 #[test]
 fn every_built_in_tool_has_an_owner() {
-    let settings = Machine::new().load(&[]).unwrap().settings;
+    let machine = Machine::new();
+    let hands = Hands::new(&machine.load(&[]).unwrap(), &machine.environment).unwrap();
     let claims = Claims::new(&Roster::built_in().specs, &Routes::new()).unwrap();
-    for tool in built_in_tools(&settings) {
+    for tool in hands.tools() {
         assert!(claims.owner(&tool.name).is_some(), "{} belongs to nobody", tool.name);
     }
 }

@@ -28,7 +28,7 @@ pub fn run(global: &Global, ask: &Ask) -> Result<ExitCode, Failure> {
         Tape::Replay(player) => (player.session(), request_text(&ask.text)?),
         _ => (session_named(ask.session.as_deref())?, request_text(&ask.text)?),
     };
-    let tools = setting.tools(&ask.tools);
+    let tools = setting.tools(&ask.tools)?;
     let approver = approver(ask.yes);
     let conversation = Conversation::open(&setting.loaded, &setting.environment, tools, approver, &tape)?;
     if let Tape::Record(recorder) = &tape {
@@ -51,7 +51,7 @@ pub fn run(global: &Global, ask: &Ask) -> Result<ExitCode, Failure> {
 /// The turn that a session's last process did not finish.
 fn continue_turn(global: &Global, setting: &Setting, ask: &Ask) -> Result<ExitCode, Failure> {
     let session = session_named(ask.session.as_deref())?;
-    let tools = setting.tools(&ask.tools);
+    let tools = setting.tools(&ask.tools)?;
     let approver = approver(ask.yes);
     let conversation =
         Conversation::open(&setting.loaded, &setting.environment, tools, approver, &Tape::Off)?;

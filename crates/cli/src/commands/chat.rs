@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use lango_app::{Conversation, Tape, new_session};
+use lango_app::{Conversation, Hands, Tape, new_session};
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::session::{Reach, SessionKey, SessionStore};
 use rustyline::DefaultEditor;
@@ -13,7 +13,7 @@ use super::usage::Bill;
 use super::{Setting, ask, runtime};
 use crate::approver::approver;
 use crate::args::{Global, ToolNames};
-use crate::output::{DIM, Failure, NAME, styled};
+use crate::output::{DIM, Failure, Form, NAME, styled};
 use crate::show::Show;
 
 const HELP: &str =
@@ -25,12 +25,12 @@ pub const HISTORY: &str = "history";
 /// `resume` names the session to go on with; the last one when it is empty.
 pub fn run(global: &Global, resume: Option<&str>, yes: bool) -> Result<ExitCode, Failure> {
     let setting = Setting::read(global)?;
-    let tools = setting.tools(&ToolNames { tools: None });
+    let hands = setting.hands()?;
     let team = setting.team(&ToolNames { tools: None })?;
-    let approver = approver(yes);
-    let conversation =
-        Conversation::open(&setting.loaded, &setting.environment, tools, approver, &Tape::Off)?;
-    Show::new(global.json, false).warnings(&conversation.warnings);
+    let conversation = conversation(&setting, &hands, yes)?;
+    let show = Show::new(global.json, false);
+    show.warnings(&conversation.warnings);
+    show.warnings(&hands.warnings());
     tell(&format!(
         "{} asks {}. {}",
         styled(NAME, "Lango"),
@@ -45,6 +45,9 @@ pub fn run(global: &Global, resume: Option<&str>, yes: bool) -> Result<ExitCode,
     let mut chat = Chat {
         agents: team.tree.agents().map(|agent| agent.name.to_string()).collect(),
         sessions: vec![session],
+        hands,
+        yes,
+        setting: &setting,
         conversation,
         runtime,
         json: global.json,
@@ -66,7 +69,11 @@ pub fn run(global: &Global, resume: Option<&str>, yes: bool) -> Result<ExitCode,
     Ok(ExitCode::from(chat.exit))
 }
 
-struct Chat {
+struct Chat<'a> {
+    setting: &'a Setting,
+    hands: Hands,
+    /// Whether nothing is asked about.
+    yes: bool,
     conversation: Conversation,
     agents: Vec<String>,
     /// The last is the one in use.
@@ -77,15 +84,28 @@ struct Chat {
     exit: u8,
 }
 
-impl Chat {
+impl Chat<'_> {
     fn session(&self) -> SessionId {
         self.sessions.last().cloned().unwrap_or_else(new_session)
     }
 
     fn turn(&mut self, request: &str) {
         let mut show = Show::new(self.json, false);
+        self.take_up_new_skills(&show);
         self.runtime.block_on(ask::turn(&self.conversation, self.session(), request.to_owned(), &mut show));
         self.exit = show.exit_code();
+    }
+
+    /// A skill that was made or changed can be used from the next turn on; commands that were started run on.
+    fn take_up_new_skills(&mut self, show: &Show) {
+        if !self.hands.look_again() {
+            return;
+        }
+        match conversation(self.setting, &self.hands, self.yes) {
+            Ok(conversation) => self.conversation = conversation,
+            Err(failure) => _ = failure.print(Form::Plain),
+        }
+        show.warnings(&self.hands.warnings());
     }
 
     /// Goes on with a turn that was interrupted, if there is one.
@@ -124,6 +144,11 @@ impl Chat {
         }
         bill.plain()
     }
+}
+
+fn conversation(setting: &Setting, hands: &Hands, yes: bool) -> Result<Conversation, Failure> {
+    let (loaded, environment) = (&setting.loaded, &setting.environment);
+    Ok(Conversation::open(loaded, environment, hands.tools(), approver(yes), &Tape::Off)?)
 }
 
 /// The session that is meant: the one of that id, or the one used last.

@@ -1,0 +1,197 @@
+//! From settings to hands: the workspace, commands, skills.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lango_domain::{Tool, ToolFailure};
+use lango_tools::files::{self, Files, Keeping, Workspace};
+use lango_tools::shell::{self, Shell, ShellParts};
+use lango_tools::skills::{self, Shelf, SkillSettings, TrustFile};
+
+use crate::config::{ConfigError, Loaded};
+use crate::environment::Environment;
+
+/// A call of a tool is given up at its limit; a command is ended before, so that its output is not lost.
+const BEFORE_THE_LIMIT: Duration = Duration::from_secs(3);
+
+/// Every tool that Lango ships and the settings enable, and what they work with.
+pub struct Hands {
+    files: Files,
+    shell: Shell,
+    shelf: Shelf,
+    places: Places,
+    /// Why there is no workspace.
+    no_workspace: Option<String>,
+}
+
+/// Folders that are used beside the workspace.
+struct Places {
+    /// The workspace's own skills, those of the user, and what is known about both.
+    project: Option<PathBuf>,
+    user: Option<PathBuf>,
+    data: Option<PathBuf>,
+}
+
+impl Hands {
+    pub fn new(loaded: &Loaded, environment: &Environment) -> Result<Self, ConfigError> {
+        let (workspace, no_workspace) = workspace(loaded, environment)?;
+        let places = Places {
+            project: no_workspace.is_none().then(|| workspace.root().to_path_buf()),
+            user: environment.config_folder(),
+            data: environment.data_folder(),
+        };
+        let keeping = keeping(environment);
+        let shell = Shell::new(shell_parts(loaded, environment, workspace.clone(), &keeping));
+        let shelf = places.shelf();
+        Ok(Self { files: Files { workspace, keeping }, shell, shelf, places, no_workspace })
+    }
+
+    pub fn tools(&self) -> Vec<Tool> {
+        let settings = SkillSettings {
+            user_folder: self.places.user.clone(),
+            workspace: self.files.workspace.root().to_path_buf(),
+        };
+        let mut tools = shell::tools(&self.shell);
+        tools.extend(files::tools(self.files.clone()));
+        if let Some(why) = &self.no_workspace {
+            tools = tools.into_iter().map(|tool| refusing(tool, why)).collect();
+        }
+        tools.extend(skills::tools(&self.shelf, self.shell.clone(), settings));
+        tools
+    }
+
+    /// What the user should know about the skills.
+    pub fn warnings(&self) -> Vec<String> {
+        self.shelf.warnings().to_vec()
+    }
+
+    /// Reads skills again where they changed; whether they did.
+    pub fn look_again(&mut self) -> bool {
+        if self.shelf.is_current() {
+            return false;
+        }
+        self.shelf = self.places.shelf();
+        true
+    }
+
+    pub fn shelf(&self) -> &Shelf {
+        &self.shelf
+    }
+}
+
+impl Places {
+    fn shelf(&self) -> Shelf {
+        let trusted = TrustFile::new(self.data.as_ref().map(|data| data.join("trusted-skills.json")));
+        Shelf::read(self.project.as_deref(), self.user.as_deref(), trusted)
+    }
+}
+
+/// What deleted and changed files are kept in.
+pub fn keeping(environment: &Environment) -> Keeping {
+    Keeping::in_folder(environment.data_folder().as_deref())
+}
+
+/// The folder that is in force, and why it may not be used.
+pub fn workspace_folder(loaded: &Loaded, environment: &Environment) -> (PathBuf, Option<String>) {
+    let named = &loaded.settings.tools.workspace;
+    let folder = match named {
+        Some(path) => loaded.resolve(environment, "tools.workspace", &at_home(environment, path)),
+        None => environment.working_folder.clone(),
+    };
+    let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+    let home = environment.get("HOME").and_then(|home| Path::new(home).canonicalize().ok());
+    let wide = match () {
+        () if named.is_some() => None,
+        () if Some(&real) == home.as_ref() => Some("your home folder"),
+        () if real == Path::new("/") => Some("the whole machine"),
+        () => None,
+    };
+    let why = wide.map(|what| {
+        format!("the current folder is {what}, which is a workspace only when it is named: start in a project's folder, or use --workspace")
+    });
+    (folder, why)
+}
+
+/// What commands are confined by on this system.
+pub async fn confinement(loaded: &Loaded, environment: &Environment) -> Result<Vec<String>, String> {
+    let (workspace, _) = workspace(loaded, environment).map_err(|error| error.message)?;
+    let parts = shell_parts(loaded, environment, workspace, &Keeping::in_folder(None));
+    shell::confinement(&parts).await
+}
+
+fn workspace(loaded: &Loaded, environment: &Environment) -> Result<(Workspace, Option<String>), ConfigError> {
+    let (folder, why) = workspace_folder(loaded, environment);
+    let hidden = own_folders(environment);
+    let workspace = Workspace::open(&folder, hidden.clone()).map_err(|error| {
+        ConfigError::new(format!("the workspace {} cannot be used: {error}", folder.display()))
+    })?;
+    let is_own = hidden.iter().any(|own| workspace.root().starts_with(own));
+    let own = is_own.then(|| "the current folder is where Lango keeps its own files".to_owned());
+    Ok((workspace, own.or(why)))
+}
+
+/// Lango's own folders, which no tool reaches.
+fn own_folders(environment: &Environment) -> Vec<PathBuf> {
+    let own = [environment.data_folder(), environment.config_folder()].into_iter().flatten();
+    let mut own: Vec<PathBuf> = own.map(|folder| folder.canonicalize().unwrap_or(folder)).collect();
+    own.dedup();
+    own
+}
+
+fn shell_parts(
+    loaded: &Loaded,
+    environment: &Environment,
+    workspace: Workspace,
+    keeping: &Keeping,
+) -> ShellParts {
+    let settings = loaded.settings.tools.exec.clone();
+    let hidden = own_folders(environment);
+    let read = settings
+        .read
+        .iter()
+        .map(|path| loaded.resolve(environment, "tools.exec.read", &at_home(environment, path)));
+    let read = read.filter_map(|path| path.canonicalize().ok());
+    ShellParts {
+        workspace,
+        journal: keeping.journal.clone(),
+        read: read.filter(|path| !hidden.iter().any(|own| path.starts_with(own))).collect(),
+        settings,
+        hidden,
+        // This program, also when its file was replaced meanwhile.
+        helper: PathBuf::from("/proc/self/exe"),
+        variables: environment.variables.clone(),
+        data: environment.data_folder(),
+        longest: loaded
+            .settings
+            .limits()
+            .tool_time()
+            .saturating_sub(BEFORE_THE_LIMIT)
+            .max(Duration::from_secs(1)),
+    }
+}
+
+/// `~` stands for the home folder.
+fn at_home(environment: &Environment, path: &Path) -> PathBuf {
+    match (path.strip_prefix("~"), environment.get("HOME")) {
+        (Ok(rest), Some(home)) => Path::new(home).join(rest),
+        _ => path.to_path_buf(),
+    }
+}
+
+/// The same tool, which only says why it does nothing.
+fn refusing(tool: Tool, why: &str) -> Tool {
+    let (told, why) = (why.to_owned(), why.to_owned());
+    tool.intent_wrapped(move |_, _| {
+        Arc::new(move |_, _| {
+            let why = told.clone();
+            Box::pin(async move { Err(ToolFailure(why)) })
+        })
+    })
+    .wrapped(move |_, _| {
+        Arc::new(move |_, _| {
+            let why = why.clone();
+            Box::pin(async move { Err(ToolFailure(why)) })
+        })
+    })
+}

@@ -1,0 +1,77 @@
+//! Files of a workspace: eight tools that stay inside it, and what lets their changes be taken back.
+
+mod atomic;
+mod beneath;
+mod change;
+mod delete;
+mod difference;
+mod edit;
+mod journal;
+mod list;
+mod mkdir;
+mod private;
+mod read;
+mod replacement;
+mod search;
+mod similarity;
+mod stat;
+mod text;
+mod transfer;
+mod trash;
+mod undo;
+mod walk;
+mod workspace;
+mod write;
+
+use std::path::Path;
+
+use lango_domain::{Tool, ToolFailure};
+
+pub use journal::Journal;
+pub use trash::{Kind, Trash, TrashError, Trashed};
+pub use undo::{UndoError, Undone};
+pub use workspace::Workspace;
+
+/// What the tools work on.
+#[derive(Clone)]
+pub struct Files {
+    pub workspace: Workspace,
+    pub keeping: Keeping,
+}
+
+/// What lets changes be taken back.
+#[derive(Clone)]
+pub struct Keeping {
+    pub trash: Trash,
+    pub journal: Journal,
+}
+
+impl Keeping {
+    /// Kept below `data`. Without such a folder changes still work, but none can be taken back, and nothing is deleted.
+    pub fn in_folder(data: Option<&Path>) -> Self {
+        let trash = Trash::in_folder(data);
+        Self { journal: Journal::in_folder(data, trash.clone()), trash }
+    }
+}
+
+/// The tools for files.
+pub fn tools(files: Files) -> Vec<Tool> {
+    vec![
+        read::tool(files.clone()),
+        list::tool(files.clone()),
+        stat::tool(files.clone()),
+        search::tool(files.clone()),
+        write::tool(files.clone()),
+        edit::tool(files.clone()),
+        mkdir::tool(files.clone()),
+        delete::tool(files),
+    ]
+}
+
+/// File work waits for the disk, so it is done where waiting holds nobody up.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ToolFailure> + Send + 'static,
+) -> Result<T, ToolFailure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(ToolFailure(format!("the work on files broke off: {error}"))))
+}

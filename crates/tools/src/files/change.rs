@@ -1,0 +1,185 @@
+//! New content for a file: planned, shown, and carried out so that it can be taken back.
+
+use std::ffi::OsStr;
+use std::io::Read as _;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+
+use lango_domain::{Intent, Safety, ToolContext, ToolFailure};
+use rustix::fs::{Access, AtFlags, Stat};
+
+use super::atomic::{self, Likeness};
+use super::difference::{first_lines, unified};
+use super::text::{count, neighbours, shown, size};
+use super::workspace::{Opened, Target};
+use super::{Files, Workspace, beneath};
+
+/// Files above this are neither edited nor kept for undoing.
+pub const MAX_BYTES: u64 = 64 * 1024 * 1024;
+/// What is shown of a new file, and of a difference, to whoever decides.
+const SHOWN_LINES: usize = 40;
+const SHOWN_DIFFERENCE: usize = 200;
+
+/// What was there before a change.
+pub enum Before {
+    Nothing,
+    Content {
+        bytes: Vec<u8>,
+        stat: Stat,
+    },
+    /// Too large to keep.
+    Huge(Stat),
+}
+
+/// A file with its new content, before it is written.
+pub struct Change {
+    /// Its real place, relative to the root.
+    pub relative: PathBuf,
+    pub before: Before,
+    pub after: Vec<u8>,
+}
+
+impl Before {
+    pub fn of(path: &str, existing: Option<Opened>) -> Result<Self, ToolFailure> {
+        let Some(mut opened) = existing else { return Ok(Self::Nothing) };
+        let stat = opened.stat;
+        if opened.bytes() > MAX_BYTES {
+            return Ok(Self::Huge(stat));
+        }
+        let mut bytes = Vec::with_capacity(opened.bytes() as usize);
+        let read = opened.file.by_ref().take(MAX_BYTES + 1).read_to_end(&mut bytes);
+        read.map_err(|error| ToolFailure(format!("`{path}`: {error}")))?;
+        // It may have grown while it was read.
+        Ok(if bytes.len() as u64 > MAX_BYTES { Self::Huge(stat) } else { Self::Content { bytes, stat } })
+    }
+
+    fn stat(&self) -> Option<&Stat> {
+        match self {
+            Self::Nothing => None,
+            Self::Content { stat, .. } | Self::Huge(stat) => Some(stat),
+        }
+    }
+}
+
+impl Change {
+    /// Where a change may be written at all. A file that is read-only stays so, though a new one could take its place.
+    pub fn target(workspace: &Workspace, path: &str) -> Result<Target, ToolFailure> {
+        let target = workspace.target(path)?;
+        if target.existing.is_some() {
+            let allowed = rustix::fs::accessat(
+                workspace.as_folder(),
+                &target.relative,
+                Access::WRITE_OK,
+                AtFlags::empty(),
+            );
+            allowed.map_err(|_| ToolFailure(format!("`{path}` is read-only")))?;
+        }
+        Ok(target)
+    }
+
+    pub fn is_nothing(&self) -> bool {
+        matches!(&self.before, Before::Content { bytes, .. } if *bytes == self.after)
+    }
+
+    /// What would happen, for whoever decides.
+    pub fn intent(&self) -> Intent {
+        let path = shown(&self.relative);
+        if self.is_nothing() {
+            let shows = format!("{path} has exactly this content already");
+            return Intent { level: Safety::Safe, shows, subject: path, pattern: neighbours(&self.relative) };
+        }
+        let shows = match &self.before {
+            Before::Nothing => {
+                let text = String::from_utf8_lossy(&self.after);
+                format!("new file {path}\n{}", first_lines(&text, SHOWN_LINES))
+            }
+            Before::Content { bytes, .. } if bytes.contains(&0) => {
+                let text = String::from_utf8_lossy(&self.after);
+                let bytes = count(bytes.len() as u64, "byte");
+                format!("{path}, a binary file of {bytes}, becomes\n{}", first_lines(&text, SHOWN_LINES))
+            }
+            Before::Content { bytes, .. } => self.difference(bytes, SHOWN_DIFFERENCE),
+            Before::Huge(stat) => {
+                let bytes = size(stat);
+                let text = String::from_utf8_lossy(&self.after);
+                let start = first_lines(&text, SHOWN_LINES);
+                format!("{path}, {bytes} bytes and too large to be restored, becomes\n{start}")
+            }
+        };
+        let pattern = neighbours(&self.relative);
+        Intent { level: Safety::Moderate, shows, subject: path, pattern }
+    }
+
+    pub fn difference(&self, before: &[u8], most: usize) -> String {
+        let (old, new) = (String::from_utf8_lossy(before), String::from_utf8_lossy(&self.after));
+        unified(&self.relative, &old, &new, most)
+    }
+
+    /// Keeps what was there, then writes. Nothing is written that could not be kept first.
+    pub fn carry_out(&self, files: &Files, context: &ToolContext) -> Result<(), ToolFailure> {
+        let workspace = &files.workspace;
+        let journal = &files.keeping.journal;
+        let folder = workspace.surroundings(&self.relative, |made| {
+            journal.made_folder(context, &workspace.root().join(made)).map(drop)
+        })?;
+        let path = shown(&self.relative);
+        let name = self.relative.file_name().ok_or_else(|| ToolFailure(format!("`{path}` names no file")))?;
+        self.check_unchanged(&folder, name)?;
+        let kept = journal.written(context, &workspace.root().join(&self.relative), self)?;
+        let like = self.before.stat().map(Likeness::of).unwrap_or_default();
+        atomic::replace(&folder, name, &self.after, like).map_err(|error| {
+            kept.forget();
+            ToolFailure(format!("`{path}` could not be written: {error}"))
+        })
+    }
+
+    /// Others work with these files too; what they wrote since it was read is not overwritten.
+    fn check_unchanged(&self, folder: impl AsFd, name: &OsStr) -> Result<(), ToolFailure> {
+        let version = |stat: &Stat| (stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
+        let now = beneath::look(folder, name).ok();
+        if now.as_ref().map(version) == self.before.stat().map(version) {
+            return Ok(());
+        }
+        Err(ToolFailure(format!(
+            "`{}` was changed by somebody else meanwhile; read it again",
+            shown(&self.relative)
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::Keeping;
+    use lango_domain::event::{CallId, Principal, SessionId, TurnId};
+    use lango_domain::{AgentName, Live};
+
+    fn context() -> ToolContext {
+        ToolContext {
+            session: SessionId::new("s"),
+            principal: Principal::local(),
+            turn: TurnId::new("t1"),
+            agent: AgentName::new("operator").unwrap(),
+            call: CallId::new("c1"),
+            live: Live::nobody(),
+        }
+    }
+
+    #[test]
+    fn what_somebody_else_wrote_meanwhile_stays() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("a.txt");
+        std::fs::write(&path, "old").unwrap();
+        let workspace = Workspace::open(place.path(), Vec::new()).unwrap();
+        let files = Files { workspace, keeping: Keeping::in_folder(None) };
+        for name in ["a.txt", "new.txt"] {
+            let target = Change::target(&files.workspace, name).unwrap();
+            let before = Before::of(name, target.existing).unwrap();
+            let change = Change { relative: target.relative, before, after: b"mine".to_vec() };
+            std::fs::write(place.path().join(name), "theirs").unwrap();
+            let failure = change.carry_out(&files, &context()).unwrap_err();
+            assert!(failure.0.contains("somebody else"), "{failure}");
+            assert_eq!(std::fs::read_to_string(place.path().join(name)).unwrap(), "theirs");
+        }
+    }
+}

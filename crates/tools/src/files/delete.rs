@@ -1,0 +1,110 @@
+//! `fs_delete`: into the trash, never for good.
+
+use lango_domain::{Intent, Safety, Tool, ToolContext, ToolFailure};
+use rustix::fs::FileType;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::text::{count, neighbours, shown};
+use super::transfer::{Spot, Tally, tally};
+use super::trash::{TrashError, Trashed};
+use super::workspace::Named;
+use super::{Files, beneath, blocking};
+
+#[derive(Deserialize, JsonSchema)]
+struct Delete {
+    /// Path of the file, link or folder, relative to the workspace.
+    path: String,
+    /// Needed for a folder that is not empty.
+    #[serde(default)]
+    recursive: bool,
+}
+
+pub fn tool(files: Files) -> Tool {
+    let telling = files.clone();
+    let description = "Moves a file, a link or a folder of the workspace to the trash, from where the user can \
+        restore it. A folder with something in it needs recursive=true.";
+    Tool::new("fs_delete", description, Safety::Moderate, move |context, args: Delete| {
+        let files = files.clone();
+        async move { blocking(move || delete(&files, &context, &args)).await }
+    })
+    .with_intent(move |_, args: Delete| {
+        let files = telling.clone();
+        async move { blocking(move || intent(&files, &args)).await }
+    })
+    .with_phrases([
+        "(delete|remove|trash|erase) [the] (file|folder|directory|) {path:word}",
+        "(move|put|throw) [the] (file|folder|directory|) {path:word} (to|into|in) [the] trash",
+        "(get rid of|throw away) [the] (file|folder|directory|) {path:word}",
+        "rm {path:word}",
+    ])
+}
+
+fn delete(files: &Files, context: &ToolContext, args: &Delete) -> Result<String, ToolFailure> {
+    let _alone = files.workspace.changing();
+    let (named, tally) = plan(files, args)?;
+    let (trash, journal) = (&files.keeping.trash, &files.keeping.journal);
+    let path = shown(&named.relative);
+    let failed = |error: TrashError| ToolFailure(format!("`{path}` was not deleted: {error}"));
+    let id = trash.new_id().map_err(failed)?;
+    let original = files.workspace.root().join(&named.relative);
+    let kept = journal.deleted(context, &original, &id).inspect_err(|_| trash.drop_id(&id))?;
+    let trashed = Trashed::new(id, &files.workspace, &named, tally).by(context);
+    trash.take(&named, &trashed).map_err(|error| {
+        kept.forget();
+        failed(error)
+    })?;
+    Ok(format!("moved {} to the trash as {}", described(&named, tally), trashed.id))
+}
+
+fn intent(files: &Files, args: &Delete) -> Result<Intent, ToolFailure> {
+    let (named, tally) = plan(files, args)?;
+    Ok(Intent {
+        level: Safety::Moderate,
+        shows: format!("to the trash: {}", described(&named, tally)),
+        subject: shown(&named.relative),
+        pattern: neighbours(&named.relative),
+    })
+}
+
+/// What would go, if it may.
+fn plan(files: &Files, args: &Delete) -> Result<(Named, Tally), ToolFailure> {
+    let workspace = &files.workspace;
+    if !files.keeping.trash.exists() {
+        let why =
+            "nothing can be deleted here: Lango has no folder for its trash, so it could not be restored";
+        return Err(ToolFailure(why.to_owned()));
+    }
+    let named = workspace.named(&args.path)?;
+    let real = workspace.root().join(&named.relative);
+    if workspace.hidden_inside().iter().any(|hidden| hidden.starts_with(&real)) {
+        return Err(ToolFailure(format!("`{}` holds folders of Lango itself; it stays", args.path)));
+    }
+    let spot = Spot::new(&named.folder, &named.name);
+    let tally = tally(spot).map_err(|error| ToolFailure(format!("`{}`: {error}", args.path)))?;
+    if !args.recursive && tally.files + tally.folders > 1 {
+        let (path, holds) = (&args.path, contents(tally));
+        return Err(ToolFailure(format!(
+            "`{path}` is a folder that holds {holds}; delete it with recursive=true"
+        )));
+    }
+    Ok((named, tally))
+}
+
+fn described(named: &Named, tally: Tally) -> String {
+    let path = shown(&named.relative);
+    match beneath::kind(&named.stat) {
+        FileType::Directory if tally.files + tally.folders == 1 => format!("{path}/ (an empty folder)"),
+        FileType::Directory => format!("{path}/ ({}, {})", contents(tally), count(tally.bytes, "byte")),
+        FileType::Symlink => format!("{path} (a link; what it leads to stays)"),
+        _ => format!("{path} ({})", count(tally.bytes, "byte")),
+    }
+}
+
+/// What is in a folder, without itself.
+fn contents(tally: Tally) -> String {
+    match tally.folders.saturating_sub(1) {
+        0 => count(tally.files, "file"),
+        folders => format!("{} and {}", count(tally.files, "file"), count(folders, "folder")),
+    }
+}

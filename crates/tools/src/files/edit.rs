@@ -1,0 +1,106 @@
+//! `fs_edit`: a part of a file, found by its text or by its lines.
+
+use lango_domain::{Safety, Tool, ToolContext, ToolFailure};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::change::{Before, Change, MAX_BYTES};
+use super::replacement::{Place, Replaced, replace};
+use super::text::shown;
+use super::{Files, Workspace, blocking};
+
+/// So many lines of the difference are given back.
+const SHOWN_DIFFERENCE: usize = 60;
+
+#[derive(Deserialize, JsonSchema)]
+struct Edit {
+    /// Path of the file, relative to the workspace.
+    path: String,
+    /// The exact text to replace; it must be in the file exactly once. Instead of it, start_line and end_line can be given.
+    old_text: Option<String>,
+    /// What stands there afterwards; empty to remove.
+    new_text: String,
+    /// First line to replace, counted from 1.
+    start_line: Option<u64>,
+    /// Last line to replace; without it only start_line is replaced.
+    end_line: Option<u64>,
+    /// Replace every occurrence of old_text.
+    #[serde(default)]
+    all: bool,
+}
+
+pub fn tool(files: Files) -> Tool {
+    let telling = files.clone();
+    let description = "Replaces a part of a text file of the workspace: an exact text that occurs once, or a \
+        range of lines. Gives back the difference.";
+    Tool::new("fs_edit", description, Safety::Moderate, move |context, args: Edit| {
+        let files = files.clone();
+        async move { blocking(move || edit(&files, &context, &args)).await }
+    })
+    .with_intent(move |_, args: Edit| {
+        let files = telling.clone();
+        async move { blocking(move || plan(&files.workspace, &args).map(|(change, _)| change.intent())).await }
+    })
+    .with_untrusted_output()
+    .with_phrases([
+        "(replace|change|substitute) {old_text} (with|by|to|into) {new_text} in [the] [file] {path:word}",
+        "in [the] [file] {path:word} (replace|change|substitute) {old_text} (with|by|to|into) {new_text}",
+        "(replace|change) line {start_line:word} (of|in) [the] [file] {path:word} (with|by|to|into) {new_text}",
+        "edit [the] [file] {path:word} and (replace|change) {old_text} (with|by|to|into) {new_text}",
+    ])
+}
+
+fn edit(files: &Files, context: &ToolContext, args: &Edit) -> Result<String, ToolFailure> {
+    let _alone = files.workspace.changing();
+    let (change, replaced) = plan(&files.workspace, args)?;
+    change.carry_out(files, context)?;
+    let before = match &change.before {
+        Before::Content { bytes, .. } => bytes.as_slice(),
+        _ => &[],
+    };
+    let (path, first, last) = (shown(&change.relative), replaced.first, replaced.last);
+    Ok(format!("edited {path}: lines {first}-{last}\n{}", change.difference(before, SHOWN_DIFFERENCE)))
+}
+
+fn plan(workspace: &Workspace, args: &Edit) -> Result<(Change, Replaced), ToolFailure> {
+    let place = place(args)?;
+    let target = Change::target(workspace, &args.path)?;
+    if target.existing.is_none() {
+        let missing =
+            workspace.explain(&args.path, &workspace.relative(&args.path)?, rustix::io::Errno::NOENT);
+        return Err(ToolFailure(format!("{missing}; fs_write makes new files")));
+    }
+    let before = Before::of(&args.path, target.existing)?;
+    let Before::Content { bytes, .. } = &before else {
+        let most = MAX_BYTES / 1024 / 1024;
+        return Err(ToolFailure(format!("`{}` is larger than {most} MiB; too large to edit", args.path)));
+    };
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return Err(ToolFailure(format!("`{}` is not valid UTF-8 text, so it cannot be edited", args.path)));
+    };
+    let replaced = replace(text, &place, &args.new_text)
+        .map_err(|why| ToolFailure(format!("`{}`: {why}", args.path)))?;
+    let after = replaced.text.clone().into_bytes();
+    Ok((Change { relative: target.relative, before, after }, replaced))
+}
+
+/// What is to be replaced, if the arguments agree about it.
+fn place(args: &Edit) -> Result<Place<'_>, ToolFailure> {
+    let old_text = args.old_text.as_deref();
+    match (old_text, args.start_line) {
+        (Some(old), None) if !old.is_empty() && args.end_line.is_none() => {
+            Ok(if args.all { Place::Everywhere(old) } else { Place::Once(old) })
+        }
+        (None | Some(""), Some(first)) => {
+            let last = args.end_line.unwrap_or(first);
+            if first == 0 || last < first {
+                let why =
+                    format!("lines {first} to {last} are no range: they count from 1, the first comes first");
+                return Err(ToolFailure(why));
+            }
+            Ok(Place::Lines { first, last })
+        }
+        (Some(_), Some(_)) => Err(ToolFailure("give either old_text or start_line, not both".to_owned())),
+        _ => Err(ToolFailure("say what to replace: old_text, or start_line and end_line".to_owned())),
+    }
+}

@@ -1,0 +1,227 @@
+//! What was there before each change, turn by turn.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use lango_domain::{ToolContext, ToolFailure};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::change::{Before, Change};
+use super::private;
+use super::trash::Trash;
+
+/// Older turns are forgotten.
+const MAX_TURNS: usize = 50;
+const TURN: &str = "turn.json";
+const UNDONE: &str = "undone";
+
+/// What lets the changes of recent turns be taken back; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Journal {
+    pub(super) folder: Option<PathBuf>,
+    pub(super) trash: Trash,
+    writing: Arc<Mutex<()>>,
+}
+
+/// A turn as the journal knows it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Turn {
+    pub session: String,
+    pub turn: String,
+    pub at: Timestamp,
+}
+
+/// One change of a turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "camelCase")]
+pub(super) enum Entry {
+    Written {
+        path: PathBuf,
+        before: Kept,
+        after: String,
+    },
+    MadeFolder {
+        path: PathBuf,
+    },
+    Deleted {
+        path: PathBuf,
+        trash: String,
+    },
+    /// It cannot be taken back; whoever undoes the rest should know of it.
+    Command {
+        line: String,
+    },
+}
+
+/// What was where a file was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "was", rename_all = "camelCase")]
+pub(super) enum Kept {
+    Nothing,
+    Copy { file: String, mode: u32, hash: String },
+    TooLarge,
+}
+
+/// An entry made before its change; forgotten when the change fails.
+#[derive(Debug)]
+#[must_use]
+pub(super) struct Keepsake(Option<PathBuf>);
+
+impl Keepsake {
+    pub fn forget(self) {
+        if let Some(path) = self.0 {
+            let _ = std::fs::remove_file(path.with_extension("old"));
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+impl Journal {
+    /// Kept below `data`; without such a folder nothing is kept.
+    pub(super) fn in_folder(data: Option<&Path>, trash: Trash) -> Self {
+        Self { folder: data.map(|data| data.join("undo")), trash, writing: Arc::default() }
+    }
+
+    /// Notes a command, which cannot be taken back.
+    pub fn note_command(&self, context: &ToolContext, line: &str) {
+        // Nothing depends on this note; a command is not refused for want of it.
+        let _ = self.add(context, &[], |_| Entry::Command { line: line.to_owned() });
+    }
+
+    pub(super) fn written(
+        &self,
+        context: &ToolContext,
+        path: &Path,
+        change: &Change,
+    ) -> Result<Keepsake, ToolFailure> {
+        let after = hash(&change.after);
+        let old: &[u8] = match &change.before {
+            Before::Content { bytes, .. } => bytes,
+            _ => &[],
+        };
+        self.kept(context, old, |file| {
+            let before = match &change.before {
+                Before::Nothing => Kept::Nothing,
+                Before::Content { stat, .. } => Kept::Copy { file, mode: stat.st_mode, hash: hash(old) },
+                Before::Huge(_) => Kept::TooLarge,
+            };
+            Entry::Written { path: path.to_owned(), before, after: after.clone() }
+        })
+    }
+
+    pub(super) fn made_folder(&self, context: &ToolContext, path: &Path) -> Result<Keepsake, ToolFailure> {
+        self.kept(context, &[], |_| Entry::MadeFolder { path: path.to_owned() })
+    }
+
+    pub(super) fn deleted(
+        &self,
+        context: &ToolContext,
+        path: &Path,
+        id: &str,
+    ) -> Result<Keepsake, ToolFailure> {
+        self.kept(context, &[], |_| Entry::Deleted { path: path.to_owned(), trash: id.to_owned() })
+    }
+
+    /// Folders of turns that were not undone, newest first.
+    pub(super) fn open_turns(&self) -> Vec<(PathBuf, Turn)> {
+        let Some(folder) = &self.folder else { return Vec::new() };
+        let mut folders = turn_folders(folder);
+        folders.reverse();
+        let open = folders.into_iter().filter(|folder| !folder.join(UNDONE).exists());
+        open.filter_map(|folder| private::read_json(&folder.join(TURN)).map(|turn| (folder, turn))).collect()
+    }
+
+    /// The changes of a turn, in order.
+    pub(super) fn entries(folder: &Path) -> Vec<Entry> {
+        let mut paths = entry_paths(folder);
+        paths.sort();
+        paths.iter().filter_map(|path| private::read_json(path)).collect()
+    }
+
+    pub(super) fn mark_undone(folder: &Path) -> io::Result<()> {
+        private::write(&folder.join(UNDONE), b"")
+    }
+
+    fn kept(
+        &self,
+        context: &ToolContext,
+        old: &[u8],
+        entry: impl Fn(String) -> Entry,
+    ) -> Result<Keepsake, ToolFailure> {
+        self.add(context, old, entry).map_err(|error| {
+            ToolFailure(format!("nothing was changed, because the old state could not be kept: {error}"))
+        })
+    }
+
+    /// Writes an entry, after a copy of what was there.
+    fn add(
+        &self,
+        context: &ToolContext,
+        old: &[u8],
+        entry: impl Fn(String) -> Entry,
+    ) -> io::Result<Keepsake> {
+        let Some(folder) = &self.folder else { return Ok(Keepsake(None)) };
+        let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = turn_folder(folder, context)?;
+        let last = entry_paths(&folder).iter().filter_map(|path| number(path)).max().unwrap_or(0);
+        let path = folder.join(format!("{:05}.json", last + 1));
+        let copy = path.with_extension("old");
+        let name = copy.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let entry = entry(name);
+        if matches!(&entry, Entry::Written { before: Kept::Copy { .. }, .. }) {
+            private::write(&copy, old)?;
+        }
+        private::write_json(&path, &entry)?;
+        Ok(Keepsake(Some(path)))
+    }
+}
+
+pub(super) fn hash(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+pub(super) fn hex(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The folder of the turn that calls; the first change of a turn makes it and forgets the oldest ones.
+fn turn_folder(journal: &Path, context: &ToolContext) -> io::Result<PathBuf> {
+    let (session, turn) = (context.session.to_string(), context.turn.to_string());
+    let name = &hash(format!("{session}\0{turn}").as_bytes())[..16];
+    let known = turn_folders(journal);
+    let is_this =
+        |folder: &&PathBuf| folder.to_string_lossy().ends_with(name) && !folder.join(UNDONE).exists();
+    if let Some(folder) = known.iter().rfind(is_this) {
+        return Ok(folder.clone());
+    }
+    let at = Timestamp::now();
+    let folder = journal.join(format!("{:016}-{name}", at.as_microsecond()));
+    private::make_folder(&folder)?;
+    private::write_json(&folder.join(TURN), &Turn { session, turn, at })?;
+    for old in known.iter().take((known.len() + 1).saturating_sub(MAX_TURNS)) {
+        let _ = private::remove_folder(old);
+    }
+    Ok(folder)
+}
+
+/// Oldest first: names begin with the time.
+fn turn_folders(journal: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(journal).into_iter().flatten().flatten();
+    let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders
+}
+
+fn entry_paths(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| number(path).is_some()).collect()
+}
+
+/// The number of an entry; none for other files.
+fn number(path: &Path) -> Option<u64> {
+    let name = path.file_name()?.to_str()?;
+    name.strip_suffix(".json")?.parse().ok()
+}

@@ -1,0 +1,114 @@
+//! `fs_list`: what is in a folder.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use lango_domain::{Safety, Tool, ToolFailure};
+use rustix::fs::FileType;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::text::{count, modified, shown, size};
+use super::workspace::Workspace;
+use super::{Files, beneath, blocking};
+
+const MAX_ENTRIES: usize = 1_000;
+const MAX_DEPTH: u64 = 5;
+
+#[derive(Deserialize, JsonSchema)]
+struct List {
+    /// Path of the folder, relative to the workspace; without it the workspace itself.
+    path: Option<String>,
+    /// How many levels of folders to show, from 1 (the default) to 5.
+    depth: Option<u64>,
+}
+
+pub fn tool(files: Files) -> Tool {
+    let description = "Lists what is in a folder of the workspace, sorted by name, with sizes and times of \
+        change. Folders end with `/`.";
+    Tool::new("fs_list", description, Safety::Safe, move |_, args: List| {
+        let workspace = files.workspace.clone();
+        async move { blocking(move || list(&workspace, &args)).await }
+    })
+    .with_untrusted_output()
+    .with_phrases([
+        "list [all] [of] [the] [my] (files|folders|directories|contents|)",
+        "(list|show) [me] [all] [of] [the] [my] (files|folders|contents) (here|)",
+        "list [all] [the] (files|folders|contents|) (in|of|inside|under|) [the] (folder|directory|) {path:word}",
+        "(list|show) [me] [all] [the] (files|contents) (in|of|inside|under) [the] (folder|directory|) {path:word}",
+        "(what|which) files are (in|inside|under) [the] (folder|directory|) {path:word}",
+        "(what|which) files are [in] (here|there)",
+        "what is in [the] (folder|directory) {path:word}",
+        "ls {path:word}",
+    ])
+}
+
+fn list(workspace: &Workspace, args: &List) -> Result<String, ToolFailure> {
+    let path = args.path.as_deref().unwrap_or(".");
+    let depth = args.depth.unwrap_or(1);
+    if !(1..=MAX_DEPTH).contains(&depth) {
+        return Err(ToolFailure(format!("depth is {depth}, but goes from 1 to {MAX_DEPTH}")));
+    }
+    let (folder, relative) = workspace.names_of(path)?;
+    let mut listing = Listing { workspace, lines: Vec::new(), left_out: 0 };
+    listing.add(&folder, &relative, Path::new(""), depth)?;
+    if listing.lines.is_empty() {
+        return Ok(format!("`{path}` is empty"));
+    }
+    if listing.left_out > 0 {
+        let more = listing.left_out;
+        listing
+            .lines
+            .push(format!("[{more} more; list a folder further down, or use fs_search with a glob]"));
+    }
+    Ok(listing.lines.join("\n"))
+}
+
+struct Listing<'a> {
+    workspace: &'a Workspace,
+    lines: Vec<String>,
+    left_out: usize,
+}
+
+impl Listing<'_> {
+    /// Adds what is in a folder that really lies at `real` and is shown as `prefix`.
+    fn add(&mut self, folder: &OwnedFd, real: &Path, prefix: &Path, depth: u64) -> Result<(), ToolFailure> {
+        let mut names =
+            beneath::names(folder).map_err(|error| self.workspace.explain(&shown(real), real, error))?;
+        names.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        for (at, (name, kind)) in names.iter().enumerate() {
+            if self.lines.len() >= MAX_ENTRIES {
+                self.left_out += names.len() - at;
+                return Ok(());
+            }
+            let (real, path) = (real.join(name), prefix.join(name));
+            if self.workspace.allow("", &real).is_err() {
+                continue;
+            }
+            let Some(line) = line(folder, Path::new(name), &path) else { continue };
+            self.lines.push(line);
+            // Git's own store is large and nobody's to read.
+            let is_deeper = depth > 1 && name != ".git" && *kind != FileType::RegularFile;
+            if is_deeper && let Ok(inner) = beneath::open_unlinked(folder, Path::new(name), beneath::NAMES) {
+                let _ = self.add(&inner, &real, &path, depth - 1);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One entry; none when it vanished meanwhile.
+fn line(folder: impl AsFd + Copy, name: &Path, path: &Path) -> Option<String> {
+    let stat = beneath::look(folder, name.as_os_str()).ok()?;
+    let path = shown(path);
+    let time = modified(&stat);
+    Some(match beneath::kind(&stat) {
+        FileType::Directory => format!("{path}/  {time}"),
+        FileType::Symlink => {
+            let target = beneath::link_target(folder, name.as_os_str()).unwrap_or_default();
+            format!("{path} -> {}", shown(&target))
+        }
+        FileType::RegularFile => format!("{path}  {}  {time}", count(size(&stat), "byte")),
+        _ => format!("{path}  (special file)  {time}"),
+    })
+}

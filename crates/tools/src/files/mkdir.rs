@@ -1,0 +1,73 @@
+//! `fs_mkdir`: a folder, with those around it.
+
+use std::path::{Path, PathBuf};
+
+use lango_domain::{Intent, Safety, Tool, ToolContext, ToolFailure};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::text::{neighbours, shown};
+use super::{Files, Workspace, blocking};
+
+#[derive(Deserialize, JsonSchema)]
+struct Make {
+    /// Path of the folder, relative to the workspace; missing folders around it are made too.
+    path: String,
+}
+
+/// What making a folder comes to.
+enum Plan {
+    Exists(PathBuf),
+    New(PathBuf),
+}
+
+pub fn tool(files: Files) -> Tool {
+    let telling = files.clone();
+    let description = "Makes a folder in the workspace, and the folders around it that are missing.";
+    Tool::new("fs_mkdir", description, Safety::Moderate, move |context, args: Make| {
+        let files = files.clone();
+        async move { blocking(move || make(&files, &context, &args.path)).await }
+    })
+    .with_intent(move |_, args: Make| {
+        let files = telling.clone();
+        async move { blocking(move || plan(&files.workspace, &args.path).map(|plan| intent(&plan))).await }
+    })
+    .with_phrases([
+        "(create|make|add) [a] [the] [new] (folder|directory) (called|named|) {path:word}",
+        "(create|make|add) [a] [the] [new] (folder|directory) [with] [the] name {path:word}",
+        "mkdir {path:word}",
+    ])
+}
+
+fn make(files: &Files, context: &ToolContext, path: &str) -> Result<String, ToolFailure> {
+    let workspace = &files.workspace;
+    let _alone = workspace.changing();
+    match plan(workspace, path)? {
+        Plan::Exists(relative) => Ok(format!("the folder {} exists already", shown(&relative))),
+        Plan::New(relative) => {
+            // Made as the folder around something in it.
+            let inside = relative.join("inside");
+            workspace.surroundings(&inside, |made| {
+                files.keeping.journal.made_folder(context, &workspace.root().join(made)).map(drop)
+            })?;
+            Ok(format!("made the folder {}", shown(&relative)))
+        }
+    }
+}
+
+fn plan(workspace: &Workspace, path: &str) -> Result<Plan, ToolFailure> {
+    let relative = workspace.relative(path)?;
+    match workspace.place(path, &relative)? {
+        Some(real) => Ok(Plan::Exists(real)),
+        None => Ok(Plan::New(workspace.vacancy(path, &relative)?)),
+    }
+}
+
+fn intent(plan: &Plan) -> Intent {
+    let (level, words, path): (_, _, &Path) = match plan {
+        Plan::Exists(path) => (Safety::Safe, "nothing to do for the folder", path),
+        Plan::New(path) => (Safety::Moderate, "new folder", path),
+    };
+    let subject = shown(path);
+    Intent { level, shows: format!("{words} {subject}"), subject, pattern: neighbours(path) }
+}

@@ -1,0 +1,63 @@
+//! Lango's own folders: nobody else reads them, and what is written there lasts.
+
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// A folder that only its owner enters, with those around it.
+pub fn make_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// A file that is there whole, or not at all.
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let draft = path.with_extension("draft");
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    let placed = written.and_then(|()| std::fs::rename(&draft, path));
+    if placed.is_err() {
+        let _ = std::fs::remove_file(&draft);
+    }
+    placed?;
+    sync(path.parent().unwrap_or(path));
+    Ok(())
+}
+
+pub fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    write(path, &serde_json::to_vec_pretty(value)?)
+}
+
+pub fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+}
+
+/// Makes the names in a folder last, where the file system can.
+pub fn sync(folder: &Path) {
+    if let Ok(folder) = File::open(folder) {
+        let _ = folder.sync_all();
+    }
+}
+
+/// Removes a folder with everything in it, also where folders inside are read-only.
+pub fn remove_folder(path: &Path) -> io::Result<()> {
+    if std::fs::remove_dir_all(path).is_ok() {
+        return Ok(());
+    }
+    loosen(path)?;
+    std::fs::remove_dir_all(path)
+}
+
+fn loosen(folder: &Path) -> io::Result<()> {
+    std::fs::set_permissions(folder, Permissions::from_mode(0o700))?;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            loosen(&entry.path())?;
+        }
+    }
+    Ok(())
+}

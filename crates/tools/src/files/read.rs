@@ -1,0 +1,258 @@
+//! `fs_read`: the text of a file, or what kind of file it is when it holds no text.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read as _, Seek};
+
+use lango_domain::{Safety, Tool, ToolFailure};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::text::count;
+use super::workspace::{Opened, Workspace};
+use super::{Files, blocking};
+
+/// At most so much text is given at once.
+const MAX_BYTES: usize = 256 * 1024;
+/// A longer line is cut.
+const MAX_LINE_CHARS: usize = 2_000;
+/// So much of a line is looked at: every character that is shown fits.
+const MAX_LINE_BYTES: usize = MAX_LINE_CHARS * 4 + 4;
+/// What tells text from other files.
+const HEAD: u64 = 8 * 1024;
+/// Behind what is shown, lines are counted this far.
+const MAX_COUNTED: u64 = 256 * 1024 * 1024;
+
+#[derive(Deserialize, JsonSchema)]
+struct Read {
+    /// Path of the file, relative to the workspace.
+    path: String,
+    /// First line to read, counted from 1.
+    start_line: Option<u64>,
+    /// How many lines to read.
+    lines: Option<u64>,
+}
+
+pub fn tool(files: Files) -> Tool {
+    let description = "Reads a text file of the workspace, whole or a range of its lines. \
+        Large files are cut with a note how to read on; files that hold no text are described.";
+    Tool::new("fs_read", description, Safety::Safe, move |_, args: Read| {
+        let workspace = files.workspace.clone();
+        async move { blocking(move || read(&workspace, &args)).await }
+    })
+    .with_untrusted_output()
+    .with_phrases([
+        "(read|show|print|display|open|cat) [me] [the] [contents of] [the] [file] {path:word}",
+        "(read|show|print|display) [me] [the] (first|top) {lines:word} lines (of|from|in) [the] [file] {path:word}",
+        "(read|show|print) [me] {lines:word} lines (of|from|in) [the] [file] {path:word} (from|starting at) line {start_line:word}",
+        "(read|show|print) [me] [the] [file] {path:word} from line {start_line:word}",
+        "what (is|does) [in] [the] [file] {path:word} (say|contain|hold)",
+        "what is (in|inside) [the] file {path:word}",
+        "what are the contents of [the] [file] {path:word}",
+    ])
+}
+
+fn read(workspace: &Workspace, args: &Read) -> Result<String, ToolFailure> {
+    let range = Range::of(args)?;
+    let opened = workspace.file(&args.path)?;
+    let failed = |error: io::Error| ToolFailure(format!("`{}`: {error}", args.path));
+    let head = head(&opened.file).map_err(failed)?;
+    if head.contains(&0) {
+        return Ok(described(&args.path, &opened, &head));
+    }
+    if head.is_empty() {
+        return Ok(format!("`{}` is empty", args.path));
+    }
+    let mut file = &opened.file;
+    file.rewind().map_err(failed)?;
+    let passage = Passage::read(BufReader::with_capacity(64 * 1024, file), &range).map_err(failed)?;
+    if passage.last == 0 {
+        let lines = count(passage.total, "line");
+        let (path, start) = (&args.path, range.start);
+        return Err(ToolFailure(format!("`{path}` has {lines}, so there is no line {start}")));
+    }
+    Ok(passage.worded(&range))
+}
+
+/// The first bytes.
+pub(super) fn head(file: &File) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    file.take(HEAD).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+/// What a file without text is, by its first bytes.
+pub(super) fn guessed(head: &[u8]) -> &'static str {
+    const KINDS: [(&[u8], &str); 10] = [
+        (b"\x89PNG\r\n\x1a\n", "PNG image"),
+        (b"\xff\xd8\xff", "JPEG image"),
+        (b"GIF8", "GIF image"),
+        (b"%PDF-", "PDF document"),
+        (b"PK\x03\x04", "ZIP archive"),
+        (b"\x7fELF", "ELF program or library"),
+        (b"\x1f\x8b", "gzip data"),
+        (b"SQLite format 3\0", "SQLite database"),
+        (b"\xff\xfe", "UTF-16 text"),
+        (b"\xfe\xff", "UTF-16 text"),
+    ];
+    KINDS.iter().find(|(magic, _)| head.starts_with(magic)).map_or("binary file", |(_, kind)| kind)
+}
+
+fn described(path: &str, opened: &Opened, head: &[u8]) -> String {
+    format!("`{path}` holds no plain text: {}, {}", guessed(head), count(opened.bytes(), "byte"))
+}
+
+/// Which lines are wanted.
+struct Range {
+    start: u64,
+    most: u64,
+    is_whole: bool,
+}
+
+impl Range {
+    fn of(args: &Read) -> Result<Self, ToolFailure> {
+        if args.start_line == Some(0) {
+            return Err(ToolFailure("start_line counts from 1".to_owned()));
+        }
+        if args.lines == Some(0) {
+            return Err(ToolFailure("lines must be at least 1".to_owned()));
+        }
+        let is_whole = args.start_line.is_none() && args.lines.is_none();
+        Ok(Self { start: args.start_line.unwrap_or(1), most: args.lines.unwrap_or(u64::MAX), is_whole })
+    }
+}
+
+/// What was read, and what is worth knowing about it.
+#[derive(Default)]
+struct Passage {
+    text: String,
+    /// 0: none of the lines that were wanted exists.
+    last: u64,
+    total: u64,
+    /// The file goes on behind what was counted.
+    is_endless: bool,
+    is_full: bool,
+    has_cut_lines: bool,
+    is_lossy: bool,
+}
+
+impl Passage {
+    fn read(mut reader: impl BufRead, range: &Range) -> io::Result<Self> {
+        let mut passage = Self::default();
+        let mut line = Vec::new();
+        let mut uncounted = MAX_COUNTED;
+        while let Some(length) = next_line(&mut reader, &mut line)? {
+            passage.total += 1;
+            let number = passage.total;
+            if number < range.start {
+                continue;
+            }
+            if passage.is_full || number - range.start >= range.most {
+                uncounted = uncounted.saturating_sub(length);
+                passage.is_endless = uncounted == 0;
+                if passage.is_endless {
+                    break;
+                }
+                continue;
+            }
+            passage.add(&line, length, number);
+        }
+        Ok(passage)
+    }
+
+    fn add(&mut self, line: &[u8], length: u64, number: u64) {
+        let (text, is_lossy) = lossy(line, (line.len() as u64) < length);
+        let shown = match text.char_indices().nth(MAX_LINE_CHARS) {
+            Some((end, _)) if text[end..] != *"\n" && text[end..] != *"\r\n" => {
+                let rest = count(length.saturating_sub(end as u64), "byte");
+                self.has_cut_lines = true;
+                format!("{} [… {rest} more]\n", &text[..end])
+            }
+            _ => text,
+        };
+        if !self.text.is_empty() && self.text.len() + shown.len() > MAX_BYTES {
+            self.is_full = true;
+            return;
+        }
+        self.is_lossy |= is_lossy;
+        self.text.push_str(&shown);
+        self.last = number;
+    }
+
+    fn worded(self, range: &Range) -> String {
+        let mut notes = Vec::new();
+        if !range.is_whole || self.is_full {
+            let total = if self.is_endless { "more than " } else { "" };
+            notes.push(format!("lines {}-{} of {total}{}", range.start, self.last, self.total));
+        }
+        if self.is_full {
+            notes.push(format!("read on with start_line={}", self.last + 1));
+        }
+        if self.has_cut_lines {
+            notes.push(format!("lines longer than {MAX_LINE_CHARS} characters are cut"));
+        }
+        if self.is_lossy {
+            notes.push("not valid UTF-8: what is no text is shown as �".to_owned());
+        }
+        if notes.is_empty() { self.text } else { format!("{}\n{}", notes.join("; "), self.text) }
+    }
+}
+
+/// The next line with its end, as far as it is looked at, and its whole length.
+fn next_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<u64>> {
+    line.clear();
+    let mut length = 0;
+    loop {
+        let buffer = reader.fill_buf()?;
+        if buffer.is_empty() {
+            return Ok((length > 0).then_some(length));
+        }
+        let end = buffer.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+        let taken = end.unwrap_or(buffer.len());
+        let room = MAX_LINE_BYTES.saturating_sub(line.len());
+        line.extend_from_slice(&buffer[..taken.min(room)]);
+        reader.consume(taken);
+        length += taken as u64;
+        if end.is_some() {
+            return Ok(Some(length));
+        }
+    }
+}
+
+/// The text of a line, and whether something in it is none; a character that was cut in two does not count.
+fn lossy(line: &[u8], is_cut: bool) -> (String, bool) {
+    match std::str::from_utf8(line) {
+        Ok(text) => (text.to_owned(), false),
+        Err(error) if is_cut && error.error_len().is_none() => {
+            (String::from_utf8_lossy(&line[..error.valid_up_to()]).into_owned(), false)
+        }
+        Err(_) => (String::from_utf8_lossy(line).into_owned(), true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passage(text: &[u8], start: u64, most: u64) -> Passage {
+        Passage::read(text, &Range { start, most, is_whole: false }).unwrap()
+    }
+
+    #[test]
+    fn lines_are_counted_with_and_without_a_last_line_end() {
+        assert_eq!((passage(b"a\nb\n", 1, 9).total, passage(b"a\nb", 1, 9).total), (2, 2));
+        let middle = passage(b"a\nb\nc\nd\n", 2, 2);
+        assert_eq!((middle.text.as_str(), middle.last, middle.total), ("b\nc\n", 3, 4));
+    }
+
+    #[test]
+    fn a_line_of_exactly_the_limit_is_whole() {
+        let line = "ü".repeat(MAX_LINE_CHARS);
+        assert!(!passage(format!("{line}\r\n").as_bytes(), 1, 1).has_cut_lines);
+        let cut = passage(format!("{line}ü\n").as_bytes(), 1, 1);
+        assert!(
+            cut.has_cut_lines && !cut.is_lossy && cut.text.ends_with("[… 3 bytes more]\n"),
+            "{}",
+            cut.text
+        );
+    }
+}

@@ -1,0 +1,189 @@
+//! `fs_search`: lines that match a pattern, or files whose names fit a glob.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use globset::{GlobBuilder, GlobMatcher};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use lango_domain::{Safety, Tool, ToolFailure};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::text::{count, cut, shown};
+use super::walk::{Found, Line, Query, walk};
+use super::workspace::Workspace;
+use super::{Files, blocking};
+
+const USUAL_LIMIT: u64 = 100;
+const MAX_LIMIT: u64 = 1_000;
+const MAX_CONTEXT: u64 = 5;
+const MAX_TEXT_CHARS: usize = 300;
+
+#[derive(Deserialize, JsonSchema)]
+struct Search {
+    /// Regular expression that lines must match. Without it, the files that fit the glob are listed.
+    pattern: Option<String>,
+    /// Which files, by name (`*.rs`) or by path (`src/**/*.rs`).
+    glob: Option<String>,
+    /// Folder or file to search in, relative to the workspace; without it the whole workspace.
+    path: Option<String>,
+    /// Whether upper and lower case differ. By default they do when the pattern has upper case letters.
+    case_sensitive: Option<bool>,
+    /// Lines to show around each match, from 0 to 5.
+    context: Option<u64>,
+    /// At most so many matches, 100 by default and 1000 at most.
+    limit: Option<u64>,
+    /// Also search hidden files.
+    #[serde(default)]
+    hidden: bool,
+}
+
+pub fn tool(files: Files) -> Tool {
+    let description = "Searches the files of the workspace for lines that match a regular expression, or lists \
+        the files that fit a glob. Ignored files (.gitignore), hidden ones and files without text are left out.";
+    Tool::new("fs_search", description, Safety::Safe, move |_, args: Search| {
+        let workspace = files.workspace.clone();
+        async move {
+            let end = EndWithCall(Arc::default());
+            let is_over = Arc::clone(&end.0);
+            blocking(move || search(&workspace, &args, &is_over)).await
+        }
+    })
+    .with_untrusted_output()
+    .with_phrases([
+        "(search|look|grep) [for] {pattern} (in|inside|under) [the] (folder|file|directory|) {path:word}",
+        "(search|grep) [the] [all] (files|workspace|code|) for {pattern}",
+        "(search|look|grep) [for] {pattern} in [all] [the] [my] (files|workspace|code)",
+        "grep {pattern}",
+        "find [all] [the] (files|file) (named|called|matching|like) {glob:word}",
+        "find [all] [the] files (named|called|matching|like) {glob:word} in [the] (folder|directory|) {path:word}",
+        "(which|what) files (contain|mention|hold) {pattern}",
+        "find {pattern} in [the] (folder|file|directory) {path:word}",
+    ])
+}
+
+/// A search whose caller went away stops.
+struct EndWithCall(Arc<AtomicBool>);
+
+impl Drop for EndWithCall {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn search(workspace: &Workspace, args: &Search, is_over: &AtomicBool) -> Result<String, ToolFailure> {
+    let query = query(workspace, args)?;
+    let found = walk(workspace, &query, is_over);
+    Ok(worded(&query, found))
+}
+
+/// The search that a call asks for, if it makes sense.
+fn query(workspace: &Workspace, args: &Search) -> Result<Query, ToolFailure> {
+    let pattern = args.pattern.as_deref().filter(|pattern| !pattern.is_empty());
+    let glob = args.glob.as_deref().filter(|glob| !glob.is_empty());
+    if pattern.is_none() && glob.is_none() {
+        return Err(ToolFailure("give a pattern that lines match, or a glob that file names fit".to_owned()));
+    }
+    let limit = within("limit", args.limit.unwrap_or(USUAL_LIMIT), 1, MAX_LIMIT)?;
+    let context = within("context", args.context.unwrap_or(0), 0, MAX_CONTEXT)?;
+    let start = start(workspace, args.path.as_deref().unwrap_or("."))?;
+    let prefix = start.strip_prefix(workspace.root()).unwrap_or(&start).to_owned();
+    Ok(Query {
+        pattern: pattern.map(|pattern| matcher(pattern, args.case_sensitive)).transpose()?,
+        glob: glob.map(|glob| glob_matcher(glob, args.case_sensitive)).transpose()?,
+        is_glob_of_paths: glob.is_some_and(|glob| trimmed(glob).contains('/')),
+        start,
+        prefix,
+        context,
+        limit,
+        with_hidden: args.hidden,
+    })
+}
+
+fn within(name: &str, value: u64, least: u64, most: u64) -> Result<usize, ToolFailure> {
+    if (least..=most).contains(&value) {
+        return Ok(value as usize);
+    }
+    Err(ToolFailure(format!("{name} is {value}, but goes from {least} to {most}")))
+}
+
+/// The real path of the folder or file to search in.
+fn start(workspace: &Workspace, path: &str) -> Result<std::path::PathBuf, ToolFailure> {
+    match workspace.file(path) {
+        Ok(opened) => Ok(workspace.root().join(opened.relative)),
+        Err(failure) => workspace.folder(path).map_err(|_| failure),
+    }
+}
+
+fn matcher(pattern: &str, case_sensitive: Option<bool>) -> Result<RegexMatcher, ToolFailure> {
+    let mut builder = RegexMatcherBuilder::new();
+    // `$` stands before the line ends of Windows too.
+    builder.multi_line(true).line_terminator(Some(b'\n')).crlf(true);
+    match case_sensitive {
+        Some(is_sensitive) => builder.case_insensitive(!is_sensitive),
+        None => builder.case_smart(true),
+    };
+    builder.build(pattern).map_err(|error| ToolFailure(format!("the pattern cannot be used: {error}")))
+}
+
+fn trimmed(glob: &str) -> &str {
+    glob.trim_start_matches("./").trim_start_matches('/')
+}
+
+fn glob_matcher(glob: &str, case_sensitive: Option<bool>) -> Result<GlobMatcher, ToolFailure> {
+    let plain = trimmed(glob);
+    let everything_in = format!("{plain}**");
+    let plain = if plain.ends_with('/') { &everything_in } else { plain };
+    let glob = GlobBuilder::new(plain)
+        .literal_separator(true)
+        .case_insensitive(case_sensitive == Some(false))
+        .build()
+        .map_err(|error| ToolFailure(format!("the glob cannot be used: {error}")))?;
+    Ok(glob.compile_matcher())
+}
+
+fn worded(query: &Query, mut found: Found) -> String {
+    found.files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    let mut text = Vec::new();
+    let mut left = query.limit;
+    for file in &found.files {
+        let path = shown(&file.path);
+        if query.pattern.is_none() {
+            text.push(path);
+            left -= 1;
+        } else {
+            left -= add_lines(&mut text, &path, &file.lines, left, query.context > 0);
+        }
+        if left == 0 {
+            break;
+        }
+    }
+    if text.is_empty() {
+        let searched = count(found.searched, "file");
+        return format!("nothing found among {searched}");
+    }
+    if found.matches > query.limit {
+        let limit = query.limit;
+        text.push(format!("[there are more than {limit}; search more narrowly, or raise the limit]"));
+    }
+    text.join("\n")
+}
+
+/// Adds what was found in a file, at most so many matches; says how many it were.
+fn add_lines(text: &mut Vec<String>, path: &str, lines: &[Line], most: usize, with_gaps: bool) -> usize {
+    let mut matches = 0;
+    let mut last: Option<u64> = None;
+    for line in lines {
+        if line.is_match && matches == most {
+            break;
+        }
+        if with_gaps && last.map_or(!text.is_empty(), |last| last + 1 != line.number) {
+            text.push("--".to_owned());
+        }
+        last = Some(line.number);
+        let sign = if line.is_match { ':' } else { '-' };
+        text.push(format!("{path}{sign}{}{sign} {}", line.number, cut(&line.text, MAX_TEXT_CHARS)));
+        matches += usize::from(line.is_match);
+    }
+    matches
+}

@@ -1,0 +1,126 @@
+//! `fs_stat`: what is known about a path without reading it out.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use lango_domain::{Safety, Tool, ToolFailure};
+use rustix::fs::FileType;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::text::{modified, shown, size};
+use super::workspace::{Named, Workspace};
+use super::{Files, beneath, blocking};
+
+/// Lines of larger files are not counted.
+const MAX_COUNTED: u64 = 64 * 1024 * 1024;
+
+#[derive(Deserialize, JsonSchema)]
+struct Look {
+    /// Path of the file or folder, relative to the workspace.
+    path: String,
+}
+
+/// What is told.
+#[derive(Serialize)]
+struct Told {
+    path: String,
+    kind: &'static str,
+    bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lines: Option<u64>,
+    modified: String,
+    mode: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+}
+
+pub fn tool(files: Files) -> Tool {
+    let description = "Tells kind, size, number of lines, time of change and mode of a file or folder of the \
+        workspace. A link is described itself, with its target.";
+    Tool::new("fs_stat", description, Safety::Safe, move |_, args: Look| {
+        let workspace = files.workspace.clone();
+        async move { blocking(move || look(&workspace, &args.path)).await }
+    })
+    .with_untrusted_output()
+    .with_phrases([
+        "stat [the] (file|folder|directory|) {path:word}",
+        "describe [the] (file|folder|directory) {path:word}",
+        "(show|give|tell) [me] [the] (size|details|information|info|metadata) (of|about|on|for) [the] (file|folder|) {path:word}",
+        "how (big|large|long) is [the] (file|folder|) {path:word}",
+        "how many lines (has|are in|does) [the] [file] {path:word} [have]",
+        "when was [the] (file|folder|) {path:word} [last] (changed|modified|edited|updated)",
+        "does [the] (file|folder|) {path:word} exist",
+    ])
+}
+
+fn look(workspace: &Workspace, path: &str) -> Result<String, ToolFailure> {
+    let told = if workspace.relative(path)?.as_os_str().is_empty() {
+        let (folder, _) = workspace.names_of(path)?;
+        let stat =
+            rustix::fs::fstat(&folder).map_err(|error| workspace.explain(path, Path::new(""), error))?;
+        told(Path::new(""), &stat)
+    } else {
+        let named = workspace.named(path)?;
+        let mut told = told(&named.relative, &named.stat);
+        match beneath::kind(&named.stat) {
+            FileType::Symlink => told.target = target(&named),
+            FileType::RegularFile if told.bytes <= MAX_COUNTED => told.lines = lines(&named),
+            _ => {}
+        }
+        told
+    };
+    serde_json::to_string_pretty(&told).map_err(|error| ToolFailure(error.to_string()))
+}
+
+fn told(path: &Path, stat: &rustix::fs::Stat) -> Told {
+    let kind = match beneath::kind(stat) {
+        FileType::RegularFile => "file",
+        FileType::Directory => "folder",
+        FileType::Symlink => "link",
+        FileType::Fifo => "pipe",
+        FileType::Socket => "socket",
+        _ => "device",
+    };
+    let mode = format!("{:04o}", stat.st_mode & 0o7777);
+    Told {
+        path: shown(path),
+        kind,
+        bytes: size(stat),
+        lines: None,
+        modified: modified(stat),
+        mode,
+        target: None,
+    }
+}
+
+fn target(named: &Named) -> Option<String> {
+    beneath::link_target(&named.folder, &named.name).ok().map(|target| shown(&target))
+}
+
+/// The number of lines; none for what is no text or may not be read.
+fn lines(named: &Named) -> Option<u64> {
+    let opened = beneath::open_unlinked(&named.folder, Path::new(&named.name), beneath::READ).ok()?;
+    counted(&File::from(opened)).ok().flatten()
+}
+
+fn counted(mut file: &File) -> io::Result<Option<u64>> {
+    let (mut lines, mut last, mut seen) = (0, b'\n', 0);
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let length = file.read(&mut buffer)?;
+        let read = &buffer[..length];
+        if seen < 8 * 1024 && read.iter().take(8 * 1024).any(|byte| *byte == 0) {
+            return Ok(None);
+        }
+        let Some(end) = read.last() else { break };
+        lines += read.iter().filter(|byte| **byte == b'\n').count() as u64;
+        seen += length as u64;
+        last = *end;
+        if seen > MAX_COUNTED {
+            return Ok(None);
+        }
+    }
+    Ok(Some(if last == b'\n' { lines } else { lines + 1 }))
+}

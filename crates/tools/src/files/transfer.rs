@@ -1,0 +1,206 @@
+//! Moving a file or a whole folder to another place, also onto another file system, without losing anything on the way.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps};
+use rustix::io::Errno;
+
+use super::beneath::{self, NAMES, READ};
+use super::text::size;
+
+/// A name in an open folder.
+#[derive(Clone, Copy)]
+pub struct Spot<'a> {
+    pub folder: BorrowedFd<'a>,
+    pub name: &'a OsStr,
+}
+
+/// What a file or folder holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub files: u64,
+    pub folders: u64,
+    pub bytes: u64,
+}
+
+impl<'a> Spot<'a> {
+    pub fn new(folder: &'a impl AsFd, name: &'a OsStr) -> Self {
+        Self { folder: folder.as_fd(), name }
+    }
+
+    fn open(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
+        beneath::open_unlinked(self.folder, Path::new(self.name), flags)
+    }
+
+    fn look(&self) -> Result<Stat, Errno> {
+        beneath::look(self.folder, self.name)
+    }
+}
+
+/// Moves it; refuses where something is in the way. After a failure it is where it was.
+pub fn transfer(from: Spot<'_>, to: Spot<'_>) -> io::Result<()> {
+    match rename(from, to) {
+        Err(Errno::XDEV) => transfer_by_copy(from, to),
+        done => {
+            done?;
+            beneath::sync(to.folder);
+            beneath::sync(from.folder);
+            Ok(())
+        }
+    }
+}
+
+/// The original goes only when the copy is whole and lasts.
+fn transfer_by_copy(from: Spot<'_>, to: Spot<'_>) -> io::Result<()> {
+    let draft = format!(".lango-{}.tmp", uuid::Uuid::now_v7().simple());
+    let draft = Spot { folder: to.folder, name: OsStr::new(&draft) };
+    let copied = copy(from, draft).and_then(|()| Ok(rename(draft, to)?));
+    if let Err(error) = copied {
+        let _ = remove(draft);
+        return Err(error);
+    }
+    beneath::sync(to.folder);
+    remove(from)
+}
+
+/// Counts without following links.
+pub fn tally(spot: Spot<'_>) -> io::Result<Tally> {
+    let stat = spot.look()?;
+    if beneath::kind(&stat) != FileType::Directory {
+        return Ok(Tally { files: 1, folders: 0, bytes: size(&stat) });
+    }
+    let mut total = Tally { folders: 1, ..Tally::default() };
+    let folder = spot.open(NAMES)?;
+    for (name, _) in beneath::names(&folder)? {
+        let inner = tally(Spot::new(&folder, &name))?;
+        total.files += inner.files;
+        total.folders += inner.folders;
+        total.bytes += inner.bytes;
+    }
+    Ok(total)
+}
+
+/// Removes a file, a link, or a folder with everything in it.
+pub fn remove(spot: Spot<'_>) -> io::Result<()> {
+    if beneath::kind(&spot.look()?) == FileType::Directory {
+        let folder = spot.open(NAMES)?;
+        for (name, _) in beneath::names(&folder)? {
+            remove(Spot::new(&folder, &name))?;
+        }
+        return Ok(rustix::fs::unlinkat(spot.folder, spot.name, AtFlags::REMOVEDIR)?);
+    }
+    Ok(rustix::fs::unlinkat(spot.folder, spot.name, AtFlags::empty())?)
+}
+
+fn rename(from: Spot<'_>, to: Spot<'_>) -> Result<(), Errno> {
+    match rustix::fs::renameat_with(from.folder, from.name, to.folder, to.name, RenameFlags::NOREPLACE) {
+        // A file system that cannot refuse by itself.
+        Err(Errno::INVAL | Errno::NOSYS) => match to.look() {
+            Err(Errno::NOENT) => rustix::fs::renameat(from.folder, from.name, to.folder, to.name),
+            Err(error) => Err(error),
+            Ok(_) => Err(Errno::EXIST),
+        },
+        done => done,
+    }
+}
+
+/// Copies modes, links and times too; refuses what cannot be copied.
+fn copy(from: Spot<'_>, to: Spot<'_>) -> io::Result<()> {
+    let stat = from.look()?;
+    match beneath::kind(&stat) {
+        FileType::Symlink => {
+            let target = beneath::link_target(from.folder, from.name)?;
+            rustix::fs::symlinkat(&target, to.folder, to.name)?;
+        }
+        FileType::RegularFile => copy_file(from, to, &stat)?,
+        FileType::Directory => copy_folder(from, to, &stat)?,
+        _ => {
+            let name = from.name.to_string_lossy();
+            return Err(io::Error::other(format!("`{name}` is a pipe, a socket or a device")));
+        }
+    }
+    let times = Timestamps {
+        last_access: Timespec { tv_sec: stat.st_atime, tv_nsec: stat.st_atime_nsec as _ },
+        last_modification: Timespec { tv_sec: stat.st_mtime, tv_nsec: stat.st_mtime_nsec as _ },
+    };
+    Ok(rustix::fs::utimensat(to.folder, to.name, &times, AtFlags::SYMLINK_NOFOLLOW)?)
+}
+
+fn copy_file(from: Spot<'_>, to: Spot<'_>, stat: &Stat) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut source = File::from(from.open(READ)?);
+    let mut target = File::from(rustix::fs::openat(to.folder, to.name, flags, Mode::from_raw_mode(0o600))?);
+    io::copy(&mut source, &mut target)?;
+    rustix::fs::fchmod(&target, Mode::from_raw_mode(stat.st_mode & 0o7777))?;
+    target.sync_all()
+}
+
+fn copy_folder(from: Spot<'_>, to: Spot<'_>, stat: &Stat) -> io::Result<()> {
+    rustix::fs::mkdirat(to.folder, to.name, Mode::from_raw_mode(0o700))?;
+    let (source, target) = (from.open(NAMES)?, to.open(NAMES)?);
+    for (name, _) in beneath::names(&source)? {
+        copy(Spot::new(&source, &name), Spot::new(&target, &name))?;
+    }
+    rustix::fs::fchmod(&target, Mode::from_raw_mode(stat.st_mode & 0o7777))?;
+    Ok(rustix::fs::fsync(&target)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+    #[test]
+    fn a_copy_has_modes_links_and_times() {
+        let place = tempfile::tempdir().unwrap();
+        let from = place.path().join("from");
+        std::fs::create_dir_all(from.join("sub")).unwrap();
+        std::fs::write(from.join("sub/a.txt"), "hello").unwrap();
+        symlink("a.txt", from.join("sub/link")).unwrap();
+        let run = std::fs::Permissions::from_mode(0o750);
+        std::fs::set_permissions(from.join("sub/a.txt"), run).unwrap();
+        let opened = File::open(place.path()).unwrap();
+        let (old, new) = (Spot::new(&opened, OsStr::new("from")), Spot::new(&opened, OsStr::new("to")));
+        let tallied = tally(old).unwrap();
+        let (old_mode, old_time) = {
+            let known = from.join("sub/a.txt").metadata().unwrap();
+            (known.mode(), known.mtime_nsec())
+        };
+        transfer_by_copy(old, new).unwrap();
+        let copy = place.path().join("to/sub/a.txt");
+        let known = copy.metadata().unwrap();
+        assert_eq!(std::fs::read_to_string(&copy).unwrap(), "hello");
+        assert_eq!((old_mode, old_time), (known.mode(), known.mtime_nsec()));
+        assert_eq!(std::fs::read_link(place.path().join("to/sub/link")).unwrap(), Path::new("a.txt"));
+        assert_eq!(tallied, tally(new).unwrap());
+        assert!(!from.exists());
+    }
+
+    #[test]
+    fn what_cannot_be_copied_stays_whole() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir(place.path().join("from")).unwrap();
+        std::fs::write(place.path().join("from/a.txt"), "hello").unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(place.path().join("from/socket")).unwrap();
+        let opened = File::open(place.path()).unwrap();
+        let (old, new) = (Spot::new(&opened, OsStr::new("from")), Spot::new(&opened, OsStr::new("to")));
+        transfer_by_copy(old, new).unwrap_err();
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
+        assert_eq!(std::fs::read_dir(place.path().join("from")).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn nothing_is_put_over_something_else() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(place.path().join("a"), "a").unwrap();
+        std::fs::write(place.path().join("b"), "b").unwrap();
+        let opened = File::open(place.path()).unwrap();
+        let moved = transfer(Spot::new(&opened, OsStr::new("a")), Spot::new(&opened, OsStr::new("b")));
+        assert_eq!(moved.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read_to_string(place.path().join("b")).unwrap(), "b");
+    }
+}

@@ -1,0 +1,215 @@
+//! Where deleted things wait until they are wanted back or no longer.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use lango_domain::ToolContext;
+use rustix::fs::{FileType, Stat};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::transfer::{Spot, Tally, transfer};
+use super::workspace::{Named, Workspace};
+use super::{beneath, private};
+
+const INFO: &str = "info.json";
+const CONTENT: &str = "content";
+
+/// Deleted things, each in a folder of its own; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Trash {
+    folder: Option<PathBuf>,
+}
+
+/// Something in the trash.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trashed {
+    pub id: String,
+    /// Where it was.
+    pub path: PathBuf,
+    /// The workspace it was in.
+    pub root: PathBuf,
+    pub at: Timestamp,
+    pub kind: Kind,
+    pub bytes: u64,
+    pub files: u64,
+    pub session: String,
+    pub turn: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    File,
+    Folder,
+    Link,
+    Special,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TrashError {
+    #[error("there is no trash on this machine: Lango has no folder for its data")]
+    NoTrash,
+    #[error("`{0}` is not in the trash")]
+    NotFound(String),
+    #[error("`{wanted}` may be any of {}", paths.join(", "))]
+    Ambiguous { wanted: String, paths: Vec<String> },
+    #[error("something is at {} now; move it away first", .0.display())]
+    Taken(PathBuf),
+    #[error("{} cannot be restored there: {why}", path.display())]
+    Unreachable { path: PathBuf, why: String },
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl Trash {
+    /// The trash below `data`; without such a folder there is none.
+    pub fn in_folder(data: Option<&Path>) -> Self {
+        Self { folder: data.map(|data| data.join("trash")) }
+    }
+
+    /// What is in it, newest first.
+    pub fn list(&self) -> Vec<Trashed> {
+        let Some(entries) = self.folder.as_ref().and_then(|folder| std::fs::read_dir(folder).ok()) else {
+            return Vec::new();
+        };
+        let mut all: Vec<Trashed> = entries.flatten().filter_map(|entry| known(&entry.path())).collect();
+        all.sort_by(|a, b| b.at.cmp(&a.at).then_with(|| b.id.cmp(&a.id)));
+        all
+    }
+
+    /// Brings something back to where it was, found by its id or by the end of its path. Never over something else.
+    pub fn restore(&self, which: &str) -> Result<PathBuf, TrashError> {
+        let trashed = self.find(which)?;
+        let folder = self.folder.as_ref().ok_or(TrashError::NoTrash)?.join(&trashed.id);
+        let unreachable = |why: String| TrashError::Unreachable { path: trashed.path.clone(), why };
+        std::fs::create_dir_all(&trashed.root)?;
+        let workspace = Workspace::open(&trashed.root, self.folder.iter().cloned().collect())?;
+        let relative =
+            trashed.path.strip_prefix(workspace.root()).map_err(|error| unreachable(error.to_string()))?;
+        let name = relative.file_name().ok_or_else(|| unreachable("it has no name".to_owned()))?;
+        let place = workspace.surroundings(relative, |_| Ok(())).map_err(|failure| unreachable(failure.0))?;
+        let entry = File::open(&folder)?;
+        transfer(Spot::new(&entry, OsStr::new(CONTENT)), Spot::new(&place, name)).map_err(
+            |error| match error.kind() {
+                io::ErrorKind::AlreadyExists => TrashError::Taken(trashed.path.clone()),
+                _ => TrashError::Io(error),
+            },
+        )?;
+        std::fs::remove_dir_all(&folder)?;
+        Ok(trashed.path)
+    }
+
+    /// Removes for good what was deleted before that time, or everything; says how many things went.
+    pub fn empty(&self, older_than: Option<Timestamp>) -> usize {
+        let Some(folder) = &self.folder else { return 0 };
+        let old = self.list().into_iter().filter(|trashed| older_than.is_none_or(|limit| trashed.at < limit));
+        old.filter(|trashed| private::remove_folder(&folder.join(&trashed.id)).is_ok()).count()
+    }
+
+    /// Whether anything can be put here.
+    pub(super) fn exists(&self) -> bool {
+        self.folder.is_some()
+    }
+
+    /// A name for something that is about to be deleted.
+    pub(super) fn new_id(&self) -> Result<String, TrashError> {
+        let folder = self.folder.as_ref().ok_or(TrashError::NoTrash)?;
+        private::make_folder(folder)?;
+        loop {
+            let id = id();
+            let entry = folder.join(&id);
+            if !entry.exists() {
+                private::make_folder(&entry)?;
+                return Ok(id);
+            }
+        }
+    }
+
+    /// Moves something here. What is known about it is written first: whatever breaks off, the content is in one place
+    /// at least.
+    pub(super) fn take(&self, named: &Named, trashed: &Trashed) -> Result<(), TrashError> {
+        let folder = self.folder.as_ref().ok_or(TrashError::NoTrash)?.join(&trashed.id);
+        let info = private::write_json(&folder.join(INFO), trashed);
+        let moved = info.and_then(|()| {
+            let entry = File::open(&folder)?;
+            private::sync(folder.parent().unwrap_or(&folder));
+            transfer(Spot::new(&named.folder, &named.name), Spot::new(&entry, OsStr::new(CONTENT)))
+        });
+        // With content the entry stays: a part of the original may be gone already.
+        if moved.is_err() && folder.join(CONTENT).symlink_metadata().is_err() {
+            let _ = private::remove_folder(&folder);
+        }
+        Ok(moved?)
+    }
+
+    /// Forgets a name that was not used after all.
+    pub(super) fn drop_id(&self, id: &str) {
+        if let Some(folder) = &self.folder {
+            let _ = std::fs::remove_dir(folder.join(id));
+        }
+    }
+
+    fn find(&self, which: &str) -> Result<Trashed, TrashError> {
+        if self.folder.is_none() {
+            return Err(TrashError::NoTrash);
+        }
+        let mut found = self.list();
+        if let Some(at) = found.iter().position(|trashed| trashed.id == which) {
+            return Ok(found.swap_remove(at));
+        }
+        found.retain(|trashed| !which.is_empty() && trashed.path.ends_with(which));
+        let mut paths: Vec<String> = found.iter().map(|trashed| trashed.path.display().to_string()).collect();
+        paths.sort();
+        paths.dedup();
+        if paths.len() > 1 {
+            return Err(TrashError::Ambiguous { wanted: which.to_owned(), paths });
+        }
+        found.into_iter().next().ok_or_else(|| TrashError::NotFound(which.to_owned()))
+    }
+}
+
+impl Trashed {
+    pub(super) fn new(id: String, workspace: &Workspace, named: &Named, tally: Tally) -> Self {
+        Self {
+            id,
+            path: workspace.root().join(&named.relative),
+            root: workspace.root().to_owned(),
+            at: Timestamp::now(),
+            kind: kind(&named.stat),
+            bytes: tally.bytes,
+            files: tally.files,
+            session: String::new(),
+            turn: String::new(),
+        }
+    }
+
+    pub(super) fn by(self, context: &ToolContext) -> Self {
+        Self { session: context.session.to_string(), turn: context.turn.to_string(), ..self }
+    }
+}
+
+/// Short, and in the order of time.
+fn id() -> String {
+    let random = Uuid::now_v7().simple().to_string();
+    format!("{:011x}-{}", Timestamp::now().as_millisecond(), &random[26..])
+}
+
+/// An entry that is whole.
+fn known(folder: &Path) -> Option<Trashed> {
+    folder.join(CONTENT).symlink_metadata().ok()?;
+    let trashed: Trashed = private::read_json(&folder.join(INFO))?;
+    (folder.file_name() == Some(OsStr::new(&trashed.id))).then_some(trashed)
+}
+
+fn kind(stat: &Stat) -> Kind {
+    match beneath::kind(stat) {
+        FileType::RegularFile => Kind::File,
+        FileType::Directory => Kind::Folder,
+        FileType::Symlink => Kind::Link,
+        _ => Kind::Special,
+    }
+}

@@ -1,0 +1,231 @@
+//! Taking back what a turn changed.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::AtFlags;
+use rustix::io::Errno;
+use sha2::{Digest, Sha256};
+
+use super::atomic::{self, Likeness};
+use super::beneath::{self, READ};
+use super::journal::{Entry, Journal, Kept, Turn, hex};
+use super::text::shown;
+use super::trash::TrashError;
+use super::workspace::Workspace;
+
+/// What came of undoing a turn, or would come of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Undone {
+    pub turn: String,
+    /// What is as it was before the turn.
+    pub restored: Vec<String>,
+    /// What stays as it is, and why.
+    pub left: Vec<(String, String)>,
+    /// Commands of the turn; what they did stays done.
+    pub commands: Vec<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum UndoError {
+    #[error("there is nothing to undo here")]
+    Nothing,
+    #[error("nothing can be undone on this machine: Lango has no folder for its data")]
+    NotKept,
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// What taking back one change came to.
+enum Outcome {
+    Restored,
+    /// It is as it was, without doing anything.
+    AlreadySo,
+    Left(String),
+}
+
+impl Journal {
+    /// Takes back the newest turn that changed something below `root` and was not undone yet. A file that was changed
+    /// since is left alone.
+    pub fn undo_last(&self, root: &Path) -> Result<Undone, UndoError> {
+        let (folder, turn, entries) = self.newest(root)?;
+        let workspace = self.workspace(root)?;
+        let mut undone = Undone { turn: turn.turn, ..Undone::default() };
+        let taker = Taker { journal: self, workspace: &workspace, folder: &folder };
+        for entry in entries.iter().rev() {
+            if let Entry::Command { line } = entry {
+                undone.commands.insert(0, line.clone());
+                continue;
+            }
+            let Some((path, shown)) = place(entry, workspace.root()) else { continue };
+            match taker.take_back(entry, &path) {
+                Outcome::Restored if undone.restored.contains(&shown) => {}
+                Outcome::Restored => undone.restored.push(shown),
+                Outcome::AlreadySo => {}
+                Outcome::Left(why) => undone.left.push((shown, why)),
+            }
+        }
+        Self::mark_undone(&folder)?;
+        Ok(undone)
+    }
+
+    /// What `undo_last` would take back, as far as nothing was changed since.
+    pub fn last(&self, root: &Path) -> Result<Undone, UndoError> {
+        let (_, turn, entries) = self.newest(root)?;
+        let root = root.canonicalize()?;
+        let mut undone = Undone { turn: turn.turn, ..Undone::default() };
+        for entry in &entries {
+            match (entry, place(entry, &root)) {
+                (Entry::Command { line }, _) => undone.commands.push(line.clone()),
+                (_, Some((_, path))) if !undone.restored.contains(&path) => undone.restored.push(path),
+                _ => {}
+            }
+        }
+        Ok(undone)
+    }
+
+    fn newest(&self, root: &Path) -> Result<(PathBuf, Turn, Vec<Entry>), UndoError> {
+        if self.folder.is_none() {
+            return Err(UndoError::NotKept);
+        }
+        let root = root.canonicalize()?;
+        let with_entries =
+            self.open_turns().into_iter().map(|(folder, turn)| (Self::entries(&folder), folder, turn));
+        let mut changing = with_entries
+            .filter(|(entries, ..)| entries.iter().any(|entry| place(entry, &root).is_some()))
+            .map(|(entries, folder, turn)| (folder, turn, entries));
+        changing.next().ok_or(UndoError::Nothing)
+    }
+
+    fn workspace(&self, root: &Path) -> io::Result<Workspace> {
+        let data = self.folder.iter().filter_map(|folder| folder.parent());
+        Workspace::open(root, data.map(Path::to_owned).collect())
+    }
+}
+
+struct Taker<'a> {
+    journal: &'a Journal,
+    workspace: &'a Workspace,
+    /// Where the turn's copies are.
+    folder: &'a Path,
+}
+
+impl Taker<'_> {
+    fn take_back(&self, entry: &Entry, path: &Path) -> Outcome {
+        let outcome = match entry {
+            Entry::Written { before, after, .. } => self.unwrite(path, before, after),
+            Entry::MadeFolder { .. } => self.unmake(path),
+            Entry::Deleted { trash, .. } => self.undelete(path, trash),
+            Entry::Command { .. } => Ok(Outcome::AlreadySo),
+        };
+        outcome.unwrap_or_else(Outcome::Left)
+    }
+
+    fn unwrite(&self, path: &Path, before: &Kept, after: &str) -> Result<Outcome, String> {
+        let now = self.hash_of(path)?;
+        let is_as_before = match (before, &now) {
+            (Kept::Nothing, None) => true,
+            (Kept::Copy { hash, .. }, Some(now)) => hash == now,
+            _ => false,
+        };
+        if is_as_before {
+            return Ok(Outcome::AlreadySo);
+        }
+        match now {
+            None => return Ok(Outcome::Left("it is gone since".to_owned())),
+            Some(now) if now != after => return Ok(Outcome::Left("it was changed since".to_owned())),
+            Some(_) => {}
+        }
+        let (folder, name) = self.surroundings(path)?;
+        match before {
+            Kept::TooLarge => return Ok(Outcome::Left("it was too large to be kept".to_owned())),
+            Kept::Nothing => {
+                rustix::fs::unlinkat(&folder, name, AtFlags::empty()).map_err(|error| error.to_string())?;
+            }
+            Kept::Copy { file, mode, .. } => {
+                let old = std::fs::read(self.folder.join(file))
+                    .map_err(|error| format!("what was kept of it cannot be read: {error}"))?;
+                let like = Likeness { mode: Some(*mode), owner: None };
+                atomic::replace(&folder, name, &old, like).map_err(|error| error.to_string())?;
+            }
+        }
+        Ok(Outcome::Restored)
+    }
+
+    fn unmake(&self, path: &Path) -> Result<Outcome, String> {
+        self.workspace.allow(&shown(path), path).map_err(|failure| failure.0)?;
+        let Ok(folder) = beneath::open_unlinked(self.workspace.as_folder(), parent(path), beneath::PLACE)
+        else {
+            return Ok(Outcome::AlreadySo);
+        };
+        match rustix::fs::unlinkat(&folder, name(path)?, AtFlags::REMOVEDIR) {
+            Ok(()) => Ok(Outcome::Restored),
+            Err(Errno::NOENT) => Ok(Outcome::AlreadySo),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(Outcome::Left("the folder is not empty".to_owned())),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn undelete(&self, path: &Path, id: &str) -> Result<Outcome, String> {
+        match self.journal.trash.restore(id) {
+            Ok(_) => Ok(Outcome::Restored),
+            Err(TrashError::NotFound(_)) if self.workspace.root().join(path).symlink_metadata().is_ok() => {
+                Ok(Outcome::AlreadySo)
+            }
+            Err(TrashError::NotFound(_)) => Ok(Outcome::Left("it is no longer in the trash".to_owned())),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// The hash of a file as it is now; none when there is none.
+    fn hash_of(&self, path: &Path) -> Result<Option<String>, String> {
+        self.workspace.allow(&shown(path), path).map_err(|failure| failure.0)?;
+        let opened = match beneath::open_unlinked(self.workspace.as_folder(), path, READ) {
+            Ok(opened) => File::from(opened),
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+            Err(Errno::LOOP) => return Err("a link is there now".to_owned()),
+            Err(error) => return Err(error.to_string()),
+        };
+        if !opened.metadata().is_ok_and(|known| known.is_file()) {
+            return Err("it is no file any more".to_owned());
+        }
+        hashed(opened).map(Some).map_err(|error| error.to_string())
+    }
+
+    fn surroundings<'a>(&self, path: &'a Path) -> Result<(std::os::fd::OwnedFd, &'a OsStr), String> {
+        let folder = self.workspace.surroundings(path, |_| Ok(())).map_err(|failure| failure.0)?;
+        Ok((folder, name(path)?))
+    }
+}
+
+fn hashed(mut file: File) -> io::Result<String> {
+    use std::io::Read as _;
+    let mut digest = Sha256::new();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hex(&digest.finalize())),
+            length => digest.update(&buffer[..length]),
+        }
+    }
+}
+
+/// Where a change was, relative to the root, and how that is shown; none when it was elsewhere.
+fn place(entry: &Entry, root: &Path) -> Option<(PathBuf, String)> {
+    let path = match entry {
+        Entry::Written { path, .. } | Entry::MadeFolder { path } | Entry::Deleted { path, .. } => path,
+        Entry::Command { .. } => return None,
+    };
+    let relative = path.strip_prefix(root).ok()?;
+    Some((relative.to_owned(), shown(relative)))
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new(""))
+}
+
+fn name(path: &Path) -> Result<&OsStr, String> {
+    path.file_name().ok_or_else(|| "it has no name".to_owned())
+}

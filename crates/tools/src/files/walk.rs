@@ -1,0 +1,239 @@
+//! Going through the files of a workspace on all processors, reading each beneath its root.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use globset::GlobMatcher;
+use grep_regex::RegexMatcher;
+use grep_searcher::{
+    BinaryDetection, MmapChoice, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
+};
+use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkBuilder, WalkState};
+
+use super::beneath;
+use super::workspace::Workspace;
+
+/// Much more of a line is never shown.
+const MAX_LINE_BYTES: usize = 2_000;
+const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
+
+/// What is looked for.
+pub struct Query {
+    pub pattern: Option<RegexMatcher>,
+    pub glob: Option<GlobMatcher>,
+    /// Whether the glob is about paths rather than names.
+    pub is_glob_of_paths: bool,
+    /// Where the search begins: a real path, and the same relative to the root.
+    pub start: PathBuf,
+    pub prefix: PathBuf,
+    pub context: usize,
+    pub limit: usize,
+    pub with_hidden: bool,
+}
+
+#[derive(Default)]
+pub struct Found {
+    pub files: Vec<FoundFile>,
+    /// Once there are more than the limit, nobody counts on.
+    pub matches: usize,
+    pub searched: u64,
+}
+
+pub struct FoundFile {
+    pub path: PathBuf,
+    pub lines: Vec<Line>,
+}
+
+pub struct Line {
+    pub number: u64,
+    pub text: String,
+    pub is_match: bool,
+}
+
+/// Everything that is found, unsorted; ends early when there is more than the limit.
+pub fn walk(workspace: &Workspace, query: &Query, is_over: &AtomicBool) -> Found {
+    let shared = Shared { workspace, query, is_over, matches: AtomicUsize::new(0), found: Mutex::default() };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let hidden = workspace.hidden_inside();
+    let mut builder = WalkBuilder::new(&query.start);
+    builder
+        .threads(threads)
+        .hidden(!query.with_hidden)
+        .require_git(false)
+        .parents(query.start.ancestors().skip(1).all(has_plain_ignore_files))
+        .filter_entry(move |entry| is_entered(entry, &hidden));
+    if has_plain_ignore_files(&query.start) {
+        builder.build_parallel().visit(&mut &shared);
+    }
+    let mut found = shared.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.matches = shared.matches.into_inner();
+    found
+}
+
+/// Folders of Lango and of Git are not entered, nor those whose ignore files would keep their reader waiting.
+fn is_entered(entry: &DirEntry, hidden: &[PathBuf]) -> bool {
+    if hidden.iter().any(|hidden| entry.path().starts_with(hidden)) {
+        return false;
+    }
+    if !entry.file_type().is_some_and(|kind| kind.is_dir()) {
+        return true;
+    }
+    let is_git = entry.file_name() == ".git" && entry.depth() > 0;
+    !is_git && has_plain_ignore_files(entry.path())
+}
+
+fn has_plain_ignore_files(folder: &Path) -> bool {
+    IGNORE_FILES.iter().all(|name| folder.join(name).metadata().map_or(true, |known| known.is_file()))
+}
+
+struct Shared<'a> {
+    workspace: &'a Workspace,
+    query: &'a Query,
+    is_over: &'a AtomicBool,
+    matches: AtomicUsize,
+    found: Mutex<Found>,
+}
+
+impl Shared<'_> {
+    fn is_enough(&self) -> bool {
+        self.matches.load(Ordering::Relaxed) > self.query.limit || self.is_over.load(Ordering::Relaxed)
+    }
+}
+
+impl<'s> ParallelVisitorBuilder<'s> for &'s Shared<'s> {
+    fn build(&mut self) -> Box<dyn ParallelVisitor + 's> {
+        let searcher = SearcherBuilder::new()
+            .memory_map(MmapChoice::never())
+            .binary_detection(BinaryDetection::quit(0))
+            .before_context(self.query.context)
+            .after_context(self.query.context)
+            .line_number(true)
+            .line_terminator(grep_matcher::LineTerminator::crlf())
+            .build();
+        let pattern = self.query.pattern.clone();
+        Box::new(Visitor { shared: self, searcher, pattern, found: Found::default(), lines: Vec::new() })
+    }
+}
+
+/// One thread's part.
+struct Visitor<'s> {
+    shared: &'s Shared<'s>,
+    searcher: Searcher,
+    pattern: Option<RegexMatcher>,
+    found: Found,
+    lines: Vec<Line>,
+}
+
+impl ParallelVisitor for Visitor<'_> {
+    fn visit(&mut self, entry: Result<DirEntry, ignore::Error>) -> WalkState {
+        if self.shared.is_enough() {
+            return WalkState::Quit;
+        }
+        if let Ok(entry) = entry
+            && entry.file_type().is_some_and(|kind| kind.is_file())
+            && let Some(relative) = relative(self.shared.workspace.root(), entry.path())
+            && self.fits(&entry, relative)
+        {
+            self.found.searched += 1;
+            self.search(relative);
+        }
+        WalkState::Continue
+    }
+}
+
+impl Visitor<'_> {
+    fn fits(&self, entry: &DirEntry, relative: &Path) -> bool {
+        let query = self.shared.query;
+        match &query.glob {
+            None => true,
+            Some(glob) if query.is_glob_of_paths => {
+                glob.is_match(relative)
+                    || relative.strip_prefix(&query.prefix).is_ok_and(|inner| glob.is_match(inner))
+            }
+            Some(glob) => glob.is_match(entry.file_name()),
+        }
+    }
+
+    fn search(&mut self, relative: &Path) {
+        let root = self.shared.workspace.as_folder();
+        let Some(pattern) = &self.pattern else {
+            // The walk goes by names; that one of them lies beneath the root is what the kernel says.
+            let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+            if beneath::open_unlinked(root, relative, flags).is_ok() {
+                self.keep(relative, 1);
+            }
+            return;
+        };
+        let Ok(opened) = beneath::open_unlinked(root, relative, beneath::READ) else { return };
+        self.lines.clear();
+        let most = self.shared.query.limit + 1;
+        let mut catcher = Catcher { lines: &mut self.lines, most, matches: 0, is_binary: false };
+        let done = self.searcher.search_file(pattern, &File::from(opened), &mut catcher);
+        if done.is_ok() && !catcher.is_binary && catcher.matches > 0 {
+            let matches = catcher.matches;
+            self.keep(relative, matches);
+        }
+    }
+
+    fn keep(&mut self, relative: &Path, matches: usize) {
+        let lines = std::mem::take(&mut self.lines);
+        self.found.files.push(FoundFile { path: relative.to_owned(), lines });
+        self.shared.matches.fetch_add(matches, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Visitor<'_> {
+    fn drop(&mut self) {
+        let mut all = self.shared.found.lock().unwrap_or_else(PoisonError::into_inner);
+        all.files.append(&mut self.found.files);
+        all.searched += self.found.searched;
+    }
+}
+
+/// What follows the root in a path that was found below it.
+fn relative<'a>(root: &Path, path: &'a Path) -> Option<&'a Path> {
+    let rest = path.as_os_str().as_bytes().strip_prefix(root.as_os_str().as_bytes())?;
+    let rest = rest.strip_prefix(b"/").unwrap_or(rest);
+    Some(Path::new(OsStr::from_bytes(rest)))
+}
+
+/// Catches lines of one file.
+struct Catcher<'a> {
+    lines: &'a mut Vec<Line>,
+    most: usize,
+    matches: usize,
+    is_binary: bool,
+}
+
+impl Catcher<'_> {
+    fn catch(&mut self, number: Option<u64>, bytes: &[u8], is_match: bool) {
+        let line = &bytes[..bytes.len().min(MAX_LINE_BYTES)];
+        let text = String::from_utf8_lossy(line).trim_end_matches(['\r', '\n']).to_owned();
+        self.lines.push(Line { number: number.unwrap_or_default(), text, is_match });
+    }
+}
+
+impl Sink for Catcher<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
+        self.catch(found.line_number(), found.bytes(), true);
+        self.matches += 1;
+        Ok(self.matches < self.most)
+    }
+
+    fn context(&mut self, _: &Searcher, line: &SinkContext<'_>) -> Result<bool, io::Error> {
+        self.catch(line.line_number(), line.bytes(), false);
+        Ok(true)
+    }
+
+    fn finish(&mut self, _: &Searcher, end: &SinkFinish) -> Result<(), io::Error> {
+        self.is_binary = end.binary_byte_offset().is_some();
+        Ok(())
+    }
+}

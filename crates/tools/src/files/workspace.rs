@@ -1,0 +1,368 @@
+//! The folder that tools work in, and the border around it.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lango_domain::ToolFailure;
+use lango_domain::suggest::nearest;
+use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::beneath::{self, NAMES, PLACE, READ};
+use super::text::{shown, size};
+
+/// Among so many names of a folder a similar one is looked for.
+const MAX_CANDIDATES: usize = 10_000;
+
+/// A folder whose inside tools may reach, and nothing else; cheap to clone.
+#[derive(Clone)]
+pub struct Workspace(Arc<Inside>);
+
+struct Inside {
+    root: PathBuf,
+    /// The root as it was given: people and models may name it so.
+    given: PathBuf,
+    folder: OwnedFd,
+    hidden: Vec<PathBuf>,
+    changing: Mutex<()>,
+}
+
+/// An open regular file.
+pub(super) struct Opened {
+    pub file: File,
+    /// Where it really lies, relative to the root.
+    pub relative: PathBuf,
+    pub stat: Stat,
+}
+
+/// A name in a folder, whatever it stands for; a link is not followed.
+pub(super) struct Named {
+    pub folder: OwnedFd,
+    pub name: OsString,
+    pub relative: PathBuf,
+    pub stat: Stat,
+}
+
+/// Where something is to be written.
+pub(super) struct Target {
+    pub relative: PathBuf,
+    pub existing: Option<Opened>,
+}
+
+impl Workspace {
+    /// The workspace at `root`. No tool touches the `hidden` folders, even where they lie inside.
+    pub fn open(root: &Path, hidden: Vec<PathBuf>) -> io::Result<Self> {
+        let given = std::path::absolute(root)?;
+        let root = root.canonicalize()?;
+        let folder = rustix::fs::open(&root, PLACE, Mode::empty())?;
+        let hidden = hidden.iter().map(|path| canonical(path)).collect();
+        Ok(Self(Arc::new(Inside { root, given, folder, hidden, changing: Mutex::new(()) })))
+    }
+
+    /// Its real path.
+    pub fn root(&self) -> &Path {
+        &self.0.root
+    }
+
+    /// The real absolute path of a folder inside.
+    pub fn folder(&self, path: &str) -> Result<PathBuf, ToolFailure> {
+        let (_, relative) = self.names_of(path)?;
+        Ok(if relative.as_os_str().is_empty() { self.root().to_owned() } else { self.root().join(relative) })
+    }
+
+    /// Whoever holds this reads and writes without others of this process writing in between.
+    pub(super) fn changing(&self) -> MutexGuard<'_, ()> {
+        self.0.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Folders that are not touched, as far as they lie inside.
+    pub(super) fn hidden_inside(&self) -> Vec<PathBuf> {
+        self.0.hidden.iter().filter(|path| path.starts_with(self.root())).cloned().collect()
+    }
+
+    pub(super) fn as_folder(&self) -> impl AsFd + '_ {
+        self.0.folder.as_fd()
+    }
+
+    /// A folder to list, and where it really lies.
+    pub(super) fn names_of(&self, path: &str) -> Result<(OwnedFd, PathBuf), ToolFailure> {
+        let relative = self.relative(path)?;
+        let opened = self.resolve(&relative, NAMES).map_err(|error| match error {
+            Errno::NOTDIR => ToolFailure(format!("`{path}` is no folder")),
+            error => self.explain(path, &relative, error),
+        })?;
+        let real = self.real(path, &opened)?;
+        Ok((opened, real))
+    }
+
+    /// The real place of a folder; none when nothing is there.
+    pub(super) fn place(&self, path: &str, relative: &Path) -> Result<Option<PathBuf>, ToolFailure> {
+        match self.resolve(relative, PLACE) {
+            Ok(folder) => self.real(path, &folder).map(Some),
+            Err(Errno::NOENT) => Ok(None),
+            Err(Errno::NOTDIR) if self.resolve(relative, READ).is_ok() => {
+                Err(ToolFailure(format!("`{path}` is a file, so no folder can be there")))
+            }
+            Err(error) => Err(self.explain(path, relative, error)),
+        }
+    }
+
+    /// A regular file, open for reading.
+    pub(super) fn file(&self, path: &str) -> Result<Opened, ToolFailure> {
+        let relative = self.relative(path)?;
+        let opened = self.resolve(&relative, READ).map_err(|error| self.explain(path, &relative, error))?;
+        self.regular(path, opened)
+    }
+
+    /// A name, without following it when it is a link.
+    pub(super) fn named(&self, path: &str) -> Result<Named, ToolFailure> {
+        let relative = self.relative(path)?;
+        let Some(name) = relative.file_name() else {
+            return Err(ToolFailure(format!("`{path}` is the workspace itself ({})", self.root().display())));
+        };
+        let parent = relative.parent().unwrap_or(Path::new(""));
+        let explain = |error| self.explain(path, &relative, error);
+        let folder = self.resolve(parent, PLACE).map_err(explain)?;
+        let stat = beneath::look(&folder, name).map_err(explain)?;
+        let real = self.real(path, &folder)?.join(name);
+        self.allow(path, &real)?;
+        Ok(Named { name: name.to_owned(), folder, relative: real, stat })
+    }
+
+    /// Where a file of that path would be written: where links lead that stay inside, or where nothing is yet.
+    pub(super) fn target(&self, path: &str) -> Result<Target, ToolFailure> {
+        let relative = self.relative(path)?;
+        match self.resolve(&relative, READ) {
+            Ok(opened) => {
+                let existing = self.regular(path, opened)?;
+                Ok(Target { relative: existing.relative.clone(), existing: Some(existing) })
+            }
+            Err(Errno::NOENT) => Ok(Target { relative: self.vacancy(path, &relative)?, existing: None }),
+            Err(error) => Err(self.explain(path, &relative, error)),
+        }
+    }
+
+    /// The real place of something that is not there yet; folders on the way may be missing too.
+    pub(super) fn vacancy(&self, path: &str, relative: &Path) -> Result<PathBuf, ToolFailure> {
+        for ancestor in relative.ancestors().skip(1) {
+            let folder = match self.resolve(ancestor, PLACE) {
+                Ok(folder) => folder,
+                Err(Errno::NOENT) => continue,
+                Err(error) => return Err(self.explain(path, relative, error)),
+            };
+            let rest = relative.strip_prefix(ancestor).unwrap_or(relative);
+            if let Some(next) = rest.components().next()
+                && let Ok(target) = beneath::link_target(&folder, next.as_os_str())
+            {
+                let link = shown(&ancestor.join(next));
+                let nowhere = shown(&target);
+                return Err(ToolFailure(format!("`{link}` is a link to `{nowhere}`, which does not exist")));
+            }
+            let real = self.real(path, &folder)?.join(rest);
+            self.allow(path, &real)?;
+            return Ok(real);
+        }
+        Err(self.explain(path, relative, Errno::NOENT))
+    }
+
+    /// The folder around a real path; missing ones are made, each announced before.
+    pub(super) fn surroundings(
+        &self,
+        relative: &Path,
+        mut announce: impl FnMut(&Path) -> Result<(), ToolFailure>,
+    ) -> Result<OwnedFd, ToolFailure> {
+        let explain = |error| self.explain(&shown(relative), relative, error);
+        let mut folder = self.0.folder.try_clone().map_err(|error| ToolFailure(error.to_string()))?;
+        let mut path = PathBuf::new();
+        for part in relative.parent().unwrap_or(Path::new("")).components() {
+            path.push(part);
+            let name = Path::new(part.as_os_str());
+            folder = match beneath::open_unlinked(&folder, name, PLACE) {
+                Err(Errno::NOENT) => {
+                    self.allow(&shown(relative), &path)?;
+                    announce(&path)?;
+                    match rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o777)) {
+                        Ok(()) | Err(Errno::EXIST) => beneath::open_unlinked(&folder, name, PLACE),
+                        Err(error) => Err(error),
+                    }
+                }
+                opened => opened,
+            }
+            .map_err(explain)?;
+        }
+        self.real(&shown(relative), &folder)?;
+        Ok(folder)
+    }
+
+    /// A path as a model gives it, relative to the root and without detours.
+    pub(super) fn relative(&self, path: &str) -> Result<PathBuf, ToolFailure> {
+        let root = self.root().display();
+        let refuse = |why: &str| Err(ToolFailure(format!("`{}` {why}", shown(Path::new(path)))));
+        if path.is_empty() {
+            return Err(ToolFailure(format!("the path is empty; give one relative to the workspace {root}")));
+        }
+        if path.contains('\0') {
+            return refuse("holds a NUL character; no path does");
+        }
+        if path == "~" || path.starts_with("~/") {
+            return refuse(&format!("means a home folder; give a path relative to the workspace {root}"));
+        }
+        let given = Path::new(path);
+        let inside = [&self.0.root, &self.0.given].into_iter().find_map(|root| given.strip_prefix(root).ok());
+        let outside = || refuse(&format!("is outside the workspace {root}"));
+        let inside = match inside {
+            Some(inside) => inside,
+            None if given.is_absolute() => return outside(),
+            None => given,
+        };
+        let mut relative = PathBuf::new();
+        for part in inside.components() {
+            match part {
+                Component::Normal(name) => relative.push(name),
+                Component::ParentDir if !relative.pop() => return outside(),
+                _ => {}
+            }
+        }
+        Ok(relative)
+    }
+
+    /// Why something did not open, in words that help.
+    pub(super) fn explain(&self, path: &str, relative: &Path, error: Errno) -> ToolFailure {
+        let shown_path = shown(Path::new(path));
+        let root = self.root().display();
+        ToolFailure(match error {
+            Errno::NOENT => return self.missing(&shown_path, relative),
+            Errno::XDEV => format!("`{shown_path}` leads out of the workspace {root} through a link"),
+            Errno::NOTDIR => format!("`{shown_path}` goes through a file as if it were a folder"),
+            Errno::LOOP => format!("`{shown_path}` goes through a link that cannot be followed here"),
+            Errno::ACCESS | Errno::PERM => format!("no permission for `{shown_path}`"),
+            Errno::NXIO | Errno::NODEV => no_plain_file(&shown_path),
+            Errno::NAMETOOLONG => format!("`{}` is too long", super::text::cut(&shown_path, 80)),
+            Errno::NOSYS => "this kernel cannot keep file access inside the workspace (openat2)".to_owned(),
+            error => format!("`{shown_path}`: {}", io::Error::from(error)),
+        })
+    }
+
+    /// Refuses what belongs to Lango.
+    pub(super) fn allow(&self, path: &str, relative: &Path) -> Result<(), ToolFailure> {
+        let real = self.root().join(relative);
+        if self.0.hidden.iter().any(|hidden| real.starts_with(hidden)) {
+            return Err(ToolFailure(format!("`{path}` belongs to Lango itself; tools do not touch it")));
+        }
+        Ok(())
+    }
+
+    /// Opens beneath the root. A link that names an absolute path inside is followed too, though the kernel counts it
+    /// as leaving: its real path is opened, and that without any link.
+    fn resolve(&self, relative: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        match beneath::open(&self.0.folder, relative, flags) {
+            Err(Errno::XDEV) => {
+                let inside = self.without_links(relative)?;
+                beneath::open_unlinked(&self.0.folder, &inside, flags)
+            }
+            done => done,
+        }
+    }
+
+    /// The real path behind links that name absolute paths; only inside, and nothing is said about what is outside.
+    fn without_links(&self, relative: &Path) -> Result<PathBuf, Errno> {
+        for ancestor in relative.ancestors() {
+            let path = self.root().join(ancestor);
+            match path.canonicalize() {
+                Ok(real) => {
+                    let inside = real.strip_prefix(self.root()).map_err(|_| Errno::XDEV)?;
+                    let rest = relative.strip_prefix(ancestor).unwrap_or(Path::new(""));
+                    return Ok(inside.join(rest).components().collect());
+                }
+                Err(_) if path.is_symlink() => return Err(Errno::XDEV),
+                Err(_) => {}
+            }
+        }
+        Err(Errno::XDEV)
+    }
+
+    fn regular(&self, path: &str, opened: OwnedFd) -> Result<Opened, ToolFailure> {
+        let stat = rustix::fs::fstat(&opened).map_err(|error| self.explain(path, Path::new(path), error))?;
+        let relative = self.real(path, &opened)?;
+        match beneath::kind(&stat) {
+            FileType::RegularFile => Ok(Opened { file: File::from(opened), relative, stat }),
+            FileType::Directory => {
+                Err(ToolFailure(format!("`{path}` is a folder; fs_list shows what is in it")))
+            }
+            _ => Err(ToolFailure(no_plain_file(path))),
+        }
+    }
+
+    /// Where it really lies, relative to the root; refused when that is not ours to touch.
+    fn real(&self, path: &str, opened: impl AsFd) -> Result<PathBuf, ToolFailure> {
+        let real = beneath::real_path(opened)
+            .map_err(|error| ToolFailure(format!("`{path}`: where it really lies is not known: {error}")))?;
+        let Ok(relative) = real.strip_prefix(self.root()) else {
+            let root = self.root().display();
+            return Err(ToolFailure(format!("`{path}` is no longer inside the workspace {root}")));
+        };
+        self.allow(path, relative)?;
+        Ok(relative.to_owned())
+    }
+
+    /// Nothing there: the first part of the path that is missing, and what has a similar name.
+    fn missing(&self, path: &str, relative: &Path) -> ToolFailure {
+        let mut wrong = relative;
+        let mut similar = None;
+        for ancestor in relative.ancestors().skip(1) {
+            if let Ok(folder) = self.resolve(ancestor, NAMES) {
+                similar = self.similar(ancestor, &folder, wrong);
+                break;
+            }
+            wrong = ancestor;
+        }
+        let place =
+            if wrong == relative { String::new() } else { format!(" (no folder `{}`)", shown(wrong)) };
+        let similar = similar.map(|words| format!("; {words}")).unwrap_or_default();
+        ToolFailure(format!(
+            "no file or folder `{path}` in the workspace {}{place}{similar}",
+            self.root().display()
+        ))
+    }
+}
+
+impl Workspace {
+    fn similar(&self, parent: &Path, folder: &OwnedFd, wrong: &Path) -> Option<String> {
+        let names: Vec<String> = beneath::names(folder)
+            .unwrap_or_default()
+            .iter()
+            .take(MAX_CANDIDATES)
+            .filter(|(name, _)| self.allow("", &parent.join(name)).is_ok())
+            .map(|(name, _)| shown(Path::new(name)))
+            .collect();
+        let name = shown(Path::new(wrong.file_name()?));
+        let near = nearest(&name, names.iter().map(String::as_str));
+        let near: Vec<String> = near.iter().map(|name| format!("`{}`", shown(&parent.join(name)))).collect();
+        (!near.is_empty()).then(|| format!("did you mean {}?", near.join(" or ")))
+    }
+}
+
+impl Opened {
+    pub fn bytes(&self) -> u64 {
+        size(&self.stat)
+    }
+}
+
+fn no_plain_file(path: &str) -> String {
+    format!("`{path}` is no regular file (a pipe, a socket or a device), so it is left alone")
+}
+
+/// The real path of what may not exist yet.
+fn canonical(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    for ancestor in path.ancestors() {
+        if let Ok(real) = ancestor.canonicalize() {
+            return real.join(path.strip_prefix(ancestor).unwrap_or(Path::new("")));
+        }
+    }
+    path
+}

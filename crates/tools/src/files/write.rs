@@ -1,0 +1,86 @@
+//! `fs_write`: a file with new content, or with more of it.
+
+use lango_domain::{Safety, Tool, ToolContext, ToolFailure};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::change::{Before, Change, MAX_BYTES};
+use super::text::{count, shown, uses_crlf, with_crlf};
+use super::{Files, Workspace, blocking};
+
+/// So much of a file tells how its lines end.
+const LINE_END_SAMPLE: usize = 64 * 1024;
+
+#[derive(Deserialize, JsonSchema)]
+struct Write {
+    /// Path of the file, relative to the workspace; missing folders are made.
+    path: String,
+    /// The whole new content, or what is added to the end.
+    content: String,
+    /// Add to the end instead of replacing everything.
+    #[serde(default)]
+    append: bool,
+}
+
+pub fn tool(files: Files) -> Tool {
+    let telling = files.clone();
+    let description = "Writes a file of the workspace, new or over an old one, and makes missing folders. \
+        To change a part of a file use fs_edit.";
+    Tool::new("fs_write", description, Safety::Moderate, move |context, args: Write| {
+        let files = files.clone();
+        async move { blocking(move || write(&files, &context, &args)).await }
+    })
+    .with_intent(move |_, args: Write| {
+        let files = telling.clone();
+        async move { blocking(move || plan(&files.workspace, &args).map(|change| change.intent())).await }
+    })
+    .with_phrases([
+        "write {content} (to|into|in) [the] [a] [new] [file] {path:word}",
+        "(save|put|store) {content} (to|into|in|as) [the] [a] [new] file {path:word}",
+        "(create|make|write) [a] [the] [new] file (called|named|) {path:word} (with|containing|that says) [the] (text|content|contents|words|) {content}",
+        "write [a] [the] [new] file {path:word} with [the] (text|content|contents|) {content}",
+        "(save|write) (it|this|that|the result|the answer|the output) (to|into|in|as) [the] [a] [file] {path:word} {content=result}",
+        "(save|write) [a] [the] summary (to|into|in|as) [the] [a] [file] {path:word} {content=summary}",
+    ])
+}
+
+fn write(files: &Files, context: &ToolContext, args: &Write) -> Result<String, ToolFailure> {
+    let _alone = files.workspace.changing();
+    let change = plan(&files.workspace, args)?;
+    let path = shown(&change.relative);
+    if change.is_nothing() {
+        return Ok(format!("{path} has exactly this content already"));
+    }
+    change.carry_out(files, context)?;
+    let bytes = count(change.after.len() as u64, "byte");
+    let lines = count(String::from_utf8_lossy(&change.after).lines().count() as u64, "line");
+    Ok(match change.before {
+        Before::Nothing => format!("created {path}: {lines}, {bytes}"),
+        _ if args.append => format!("added to {path}: now {lines}, {bytes}"),
+        _ => format!("wrote {path}: {lines}, {bytes}"),
+    })
+}
+
+/// The change that a call asks for. Line ends stay those of the file.
+fn plan(workspace: &Workspace, args: &Write) -> Result<Change, ToolFailure> {
+    let target = Change::target(workspace, &args.path)?;
+    let before = Before::of(&args.path, target.existing)?;
+    let old: &[u8] = match &before {
+        Before::Content { bytes, .. } => bytes,
+        Before::Huge(_) if args.append => {
+            let most = MAX_BYTES / 1024 / 1024;
+            return Err(ToolFailure(format!(
+                "`{}` is larger than {most} MiB; append with the shell",
+                args.path
+            )));
+        }
+        _ => &[],
+    };
+    let sample = &old[..old.len().min(LINE_END_SAMPLE)];
+    let has_only_lf = !args.content.contains("\r\n");
+    let content =
+        if has_only_lf && uses_crlf(sample) { with_crlf(&args.content) } else { args.content.clone() };
+    let mut after = if args.append { old.to_vec() } else { Vec::new() };
+    after.extend_from_slice(content.as_bytes());
+    Ok(Change { relative: target.relative, before, after })
+}

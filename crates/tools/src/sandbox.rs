@@ -1,0 +1,35 @@
+//! The sandbox that commands run in. It is put on in a helper process, the program itself started anew: first `outer`,
+//! which makes namespaces and watches, then `inner`, which gives everything away for good and starts the command.
+//!
+//! Over stdin comes the [`Spec`], then what the command reads; stdout carries what the command prints, both its streams;
+//! stderr carries [`Word`]s, and when its reader is gone, the helper ends the command and everything below it.
+
+mod control_group;
+mod descendants;
+mod inner;
+mod kernel;
+mod loopback;
+mod mounts;
+mod namespaces;
+mod outer;
+mod reach;
+mod spec;
+mod syscalls;
+
+use std::ffi::OsStr;
+use std::process::ExitCode;
+
+pub use spec::{Failed, Limits, Mode, Reason, Spec, Word};
+
+/// The first argument that makes the program the outer helper.
+pub const OUTER: &str = "__sandbox";
+const INNER: &str = "__sandbox-inner";
+
+/// What `main` does before anything else: nothing, unless this process was started as a helper.
+pub fn run_if_asked() -> Option<ExitCode> {
+    let first = std::env::args_os().nth(1)?;
+    if first == OsStr::new(OUTER) {
+        return Some(outer::run());
+    }
+    (first == OsStr::new(INNER)).then(inner::run)
+}

@@ -1,0 +1,126 @@
+//! The inner helper: gives everything away for good, starts the command, and ends as the command does.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitCode, Stdio};
+
+use rustix::process::{
+    DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, set_dumpable_behavior,
+    set_parent_process_death_signal, setrlimit, wait,
+};
+use rustix::thread::{
+    CapabilitiesSecureBits, CapabilitySet, CapabilitySets, UnshareFlags, clear_ambient_capability_set,
+    remove_capability_from_bounding_set, set_capabilities, set_capabilities_secure_bits, set_no_new_privs,
+};
+
+use super::outer::{ENTERED_VARIABLE, SPEC_VARIABLE};
+use super::spec::{Failed, Limits, Mode, Spec, Word};
+use super::{kernel, loopback, mounts, reach, syscalls};
+
+/// The exit code of a helper that never came to start the command.
+pub const NOT_STARTED: i32 = 254;
+
+/// What the command has to itself.
+#[derive(Clone, Copy)]
+pub struct Own {
+    pub network: bool,
+    pub mounts: bool,
+}
+
+pub fn run() -> ExitCode {
+    match confined() {
+        Ok(code) => ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)),
+        Err(failed) => {
+            Word::Failed(failed).say();
+            ExitCode::from(NOT_STARTED as u8)
+        }
+    }
+}
+
+fn confined() -> Result<i32, Failed> {
+    let other = |error: &dyn std::fmt::Display| Failed::Other(error.to_string());
+    // Whatever happens to the outer helper happens to this one.
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| other(&error))?;
+    let spec = std::env::var(SPEC_VARIABLE).map_err(|error| other(&error))?;
+    let spec: Spec = serde_json::from_str(&spec).map_err(|error| other(&error))?;
+    let entered = std::env::var(ENTERED_VARIABLE).unwrap_or_default();
+    let mut confined: Vec<String> =
+        entered.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    let own_user = entered.contains("user namespace");
+    let own = Own {
+        network: entered.contains("network namespace"),
+        // The outer helper keeps its own view of all processes.
+        mounts: own_user && kernel::unshare(UnshareFlags::NEWNS).is_ok() && mounts::arrange(&spec),
+    };
+    if own.mounts {
+        confined.push("mount namespace".to_owned());
+    }
+    if own.network {
+        let _ = loopback::bring_up();
+    }
+    std::env::set_current_dir(&spec.folder)
+        .map_err(|error| Failed::Other(format!("cannot start in {}: {error}", spec.folder.display())))?;
+    limit(&spec.limits, own_user);
+    if spec.mode != Mode::Off {
+        drop_capabilities().map_err(|error| other(&error))?;
+        let files = reach::confine(&spec, own).map_err(Failed::Unconfined)?;
+        syscalls::filter(spec.network || own.network, files.abi).map_err(Failed::Unconfined)?;
+        confined.extend(files.words);
+        confined.push("system calls".to_owned());
+    }
+    // Nobody inside may look at this process or speak in its place.
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    start(&spec, confined)
+}
+
+fn limit(limits: &Limits, own_user: bool) {
+    let at_most = |resource, most: u64| {
+        let _ = setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
+    };
+    at_most(Resource::Core, 0);
+    at_most(Resource::Fsize, limits.file_bytes);
+    at_most(Resource::Data, limits.memory_bytes);
+    // Elsewhere this counts all processes of the user, not only those of the command.
+    if own_user {
+        at_most(Resource::Nproc, limits.processes);
+    }
+}
+
+/// Also for root: none now, none after any exec.
+fn drop_capabilities() -> io::Result<()> {
+    let _ = clear_ambient_capability_set();
+    let no_root = CapabilitiesSecureBits::NO_ROOT | CapabilitiesSecureBits::NO_ROOT_LOCKED;
+    let _ = set_capabilities_secure_bits(no_root);
+    for capability in CapabilitySet::all().iter() {
+        let _ = remove_capability_from_bounding_set(capability);
+    }
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    Ok(set_no_new_privs(true)?)
+}
+
+fn start(spec: &Spec, confined: Vec<String>) -> Result<i32, Failed> {
+    let (program, args) =
+        spec.argv.split_first().ok_or_else(|| Failed::Other("no program is named".to_owned()))?;
+    let output =
+        io::stdout().as_fd().try_clone_to_owned().map_err(|error| Failed::Other(error.to_string()))?;
+    let mut command = Command::new(program);
+    command.args(args).env_clear().envs(spec.env.iter().map(|(name, value)| (name, value)));
+    command.stderr(Stdio::from(output));
+    let child = command.spawn().map_err(|error| Failed::Other(format!("{program}: {error}")))?;
+    Word::Confined(confined).say();
+    let main = Pid::from_child(&child);
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == main => return Ok(code(status)),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(Failed::Other(error.to_string())),
+        }
+    }
+}
+
+fn code(status: WaitStatus) -> i32 {
+    let status = std::process::ExitStatus::from_raw(status.as_raw());
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(NOT_STARTED - 1)
+}

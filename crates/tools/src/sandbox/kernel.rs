@@ -1,0 +1,26 @@
+//! The two things that are asked of the kernel without a safe wrapper.
+#![expect(unsafe_code, reason = "unshare and marking descriptors that nobody here owns have no safe form")]
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+/// New namespaces for this process.
+pub fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    // SAFETY: only sharing of descriptor tables between threads is unsafe; the helper has one thread, and `flags` never
+    // holds FILES.
+    unsafe { unshare_unsafe(flags.difference(UnshareFlags::FILES)) }.map_err(Into::into)
+}
+
+/// No descriptor beside the three usual ones reaches what is started from here.
+pub fn close_others_on_exec() {
+    let Ok(open) = std::fs::read_dir("/proc/self/fd") else { return };
+    let numbers = open.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    for number in numbers.filter(|number| *number > 2) {
+        // SAFETY: the descriptor is only borrowed for this one call, which fails harmlessly when it is closed already.
+        let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
+        let _ = fcntl_setfd(borrowed, FdFlags::CLOEXEC);
+    }
+}

@@ -1,0 +1,31 @@
+//! The loopback of a new network namespace: servers and clients of one command may talk to each other, and to nobody else.
+
+use rustix::io;
+use rustix::net::{AddressFamily, SendFlags, SocketType, send, socket};
+
+/// Brings it up; where that is not allowed, there is no network at all.
+pub fn bring_up() -> io::Result<()> {
+    let route = socket(AddressFamily::NETLINK, SocketType::RAW, None)?;
+    send(&route, &set_up_request(), SendFlags::empty()).map(drop)
+}
+
+/// A netlink request: interface 1, which is always the loopback, gets the flag "up".
+fn set_up_request() -> Vec<u8> {
+    const LENGTH: u32 = 32;
+    const NEW_LINK: u16 = 16;
+    const REQUEST: u16 = 1;
+    const LOOPBACK: u32 = 1;
+    const UP: u32 = 1;
+    let mut message = Vec::new();
+    message.extend(LENGTH.to_ne_bytes());
+    message.extend(NEW_LINK.to_ne_bytes());
+    message.extend(REQUEST.to_ne_bytes());
+    // Sequence number and port: nobody waits for an answer.
+    message.extend([0; 8]);
+    // Address family, padding and kind of device: any.
+    message.extend([0; 4]);
+    message.extend(LOOPBACK.to_ne_bytes());
+    message.extend(UP.to_ne_bytes());
+    message.extend(UP.to_ne_bytes());
+    message
+}

@@ -1,0 +1,121 @@
+//! The outer helper: prepares, starts the inner one, watches, and leaves nothing behind.
+
+use std::io::{self, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::statvfs;
+use rustix::param::page_size;
+use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper, setsid};
+
+use super::control_group::ControlGroup;
+use super::descendants::{below_this, end_all};
+use super::spec::{Failed, Limits, Reason, Spec, Word};
+use super::{INNER, kernel, namespaces};
+
+/// The variable that the inner helper finds its spec in.
+pub const SPEC_VARIABLE: &str = "LANGO_SANDBOX";
+/// The variable that names the namespaces that were entered.
+pub const ENTERED_VARIABLE: &str = "LANGO_SANDBOX_ENTERED";
+
+/// How often limits are looked at: soon at first, for what grows fast, then less.
+const FIRST_LOOK: Duration = Duration::from_millis(30);
+const LAST_LOOK: Duration = Duration::from_millis(250);
+/// The helpers themselves.
+const OWN_PROCESSES: usize = 1;
+
+pub fn run() -> ExitCode {
+    match supervise() {
+        Ok(Some(word)) => word.say(),
+        Ok(None) => {}
+        Err(why) => Word::Failed(Failed::Other(why)).say(),
+    }
+    ExitCode::SUCCESS
+}
+
+/// What became of the command; nothing when nobody listens any more, or the inner helper has said it.
+fn supervise() -> Result<Option<Word>, String> {
+    kernel::close_others_on_exec();
+    let spec = Spec::read_frame(Stdin)?;
+    let _ = setsid();
+    // Whoever loses its parent becomes a child of this process, and ends with it.
+    set_child_subreaper(Some(getpid())).map_err(|error| error.to_string())?;
+    let group = ControlGroup::enter(&spec.limits);
+    let mut entered = namespaces::enter(&spec);
+    if group.is_made() {
+        entered.push("control group".to_owned());
+    }
+    let free = free_bytes(&spec);
+    let mut inner = start_inner(&spec, &entered)?;
+    group.go_home();
+    let word = watch(&mut inner, &spec, free);
+    end_all();
+    Ok(word)
+}
+
+fn start_inner(spec: &Spec, entered: &[String]) -> Result<Child, String> {
+    let json = serde_json::to_string(spec).map_err(|error| error.to_string())?;
+    let mut command = Command::new("/proc/self/exe");
+    command.arg(INNER).env_clear().env(SPEC_VARIABLE, json).env(ENTERED_VARIABLE, entered.join(","));
+    command.spawn().map_err(|error| format!("the sandbox cannot be started: {error}"))
+}
+
+fn watch(inner: &mut Child, spec: &Spec, free: Option<u64>) -> Option<Word> {
+    let pid = Pid::from_child(inner);
+    let ending = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    let listener = rustix::stdio::stderr();
+    let mut pause = FIRST_LOOK;
+    loop {
+        let mut events = [PollFd::new(&ending, PollFlags::IN), PollFd::new(&listener, PollFlags::empty())];
+        let time = Timespec { tv_sec: 0, tv_nsec: pause.subsec_nanos().into() };
+        let _ = poll(&mut events, Some(&time));
+        if events[0].revents().contains(PollFlags::IN) {
+            return inner.wait().ok().and_then(ended);
+        }
+        if events[1].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
+            return None;
+        }
+        if let Some(reason) = over(&spec.limits, free, || free_bytes(spec)) {
+            return Some(Word::Stopped(reason));
+        }
+        pause = (pause * 2).min(LAST_LOOK);
+    }
+}
+
+/// The inner helper ends as the command did; what it has said itself needs no second word.
+fn ended(status: ExitStatus) -> Option<Word> {
+    match (status.code(), status.signal()) {
+        (Some(super::inner::NOT_STARTED), _) => None,
+        (Some(code), _) => Some(Word::Ended { code }),
+        (None, Some(signal)) => Some(Word::Ended { code: 128 + signal }),
+        (None, None) => None,
+    }
+}
+
+fn over(limits: &Limits, before: Option<u64>, now: impl Fn() -> Option<u64>) -> Option<Reason> {
+    let below = below_this();
+    if below.processes.len() > limits.processes as usize + OWN_PROCESSES {
+        return Some(Reason::Processes);
+    }
+    if below.pages.saturating_mul(page_size() as u64) > limits.memory_bytes {
+        return Some(Reason::Memory);
+    }
+    let taken = before?.saturating_sub(now()?);
+    (taken > limits.disk_bytes).then_some(Reason::Disk)
+}
+
+fn free_bytes(spec: &Spec) -> Option<u64> {
+    let found = statvfs(&spec.folder).ok()?;
+    Some(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+/// Without a buffer: what stands behind the spec is the command's.
+struct Stdin;
+
+impl Read for Stdin {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(rustix::io::read(rustix::stdio::stdin(), buffer)?)
+    }
+}

@@ -1,0 +1,141 @@
+//! Which files a command can reach: Landlock, which only knows what is allowed.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd,
+    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
+};
+
+use super::inner::Own;
+use super::spec::Spec;
+
+/// The newest form that is asked for; an older kernel gives what it has.
+const NEWEST: ABI = ABI::V7;
+
+/// Programs and libraries. `/etc` is looked at one by one.
+const SYSTEM: [&str; 12] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/opt",
+    "/nix/store",
+    "/gnu/store",
+    "/proc",
+    "/sys",
+];
+/// Only with a network: where names are looked up.
+const RESOLVER: [&str; 2] = ["/run/systemd/resolve", "/run/resolvconf"];
+const DEVICES: [&str; 7] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/shm"];
+/// A folder with something private in it is looked into so deep.
+const DEEPEST: usize = 3;
+
+/// What was put on.
+pub struct Files {
+    pub words: Vec<String>,
+    /// The kernel's version of Landlock.
+    pub abi: i32,
+}
+
+/// From here on nothing else can be reached, by this process or any that it starts.
+pub fn confine(spec: &Spec, own: Own) -> Result<Files, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("Landlock: {error}");
+    let read = AccessFs::from_read(NEWEST);
+    let all = AccessFs::from_all(NEWEST);
+    let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
+    ruleset = ruleset.handle_access(all).map_err(|error| failed(&error))?;
+    ruleset = ruleset.scope(Scope::from_all(NEWEST)).map_err(|error| failed(&error))?;
+    // In a network of its own a command may talk to itself.
+    if !spec.network && !own.network {
+        ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST)).map_err(|error| failed(&error))?;
+    }
+    let mut rules = ruleset.create().map_err(|error| failed(&error))?;
+    let system = SYSTEM.iter().map(PathBuf::from).chain(public_parts(Path::new("/etc"), DEEPEST));
+    let resolver = RESOLVER.iter().filter(|_| spec.network).map(PathBuf::from);
+    for path in system.chain(resolver).chain(open_parts(&spec.read, spec, own.mounts)) {
+        rules = allow(rules, &path, read)?;
+    }
+    for device in DEVICES {
+        let writing = AccessFs::WriteFile | AccessFs::ReadFile | AccessFs::Truncate;
+        let shared = if device == "/dev/shm" && own.mounts { all } else { writing };
+        rules = allow(rules, Path::new(device), shared)?;
+    }
+    for path in open_parts(&spec.write, spec, own.mounts) {
+        rules = allow(rules, &path, all)?;
+    }
+    let status = rules.restrict_self().map_err(|error| failed(&error))?;
+    if status.ruleset == RulesetStatus::NotEnforced {
+        return Err("this kernel has no Landlock, or it is switched off".to_owned());
+    }
+    let abi = match status.landlock {
+        LandlockStatus::Available { effective_abi, .. } => effective_abi as i32,
+        _ => 1,
+    };
+    Ok(Files { words: vec![format!("files (Landlock {abi})")], abi })
+}
+
+/// What is not there needs no rule; what cannot be opened cannot be reached anyway.
+fn allow(rules: RulesetCreated, path: &Path, access: BitFlags<AccessFs>) -> Result<RulesetCreated, String> {
+    let Ok(opened) = PathFd::new(path) else { return Ok(rules) };
+    let is_folder = fs::metadata(path).is_ok_and(|found| found.is_dir());
+    let access = if is_folder { access } else { access & AccessFs::from_file(NEWEST) };
+    rules.add_rule(PathBeneath::new(opened, access)).map_err(|error| format!("Landlock: {error}"))
+}
+
+/// The folders, without those that are hidden. With mounts of its own nothing shows there anyway; else everything beside
+/// the way to them is named one by one, and new names cannot be made in the folders on that way.
+fn open_parts(folders: &[PathBuf], spec: &Spec, has_mounts: bool) -> Vec<PathBuf> {
+    if has_mounts {
+        return folders.to_vec();
+    }
+    let is_named = |folder: &Path| spec.hidden.iter().any(|hidden| folder.starts_with(hidden));
+    let parts = |folder: &PathBuf| match is_named(folder) {
+        // Inside a hidden folder, but named on purpose: a skill of the user's.
+        true => vec![folder.clone()],
+        false => without_hidden(folder, &spec.hidden),
+    };
+    folders.iter().flat_map(parts).collect()
+}
+
+fn without_hidden(folder: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
+    if hidden.iter().any(|hidden| folder.starts_with(hidden)) {
+        return Vec::new();
+    }
+    if !hidden.iter().any(|hidden| hidden.starts_with(folder)) {
+        return vec![folder.to_path_buf()];
+    }
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    entries.flatten().flat_map(|entry| without_hidden(&entry.path(), hidden)).collect()
+}
+
+/// What everybody may read; for root the permissions alone would keep nothing back.
+fn public_parts(folder: &Path, depth: usize) -> Vec<PathBuf> {
+    let is_public = |path: &Path| fs::metadata(path).is_ok_and(|found| found.mode() & 0o004 != 0);
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    let mut parts = Vec::new();
+    for path in entries.into_iter().filter(|path| is_public(path)) {
+        if depth > 1 && path.is_dir() && !path.is_symlink() && !is_wholly_public(&path, depth - 1) {
+            parts.extend(public_parts(&path, depth - 1));
+        } else {
+            parts.push(path);
+        }
+    }
+    parts
+}
+
+fn is_wholly_public(folder: &Path, depth: usize) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else { return false };
+    entries.flatten().all(|entry| {
+        let Ok(found) = entry.metadata() else { return true };
+        let is_public = found.mode() & 0o004 != 0 || found.is_symlink();
+        is_public && (depth == 1 || !found.is_dir() || is_wholly_public(&entry.path(), depth - 1))
+    })
+}

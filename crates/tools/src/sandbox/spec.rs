@@ -1,0 +1,115 @@
+//! What the helper is told, and what it says.
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// No description of a command is longer: it travels through one variable of the environment.
+pub const MAX_SPEC_BYTES: usize = 120 * 1024;
+
+/// A command and its limits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spec {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    pub folder: PathBuf,
+    /// All that the command sees of the environment.
+    pub env: Vec<(String, String)>,
+    /// Folders and files that may be read and executed, beside the system's.
+    pub read: Vec<PathBuf>,
+    /// Folders that may be changed.
+    pub write: Vec<PathBuf>,
+    /// Folders that stay out of reach wherever they lie.
+    pub hidden: Vec<PathBuf>,
+    pub network: bool,
+    pub mode: Mode,
+    pub limits: Limits,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Mode {
+    /// Namespaces where the system allows them.
+    Full,
+    /// As on a system that forbids them.
+    WithoutNamespaces,
+    /// Nothing is kept from the command; it still ends with its call.
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    pub memory_bytes: u64,
+    pub processes: u64,
+    /// The largest file.
+    pub file_bytes: u64,
+    /// All that it may take of the disk.
+    pub disk_bytes: u64,
+}
+
+/// What the helper says on its stderr, one line each.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Word {
+    /// The command is about to start, confined by these.
+    Confined(Vec<String>),
+    /// It never started.
+    Failed(Failed),
+    /// It ended by itself, with a code or by a signal (128 and more, as shells count).
+    Ended { code: i32 },
+    /// It was ended.
+    Stopped(Reason),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Failed {
+    /// The system cannot keep it from other files.
+    Unconfined(String),
+    /// The program or its folder is not there, or something else went wrong.
+    Other(String),
+}
+
+/// A limit that was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    Memory,
+    Processes,
+    Disk,
+}
+
+impl Spec {
+    /// As it is sent: its length, then itself.
+    pub fn frame(&self) -> Result<Vec<u8>, String> {
+        let json = serde_json::to_vec(self).map_err(|error| error.to_string())?;
+        if json.len() > MAX_SPEC_BYTES {
+            return Err("the command is too long; write it into a file and run that".to_owned());
+        }
+        let mut frame = (json.len() as u32).to_le_bytes().to_vec();
+        frame.extend(json);
+        Ok(frame)
+    }
+
+    /// Reads exactly the frame, so that what follows is left for the command.
+    pub(super) fn read_frame(mut from: impl Read) -> Result<Self, String> {
+        let mut length = [0; 4];
+        from.read_exact(&mut length).map_err(|error| error.to_string())?;
+        let length = u32::from_le_bytes(length) as usize;
+        if length > MAX_SPEC_BYTES {
+            return Err("no description of a command is that long".to_owned());
+        }
+        let mut json = vec![0; length];
+        from.read_exact(&mut json).map_err(|error| error.to_string())?;
+        serde_json::from_slice(&json).map_err(|error| error.to_string())
+    }
+}
+
+impl Word {
+    /// Whoever listened may be gone.
+    pub(super) fn say(&self) {
+        if let Ok(line) = serde_json::to_string(self) {
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Commands: each runs in the sandbox, is shown while it runs, and ends with its call.
+
+mod capture;
+mod errand;
+mod jobs;
+mod outputs;
+mod report;
+mod running;
+mod settings;
+mod tools;
+mod variables;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lango_domain::{ToolContext, ToolFailure};
+
+use crate::files::{Journal, Workspace};
+use jobs::Jobs;
+use outputs::Outputs;
+use running::Running;
+
+pub use errand::{Errand, Program};
+pub use outputs::forget_outputs;
+pub use running::confinement;
+pub use settings::{SandboxChoice, Settings};
+pub use tools::tools;
+
+/// Runs programs in the sandbox; cheap to clone.
+#[derive(Clone)]
+pub struct Shell {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    parts: ShellParts,
+    outputs: Outputs,
+    jobs: Jobs,
+}
+
+/// What a shell is made of.
+pub struct ShellParts {
+    pub workspace: Workspace,
+    pub journal: Journal,
+    pub settings: Settings,
+    /// Folders of `tools.exec.read`, in full.
+    pub read: Vec<PathBuf>,
+    /// Lango's own folders: out of reach for every command.
+    pub hidden: Vec<PathBuf>,
+    /// The program that becomes the sandbox's helper: this one, started anew.
+    pub helper: PathBuf,
+    /// The variables of this process, of which a command sees a few.
+    pub variables: BTreeMap<String, String>,
+    /// Where whole outputs are kept.
+    pub data: Option<PathBuf>,
+    /// No call may take longer.
+    pub longest: Duration,
+}
+
+impl Shell {
+    pub fn new(parts: ShellParts) -> Self {
+        let outputs = Outputs::in_folder(parts.data.as_deref());
+        Self { shared: Arc::new(Shared { parts, outputs, jobs: Jobs::default() }) }
+    }
+
+    /// Runs it to its end and words what came of it for a model: exit code, duration, output (head and tail). What did
+    /// not end with 0 is a failure that says the same.
+    pub async fn run(&self, context: &ToolContext, errand: Errand) -> Result<String, ToolFailure> {
+        let parts = &self.shared.parts;
+        let usual = Duration::from_secs(parts.settings.seconds.get());
+        let time = errand.time.unwrap_or(usual).min(parts.longest);
+        let line = errand.line();
+        let output = self.shared.outputs.create(context);
+        let mut running = Running::start(parts, errand, output).await?;
+        parts.journal.note_command(context, &line);
+        let ended = running.finish(time, &context.live).await;
+        report::worded(parts, &ended)
+    }
+}

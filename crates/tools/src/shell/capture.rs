@@ -1,0 +1,92 @@
+//! What a command prints, for the model: the beginning and the end, whatever its length.
+
+use std::collections::VecDeque;
+
+/// So many bytes of the beginning, and as many of the end.
+const HALF: usize = 12 * 1024;
+
+#[derive(Default)]
+pub struct Capture {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    total: u64,
+    /// The start of a character whose rest has not come yet.
+    unfinished: Vec<u8>,
+}
+
+impl Capture {
+    /// Takes a piece; gives it back as text that can be shown at once.
+    pub fn take(&mut self, piece: &[u8]) -> String {
+        self.total += piece.len() as u64;
+        let room = HALF.saturating_sub(self.head.len()).min(piece.len());
+        self.head.extend_from_slice(&piece[..room]);
+        self.tail.extend(&piece[room..]);
+        let over = self.tail.len().saturating_sub(HALF);
+        self.tail.drain(..over);
+        self.shown(piece)
+    }
+
+    /// How many bytes are not kept here.
+    pub fn left_out(&self) -> u64 {
+        self.total - self.head.len() as u64 - self.tail.len() as u64
+    }
+
+    /// What is kept; `mark` stands for what is not.
+    pub fn text(&self, mark: &str) -> String {
+        let tail: Vec<u8> = self.tail.iter().copied().collect();
+        if self.left_out() == 0 {
+            return String::from_utf8_lossy(&[&self.head[..], &tail].concat()).into_owned();
+        }
+        // A character that was cut in two is left out with the rest.
+        let head = &self.head[..whole(&self.head)];
+        let tail = tail.iter().position(|byte| byte & 0xc0 != 0x80).map_or(&tail[..], |at| &tail[at..]);
+        format!("{}\n{mark}\n{}", String::from_utf8_lossy(head), String::from_utf8_lossy(tail))
+    }
+
+    fn shown(&mut self, piece: &[u8]) -> String {
+        self.unfinished.extend_from_slice(piece);
+        let end = whole(&self.unfinished);
+        let text = String::from_utf8_lossy(&self.unfinished[..end]).into_owned();
+        self.unfinished.drain(..end);
+        text
+    }
+}
+
+/// Up to where characters are whole: at most three bytes at the end may wait for their rest.
+fn whole(bytes: &[u8]) -> usize {
+    let start = bytes.len().saturating_sub(3);
+    let is_lead = |byte: &u8| (0xc2..=0xf4).contains(byte);
+    let Some(at) = bytes[start..].iter().rposition(is_lead).map(|at| start + at) else { return bytes.len() };
+    let length = match bytes[at] {
+        0xf0.. => 4,
+        0xe0.. => 3,
+        _ => 2,
+    };
+    if at + length > bytes.len() { at } else { bytes.len() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beginning_and_end_are_kept_of_any_length() {
+        let mut capture = Capture::default();
+        capture.take(b"START");
+        for _ in 0..1_000 {
+            capture.take(&[b'x'; 1_000]);
+        }
+        capture.take("€ENDE".as_bytes());
+        let text = capture.text("[…]");
+        assert!(text.starts_with("START") && text.ends_with("€ENDE") && text.contains("\n[…]\n"));
+        assert!(text.len() < 2 * HALF + 10 && capture.left_out() > 900_000);
+    }
+
+    #[test]
+    fn characters_that_come_in_pieces_are_shown_whole() {
+        let mut capture = Capture::default();
+        let shown: String = "a€😀é".as_bytes().chunks(1).map(|piece| capture.take(piece)).collect();
+        assert_eq!((shown.as_str(), capture.text("").as_str()), ("a€😀é", "a€😀é"));
+        assert_eq!(capture.take(&[0xff, b'!']), "\u{fffd}!");
+    }
+}

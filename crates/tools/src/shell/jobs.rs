@@ -1,0 +1,107 @@
+//! Commands that run beside the conversation. They end with Lango, and belong to the session that started them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use lango_domain::event::{Principal, SessionId};
+use lango_domain::{Live, ToolContext, ToolFailure};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use super::running::Running;
+use super::{Shell, report};
+
+/// Of one Lango so many run at one time.
+const MOST: usize = 16;
+/// Nobody needs a command for longer.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+#[derive(Default)]
+pub struct Jobs {
+    all: Mutex<BTreeMap<String, Arc<Job>>>,
+}
+
+pub struct Job {
+    owner: (Principal, SessionId),
+    pub line: String,
+    began: Instant,
+    task: AbortHandle,
+    /// What came of it, once it ended.
+    pub end: watch::Receiver<Option<Result<String, String>>>,
+}
+
+impl Job {
+    pub fn is_running(&self) -> bool {
+        self.end.borrow().is_none() && !self.task.is_finished()
+    }
+
+    pub fn age(&self) -> Duration {
+        self.began.elapsed()
+    }
+}
+
+impl Jobs {
+    /// Lets a command that was started run on; its id is that of its output.
+    pub fn keep(&self, shell: &Shell, context: &ToolContext, line: String, mut running: Running) -> String {
+        let id = running.id().to_owned();
+        let (tell, end) = watch::channel(None);
+        let parts = Arc::clone(&shell.shared);
+        let task = tokio::spawn(async move {
+            let ended = running.finish(LONGEST, &Live::nobody()).await;
+            let worded = report::worded(&parts.parts, &ended);
+            let _ = tell.send(Some(worded.map_err(|ToolFailure(why)| why)));
+        });
+        let owner = (context.principal.clone(), context.session.clone());
+        let job = Job { owner, line, began: Instant::now(), task: task.abort_handle(), end };
+        self.all().insert(id.clone(), Arc::new(job));
+        id
+    }
+
+    pub fn has_room(&self) -> Result<(), ToolFailure> {
+        let running = self.all().values().filter(|job| job.is_running()).count();
+        if running < MOST {
+            return Ok(());
+        }
+        Err(ToolFailure(format!("{MOST} commands run already; stop one first (exec_stop)")))
+    }
+
+    pub fn find(&self, context: &ToolContext, id: &str) -> Result<Arc<Job>, ToolFailure> {
+        let all = self.all();
+        let own: Vec<(&String, &Arc<Job>)> = all.iter().filter(|(_, job)| job.is_of(context)).collect();
+        if let Some((_, job)) = own.iter().find(|(known, _)| *known == id) {
+            return Ok(Arc::clone(job));
+        }
+        let ids: Vec<&str> = own.iter().map(|(id, _)| id.as_str()).collect();
+        let known = if ids.is_empty() { "none was started here".to_owned() } else { ids.join(", ") };
+        Err(ToolFailure(format!("no command with the id {id}; started were: {known}")))
+    }
+
+    /// Those of this session, newest last.
+    pub fn of(&self, context: &ToolContext) -> Vec<(String, Arc<Job>)> {
+        let own = self
+            .all()
+            .iter()
+            .filter(|(_, job)| job.is_of(context))
+            .map(|(id, job)| (id.clone(), Arc::clone(job)))
+            .collect();
+        let mut own: Vec<(String, Arc<Job>)> = own;
+        own.sort_by_key(|(_, job)| job.began);
+        own
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Job>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Job {
+    /// Dropping the task's work ends the command.
+    pub fn stop(&self) {
+        self.task.abort();
+    }
+
+    fn is_of(&self, context: &ToolContext) -> bool {
+        self.owner == (context.principal.clone(), context.session.clone())
+    }
+}

@@ -1,0 +1,105 @@
+//! Whole outputs of commands, to be read in parts later. They belong to their session and go with it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use lango_domain::ToolContext;
+use lango_domain::event::{Principal, SessionId};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+/// Of one session so many are kept; the oldest go first.
+const MOST: usize = 50;
+/// Of one output so much.
+const MAX_BYTES: u64 = 32 * 1024 * 1024;
+const FOLDER: &str = "outputs";
+
+#[derive(Clone)]
+pub struct Outputs {
+    folder: Option<PathBuf>,
+}
+
+/// One output that is being written; without a place for it, it is only counted.
+pub struct Output {
+    pub id: String,
+    file: Option<File>,
+    written: u64,
+}
+
+impl Outputs {
+    pub fn in_folder(data: Option<&Path>) -> Self {
+        Self { folder: data.map(|data| data.join(FOLDER)) }
+    }
+
+    pub fn create(&self, context: &ToolContext) -> Output {
+        let id = new_id();
+        let folder =
+            self.folder.as_ref().map(|folder| folder.join(name_of(&context.principal, &context.session)));
+        let file = folder.and_then(|folder| {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
+            make_room(&folder);
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(folder.join(&id)).ok()
+        });
+        Output { id, file, written: 0 }
+    }
+
+    /// The file of an output of this session.
+    pub fn find(&self, context: &ToolContext, id: &str) -> Option<PathBuf> {
+        let is_id = !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric());
+        let folder = self.folder.as_ref().filter(|_| is_id)?;
+        let file = folder.join(name_of(&context.principal, &context.session)).join(id);
+        file.is_file().then_some(file)
+    }
+}
+
+impl Output {
+    /// One that nobody will read again.
+    pub fn unkept() -> Self {
+        Self { id: String::new(), file: None, written: 0 }
+    }
+
+    pub fn write(&mut self, piece: &[u8]) {
+        let room = MAX_BYTES.saturating_sub(self.written).min(piece.len() as u64) as usize;
+        if let Some(file) = &mut self.file
+            && file.write_all(&piece[..room]).is_ok()
+        {
+            self.written += room as u64;
+        }
+    }
+
+    pub fn is_kept(&self) -> bool {
+        self.file.is_some()
+    }
+}
+
+/// What commands printed in a session that is deleted.
+pub fn forget_outputs(data: &Path, principal: &Principal, session: &SessionId) {
+    let _ = fs::remove_dir_all(data.join(FOLDER).join(name_of(principal, session)));
+}
+
+/// A name that says nothing.
+fn name_of(principal: &Principal, session: &SessionId) -> String {
+    let digest = Sha256::digest(format!("{principal}\0{session}"));
+    digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn new_id() -> String {
+    let id = Uuid::now_v7().simple().to_string();
+    // The end is chance; eight digits are enough to tell the outputs of one session apart.
+    id[id.len() - 8..].to_owned()
+}
+
+fn make_room(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    let mut files: Vec<(std::time::SystemTime, PathBuf)> = entries
+        .flatten()
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
+    files.sort();
+    let over = (files.len() + 1).saturating_sub(MOST);
+    for (_, file) in files.into_iter().take(over) {
+        let _ = fs::remove_file(file);
+    }
+}

@@ -1,0 +1,209 @@
+//! One command from its start to its end.
+
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use lango_domain::{Live, ToolFailure};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use uuid::Uuid;
+
+use super::capture::Capture;
+use super::errand::Errand;
+use super::outputs::Output;
+use super::{ShellParts, variables};
+use crate::sandbox::{Failed, Mode, OUTER, Reason, Spec, Word};
+
+/// How long the helper gets to end everything.
+const GRACE: Duration = Duration::from_secs(5);
+const PIECE: usize = 64 * 1024;
+
+/// A command that was started. Dropping it ends the command and everything that it started.
+pub struct Running {
+    child: Child,
+    output: ChildStdout,
+    /// The helper ends everything when nobody reads this any more.
+    words: Option<Lines<BufReader<ChildStderr>>>,
+    /// The whole text.
+    kept: Output,
+    capture: Capture,
+    confined: Vec<String>,
+    began: Instant,
+    temp: Option<PrivateFolder>,
+}
+
+/// What became of it.
+pub struct Ended {
+    pub end: End,
+    pub took: Duration,
+    pub capture: Capture,
+    /// Where the whole text can be read.
+    pub id: Option<String>,
+}
+
+pub enum End {
+    Exited(i32),
+    /// A limit was reached.
+    Stopped(Reason),
+    TimedOut,
+    Failed(Failed),
+    /// The helper itself was ended.
+    Lost,
+}
+
+impl Running {
+    pub async fn start(parts: &ShellParts, errand: Errand, kept: Output) -> Result<Self, ToolFailure> {
+        let cannot =
+            |error: &dyn std::fmt::Display| ToolFailure(format!("the command cannot be started: {error}"));
+        let is_confined = parts.settings.mode() != Mode::Off;
+        let temp = is_confined.then(PrivateFolder::new).transpose().map_err(|error| cannot(&error))?;
+        let spec = spec(parts, &errand, temp.as_ref().map(|temp| temp.0.as_path()));
+        let mut input = spec.frame().map_err(|error| cannot(&error))?;
+        input.extend(errand.stdin.as_bytes());
+        let mut command = Command::new(&parts.helper);
+        command.arg(OUTER).env_clear().current_dir("/");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| cannot(&error))?;
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(mut stdin), Some(output), Some(stderr)) = (stdin, stdout, stderr) else {
+            return Err(cannot(&"no pipes"));
+        };
+        // A command may never read what it is given; nobody waits for that.
+        tokio::spawn(async move {
+            let _ = stdin.write_all(&input).await;
+        });
+        let words = Some(BufReader::new(stderr).lines());
+        let (capture, confined, began) = (Capture::default(), Vec::new(), Instant::now());
+        Ok(Self { child, output, words, kept, capture, confined, began, temp })
+    }
+
+    /// Where its whole text can be read.
+    pub fn id(&self) -> &str {
+        &self.kept.id
+    }
+
+    /// Shows what it prints until it ends, or until its time is over.
+    pub async fn finish(&mut self, time: Duration, live: &Live) -> Ended {
+        let end = match tokio::time::timeout(time, self.follow(live)).await {
+            Ok(end) => end,
+            Err(_elapsed) => End::TimedOut,
+        };
+        self.end().await;
+        let id = self.kept.is_kept().then(|| self.kept.id.clone());
+        Ended { end, took: self.began.elapsed(), capture: std::mem::take(&mut self.capture), id }
+    }
+
+    async fn follow(&mut self, live: &Live) -> End {
+        let mut piece = vec![0; PIECE];
+        let (mut end, mut prints) = (None, true);
+        while prints {
+            let word = async {
+                match &mut self.words {
+                    Some(words) if end.is_none() => words.next_line().await.ok().flatten(),
+                    _ => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                read = self.output.read(&mut piece) => match read {
+                    Ok(length) if length > 0 => {
+                        self.kept.write(&piece[..length]);
+                        live.show(&self.capture.take(&piece[..length]));
+                    }
+                    _ => prints = false,
+                },
+                word = word => end = self.hear(word),
+            }
+        }
+        match (end, &mut self.words) {
+            (Some(end), _) => end,
+            (None, Some(_)) => self.last_word().await,
+            (None, None) => End::Lost,
+        }
+    }
+
+    /// Nothing is printed any more, but how it ended has not been said.
+    async fn last_word(&mut self) -> End {
+        loop {
+            let Some(words) = &mut self.words else { return End::Lost };
+            let word = words.next_line().await.ok().flatten();
+            if let Some(end) = self.hear(word) {
+                return end;
+            }
+        }
+    }
+
+    fn hear(&mut self, line: Option<String>) -> Option<End> {
+        match line.and_then(|line| serde_json::from_str(&line).ok()) {
+            Some(Word::Confined(by)) => {
+                self.confined = by;
+                None
+            }
+            Some(Word::Failed(failed)) => Some(End::Failed(failed)),
+            Some(Word::Ended { code }) => Some(End::Exited(code)),
+            Some(Word::Stopped(reason)) => Some(End::Stopped(reason)),
+            None => Some(End::Lost),
+        }
+    }
+
+    /// The helper ends what still runs once nobody listens, and then itself.
+    async fn end(&mut self) {
+        self.words = None;
+        let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
+        self.temp = None;
+    }
+}
+
+/// What a command is confined by on this system: what the helper says when it runs one that does nothing.
+pub async fn confinement(parts: &ShellParts) -> Result<Vec<String>, String> {
+    let program = super::Program::Line("true".to_owned());
+    let folder = parts.workspace.root().to_path_buf();
+    let errand = Errand { program, folder, stdin: String::new(), time: None, also_read: Vec::new() };
+    let started = Running::start(parts, errand, Output::unkept()).await;
+    let mut running = started.map_err(|ToolFailure(why)| why)?;
+    match running.finish(GRACE, &Live::nobody()).await.end {
+        End::Exited(0) => Ok(std::mem::take(&mut running.confined)),
+        End::Failed(Failed::Unconfined(why) | Failed::Other(why)) => Err(why),
+        End::Exited(code) => Err(format!("a command that does nothing ended with {code}")),
+        End::Stopped(_) | End::TimedOut | End::Lost => {
+            Err("a command that does nothing did not end well".to_owned())
+        }
+    }
+}
+
+fn spec(parts: &ShellParts, errand: &Errand, temp: Option<&Path>) -> Spec {
+    let settings = &parts.settings;
+    let mut write = vec![parts.workspace.root().to_path_buf()];
+    write.extend(temp.map(Path::to_path_buf));
+    Spec {
+        argv: errand.argv(),
+        folder: errand.folder.clone(),
+        env: variables::visible(&parts.variables, &settings.env, temp),
+        read: parts.read.iter().chain(&errand.also_read).cloned().collect(),
+        write,
+        hidden: parts.hidden.clone(),
+        network: settings.network,
+        mode: settings.mode(),
+        limits: settings.limits(),
+    }
+}
+
+/// A folder for one command; it goes with it.
+struct PrivateFolder(PathBuf);
+
+impl PrivateFolder {
+    fn new() -> std::io::Result<Self> {
+        let path = std::env::temp_dir().join(format!("lango-command-{}", Uuid::now_v7().simple()));
+        fs::DirBuilder::new().mode(0o700).create(&path)?;
+        // A link among its parents would be another path for the sandbox.
+        Ok(Self(path.canonicalize()?))
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,301 @@
+//! The tools: run a command, or start one and look after it.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::time::Duration;
+
+use grep_matcher::Matcher as _;
+use grep_regex::RegexMatcher;
+use lango_domain::{Intent, Safety, Tool, ToolFailure};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::Shell;
+use super::errand::{Errand, Program};
+use super::running::Running;
+
+/// Of an output, so many lines are read at one time.
+const USUAL_LINES: usize = 200;
+const MOST_LINES: usize = 2_000;
+const LINE_CHARS: usize = 1_000;
+
+#[derive(Deserialize, JsonSchema)]
+struct Run {
+    /// A line for bash, as one would type it.
+    command: String,
+    /// The folder to run it in, relative to the workspace; the workspace itself by default.
+    cwd: Option<String>,
+    /// Seconds that it may take.
+    timeout: Option<u64>,
+    /// What the command reads from standard input.
+    stdin: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Start {
+    /// A line for bash, as one would type it.
+    command: String,
+    /// The folder to run it in, relative to the workspace; the workspace itself by default.
+    cwd: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Which {
+    /// The id that exec_start gave; of all commands that were started when it is left out.
+    id: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Stop {
+    /// The id that exec_start gave.
+    id: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Read {
+    /// The id that exec_shell or exec_start gave.
+    id: String,
+    /// The first line to read, from 1; without it the last lines are read.
+    start_line: Option<usize>,
+    /// How many lines to read.
+    lines: Option<usize>,
+    /// Only lines that this regular expression fits.
+    pattern: Option<String>,
+}
+
+pub fn tools(shell: &Shell) -> Vec<Tool> {
+    vec![
+        exec_shell(shell.clone()),
+        exec_start(shell.clone()),
+        exec_status(shell.clone()),
+        exec_output(shell.clone()),
+        exec_stop(shell.clone()),
+    ]
+}
+
+fn exec_shell(shell: Shell) -> Tool {
+    let described = "Runs a command in the workspace and gives its exit code and what it printed. It runs in a sandbox: only the \
+        workspace can be changed, and everything that it starts ends with it.";
+    let told = shell.clone();
+    Tool::new("exec_shell", described, Safety::Dangerous, move |context, args: Run| {
+        let shell = shell.clone();
+        async move {
+            let time = args.timeout.map(Duration::from_secs);
+            let stdin = args.stdin.unwrap_or_default();
+            let errand = shell.errand(args.command, args.cwd.as_deref(), stdin, time)?;
+            shell.run(&context, errand).await
+        }
+    })
+    .with_intent(move |_, args: Run| {
+        let told = told.clone();
+        async move { told.intent(&args.command, args.cwd.as_deref(), args.stdin.as_deref()) }
+    })
+    .with_untrusted_output()
+    .with_phrases([
+        "(run|execute) [the] [shell] [command] {command}",
+        "run {command} in [the] [folder] {cwd:word}",
+        "(run|execute) [the] [shell] [command] {command} with [a] timeout [of] {timeout:word} [seconds]",
+        "what does {command} (print|output|say)",
+    ])
+}
+
+fn exec_start(shell: Shell) -> Tool {
+    let described = "Starts a command that runs for long, such as a server, and gives its id at once. It ends when it is stopped or \
+        when Lango ends.";
+    let told = shell.clone();
+    Tool::new("exec_start", described, Safety::Dangerous, move |context, args: Start| {
+        let shell = shell.clone();
+        async move {
+            shell.shared.jobs.has_room()?;
+            let errand = shell.errand(args.command.clone(), args.cwd.as_deref(), String::new(), None)?;
+            let output = shell.shared.outputs.create(&context);
+            let running = Running::start(&shell.shared.parts, errand, output).await?;
+            shell.shared.parts.journal.note_command(&context, &args.command);
+            let id = shell.shared.jobs.keep(&shell, &context, args.command, running);
+            Ok(format!("started, id {id}. exec_status tells how it goes, exec_output what it prints."))
+        }
+    })
+    .with_intent(move |_, args: Start| {
+        let told = told.clone();
+        async move { told.intent(&args.command, args.cwd.as_deref(), None) }
+    })
+    .with_phrases(["start [the] [server|command] {command}", "(run|start) {command} and keep it running"])
+}
+
+fn exec_status(shell: Shell) -> Tool {
+    let described =
+        "Tells whether commands that exec_start started still run, and how those ended that do not.";
+    Tool::new("exec_status", described, Safety::Safe, move |context, args: Which| {
+        let shell = shell.clone();
+        async move {
+            let jobs = match &args.id {
+                Some(id) => vec![(id.clone(), shell.shared.jobs.find(&context, id)?)],
+                None => shell.shared.jobs.of(&context),
+            };
+            let told = jobs.iter().map(|(id, job)| {
+                let age = job.age().as_secs();
+                match (&*job.end.borrow(), job.is_running()) {
+                    (Some(Ok(end) | Err(end)), _) => format!("{id}: {} ended: {end}", job.line),
+                    (None, true) => format!("{id}: {} runs since {age} s", job.line),
+                    (None, false) => format!("{id}: {} was stopped", job.line),
+                }
+            });
+            let told: Vec<String> = told.collect();
+            Ok(if told.is_empty() { "No command was started.".to_owned() } else { told.join("\n") })
+        }
+    })
+    .with_untrusted_output()
+    .with_phrases([
+        "(status|state) of [the] [command] {id:word}",
+        "(show|list) [the] (running|started) commands",
+        "(is|are) [the] [command] {id:word} still running",
+    ])
+}
+
+fn exec_output(shell: Shell) -> Tool {
+    let described =
+        "Reads what a command printed, or prints so far: a range of lines, or those that a pattern fits.";
+    Tool::new("exec_output", described, Safety::Safe, move |context, args: Read| {
+        let shell = shell.clone();
+        async move {
+            let file = shell.shared.outputs.find(&context, &args.id);
+            let file =
+                file.ok_or_else(|| ToolFailure(format!("there is no output with the id {}", args.id)))?;
+            let read = tokio::task::spawn_blocking(move || lines(&file, &args));
+            read.await.map_err(|error| ToolFailure(error.to_string()))?
+        }
+    })
+    .with_untrusted_output()
+    .with_phrases(["(show|read) [me] [the] output of [the] [command] {id:word}"])
+}
+
+fn exec_stop(shell: Shell) -> Tool {
+    let described = "Stops a command that exec_start started, with everything that it started.";
+    Tool::new("exec_stop", described, Safety::Moderate, move |context, args: Stop| {
+        let shell = shell.clone();
+        async move {
+            let job = shell.shared.jobs.find(&context, &args.id)?;
+            if !job.is_running() {
+                return Ok(format!("{} had ended already", args.id));
+            }
+            job.stop();
+            Ok(format!("{} is stopped", args.id))
+        }
+    })
+    .with_phrases(["stop [the] [command] {id:word}"])
+}
+
+impl Shell {
+    fn errand(
+        &self,
+        line: String,
+        cwd: Option<&str>,
+        stdin: String,
+        time: Option<Duration>,
+    ) -> Result<Errand, ToolFailure> {
+        if line.trim().is_empty() || line.contains('\0') {
+            return Err(ToolFailure("`command` must be a line for the shell".to_owned()));
+        }
+        let longest = self.shared.parts.longest;
+        if time.is_some_and(|time| time > longest || time.is_zero()) {
+            let most = longest.as_secs();
+            return Err(ToolFailure(format!(
+                "`timeout` is a number of seconds from 1 to {most}; for what takes longer there is exec_start"
+            )));
+        }
+        let folder = self.shared.parts.workspace.folder(cwd.unwrap_or("."))?;
+        Ok(Errand { program: Program::Line(line), folder, stdin, time, also_read: Vec::new() })
+    }
+
+    fn intent(&self, line: &str, cwd: Option<&str>, stdin: Option<&str>) -> Result<Intent, ToolFailure> {
+        let errand = self.errand(line.to_owned(), cwd, String::new(), None)?;
+        let mut shows = format!("$ {line}\nin {}", errand.folder.display());
+        if let Some(stdin) = stdin.filter(|stdin| !stdin.is_empty()) {
+            shows.push_str(&format!("\nwith this input:\n{stdin}"));
+        }
+        Ok(Intent { level: Safety::Dangerous, shows, subject: line.to_owned(), pattern: pattern(line) })
+    }
+}
+
+/// Commands with the same first word, unless that word runs whatever stands behind it.
+fn pattern(line: &str) -> Option<String> {
+    const RUNNERS: [&str; 24] = [
+        "sh", "bash", "zsh", "dash", "fish", "python", "python3", "perl", "ruby", "node", "php", "env",
+        "sudo", "xargs", "find", "eval", "exec", "nohup", "time", "timeout", "nice", "ssh", "awk", "rm",
+    ];
+    let word = line.split_whitespace().next()?;
+    let is_plain = word.chars().all(|c| c.is_ascii_alphanumeric() || "-_+.".contains(c));
+    (is_plain && !RUNNERS.contains(&word)).then(|| format!("{word} *"))
+}
+
+fn lines(file: &Path, wish: &Read) -> Result<String, ToolFailure> {
+    let failed = |error: &dyn std::fmt::Display| ToolFailure(format!("the output cannot be read: {error}"));
+    let matcher = wish.pattern.as_ref().map(|pattern| RegexMatcher::new(pattern)).transpose();
+    let matcher = matcher.map_err(|error| ToolFailure(format!("`pattern`: {error}")))?;
+    let most = wish.lines.unwrap_or(USUAL_LINES).clamp(1, MOST_LINES);
+    let first = wish.start_line.unwrap_or(1).max(1);
+    let mut reader = BufReader::new(std::fs::File::open(file).map_err(|error| failed(&error))?);
+    let mut found: std::collections::VecDeque<(usize, String)> = std::collections::VecDeque::new();
+    let (mut number, mut line, mut more) = (0, Vec::new(), 0);
+    while reader.read_until(b'\n', &mut line).map_err(|error| failed(&error))? > 0 {
+        number += 1;
+        let words = line.trim_ascii_end();
+        let fits = matcher.as_ref().is_none_or(|matcher| matcher.is_match(words).unwrap_or(false));
+        if number >= first && fits {
+            let text: String = String::from_utf8_lossy(words).chars().take(LINE_CHARS).collect();
+            found.push_back((number, text));
+            if found.len() > most {
+                more += 1;
+                // From a given line on the first ones are wanted, else the last.
+                if wish.start_line.is_some() {
+                    found.pop_back()
+                } else {
+                    found.pop_front()
+                };
+            }
+        }
+        line.clear();
+    }
+    let mut text = format!("{} of {number} lines", found.len());
+    if more > 0 {
+        text.push_str(&format!(
+            ", {more} more {}",
+            if wish.start_line.is_some() { "behind them" } else { "before them" }
+        ));
+    }
+    for (number, line) in found {
+        text.push_str(&format!("\n{number}: {line}"));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_is_offered_for_plain_commands_only() {
+        assert_eq!(pattern("git status -s").as_deref(), Some("git *"));
+        for line in ["python3 -c x", "sudo ls", "$(x) y", "./run me", "FOO=1 make", ""] {
+            assert_eq!(pattern(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn outputs_are_read_in_parts() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("out");
+        let text: String = (1..=1_000).map(|n| format!("line {n}\n")).collect();
+        std::fs::write(&file, [text.as_bytes(), b"\xff end"].concat()).unwrap();
+        let read = |start_line, count, pattern: Option<&str>| {
+            let pattern = pattern.map(str::to_owned);
+            lines(&file, &Read { id: String::new(), start_line, lines: count, pattern }).unwrap()
+        };
+        assert_eq!(
+            read(Some(10), Some(2), None),
+            "2 of 1001 lines, 990 more behind them\n10: line 10\n11: line 11"
+        );
+        assert!(read(None, Some(1), None).ends_with("1001: \u{fffd} end"));
+        assert_eq!(read(None, None, Some("^line 9.9$")).lines().count(), 11);
+    }
+}

@@ -1,0 +1,59 @@
+//! What a command sees of the environment: a few names that are known to hold no secret, and those that were allowed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const USUAL: [&str; 11] =
+    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "NO_COLOR", "EDITOR", "HOSTNAME"];
+const USUAL_PREFIX: &str = "LC_";
+
+/// `temp` is the command's own folder for whatever it keeps for a moment.
+pub fn visible(
+    all: &BTreeMap<String, String>,
+    allowed: &[String],
+    temp: Option<&Path>,
+) -> Vec<(String, String)> {
+    let is_visible = |name: &String| {
+        USUAL.contains(&name.as_str()) || name.starts_with(USUAL_PREFIX) || allowed.contains(name)
+    };
+    let mut visible: BTreeMap<String, String> = all
+        .iter()
+        .filter(|(name, _)| is_visible(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    // Nobody sits at a terminal: nothing may wait for a key.
+    for (name, value) in [("TERM", "dumb"), ("PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0")] {
+        visible.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+    }
+    if let Some(temp) = temp {
+        let temp = temp.display().to_string();
+        for name in ["TMPDIR", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"] {
+            visible.insert(name.to_owned(), temp.clone());
+        }
+        // Git gives up on settings that it may not read.
+        visible.entry("GIT_CONFIG_GLOBAL".to_owned()).or_insert_with(|| "/dev/null".to_owned());
+    }
+    visible.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_stay_outside_unless_they_are_named() {
+        let all = [
+            ("PATH", "/bin"),
+            ("OPENAI_API_KEY", "sk"),
+            ("LC_ALL", "C"),
+            ("MY_FLAG", "1"),
+            ("LANGO_HOME", "/x"),
+        ];
+        let all = all.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let names = |allowed: &[String]| -> Vec<String> {
+            visible(&all, allowed, None).into_iter().map(|(name, _)| name).collect()
+        };
+        assert_eq!(names(&[]), ["GIT_TERMINAL_PROMPT", "LC_ALL", "PAGER", "PATH", "TERM"]);
+        assert!(names(&["MY_FLAG".to_owned()]).contains(&"MY_FLAG".to_owned()));
+    }
+}

@@ -1,0 +1,180 @@
+//! A tool that writes a new skill, after the user has seen all of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lango_domain::{Intent, Safety, Tool, ToolFailure, text};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::install::{NewFile, install, refuse_existing};
+use super::tools::blocking;
+use super::{MOST_SKILL_FILE_BYTES, SKILL_FILE, Shelf, TrustFile, format, quote, shelf};
+
+const MOST_SCRIPTS: usize = 50;
+const LONGEST_SCRIPT_NAME: usize = 100;
+const LONGEST_DEFAULT_DESCRIPTION: usize = 300;
+
+pub(super) fn tool(shelf: &Shelf, user_folder: PathBuf) -> Tool {
+    let desk = Arc::new(Desk {
+        taken: shelf.skills().iter().map(|skill| skill.name.clone()).collect(),
+        trusted: shelf.trusted().clone(),
+        user_folder,
+    });
+    let shown = Arc::clone(&desk);
+    let description = "Writes a new skill for the user: instructions, and scripts if need be, that can be used again in \
+                       later turns. Scripts should begin with a line such as `#!/bin/sh`.";
+    Tool::new("create_skill", description, Safety::Dangerous, move |_, args: CreateSkill| {
+        let desk = Arc::clone(&desk);
+        blocking(move || desk.create(args))
+    })
+    .with_intent(move |_, args: CreateSkill| {
+        let desk = Arc::clone(&shown);
+        blocking(move || desk.intent(args))
+    })
+    .with_phrases(["create [a] [new] skill (called|named) {name:word} (that|to|which) {body}"])
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct CreateSkill {
+    /// 1 to 58 characters of a-z, 0-9 and single hyphens: "release-notes".
+    name: String,
+    /// What it does and when to use it, on one line. The first line of the body if left out.
+    description: Option<String>,
+    /// The instructions, in markdown.
+    body: String,
+    /// From file name to content; they go to scripts/.
+    scripts: Option<BTreeMap<String, String>>,
+    /// Tools that the skill needs.
+    allowed_tools: Option<Vec<String>>,
+}
+
+/// A skill that is well formed and not yet written.
+struct Draft {
+    name: String,
+    files: Vec<NewFile>,
+}
+
+/// Where new skills are written.
+struct Desk {
+    taken: BTreeSet<String>,
+    trusted: TrustFile,
+    user_folder: PathBuf,
+}
+
+impl Desk {
+    fn intent(&self, args: CreateSkill) -> Result<Intent, ToolFailure> {
+        let draft = self.draft(args)?;
+        let folder = text::one_line(&self.place(&draft.name).to_string_lossy());
+        let mut shows = format!("Writes the skill {} to {folder}:\n", draft.name);
+        for file in &draft.files {
+            let mode = if file.executable { " (executable)" } else { "" };
+            let content = quote::whole_block(&String::from_utf8_lossy(&file.content));
+            // Writing into a string cannot fail.
+            let _ = write!(shows, "\n{}{mode}\n{content}", file.path);
+        }
+        Ok(Intent { level: Safety::Dangerous, shows, subject: draft.name, pattern: None })
+    }
+
+    fn create(&self, args: CreateSkill) -> Result<String, ToolFailure> {
+        let draft = self.draft(args)?;
+        let skill = install(&draft.name, &draft.files, &self.user_folder)
+            .map_err(|mistake| ToolFailure(mistake.to_string()))?;
+        // The user saw all of it. If that cannot be remembered, the first use asks once more.
+        let _ = self.trusted.trust(&skill);
+        let folder = text::one_line(&skill.folder.to_string_lossy());
+        Ok(format!("The skill {} is in {folder}. It can be used from the next turn on.", skill.name))
+    }
+
+    fn draft(&self, args: CreateSkill) -> Result<Draft, ToolFailure> {
+        let draft = Draft::new(args).map_err(ToolFailure)?;
+        if self.taken.contains(&draft.name) {
+            return Err(ToolFailure(format!(
+                "there is a skill `{}` already; choose another name",
+                draft.name
+            )));
+        }
+        refuse_existing(&self.place(&draft.name)).map_err(|mistake| ToolFailure(mistake.to_string()))?;
+        Ok(draft)
+    }
+
+    fn place(&self, name: &str) -> PathBuf {
+        Path::new(&self.user_folder).join("skills").join(name)
+    }
+}
+
+impl Draft {
+    fn new(args: CreateSkill) -> Result<Self, String> {
+        format::check_name(&args.name)?;
+        if let Some(why) = shelf::tool_name_problem(&args.name) {
+            return Err(why);
+        }
+        let page = page(&args)?;
+        check_content(SKILL_FILE, &page)?;
+        // What was written must read back, whatever is in it.
+        format::parse(&page).map_err(|mistake| format!("{SKILL_FILE}: {mistake}"))?;
+        let mut files =
+            vec![NewFile { path: SKILL_FILE.to_owned(), executable: false, content: page.into_bytes() }];
+        let scripts = args.scripts.unwrap_or_default();
+        if scripts.len() > MOST_SCRIPTS {
+            return Err(format!("{} scripts are too many; at most {MOST_SCRIPTS} fit", scripts.len()));
+        }
+        for (name, content) in scripts {
+            check_script_name(&name)?;
+            check_content(&name, &content)?;
+            let executable = content.starts_with("#!");
+            files.push(NewFile {
+                path: format!("scripts/{name}"),
+                executable,
+                content: content.into_bytes(),
+            });
+        }
+        Ok(Self { name: args.name, files })
+    }
+}
+
+fn page(args: &CreateSkill) -> Result<String, String> {
+    let body = args.body.trim();
+    if body.is_empty() {
+        return Err("`body` must hold the instructions".to_owned());
+    }
+    let first = body.lines().next().unwrap_or_default().trim_start_matches(['#', ' ']);
+    let said = args.description.as_deref().filter(|said| !said.trim().is_empty());
+    let default = || quote::cut_line(first, LONGEST_DEFAULT_DESCRIPTION);
+    let description = format::description(&said.map_or_else(default, str::to_owned))?;
+    // A JSON string is a YAML string.
+    let mut page =
+        format!("---\nname: {}\ndescription: {}\n", args.name, serde_json::Value::from(description));
+    let tools = args.allowed_tools.as_deref().unwrap_or_default();
+    if !tools.is_empty() {
+        let list = serde_json::to_string(tools).map_err(|error| error.to_string())?;
+        let _ = writeln!(page, "allowed-tools: {list}");
+    }
+    let _ = write!(page, "---\n\n{body}\n");
+    Ok(page)
+}
+
+/// What the user is shown must be all there is.
+fn check_content(name: &str, content: &str) -> Result<(), String> {
+    if let Some(hidden) = content.chars().find(|c| quote::is_hidden(*c) || *c == '\r') {
+        return Err(format!("{name} has a hidden character (U+{:04X}); leave it out", u32::from(hidden)));
+    }
+    if content.len() > MOST_SKILL_FILE_BYTES {
+        return Err(format!("{name} is larger than {} KiB", MOST_SKILL_FILE_BYTES / 1024));
+    }
+    Ok(())
+}
+
+fn check_script_name(name: &str) -> Result<(), String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let starts_well = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    if name.len() > LONGEST_SCRIPT_NAME || !starts_well || !name.chars().all(plain) {
+        let name = text::one_line(name);
+        return Err(format!(
+            "`{name}` is no name for a script; use a file name of letters, digits, `.`, `_` and `-`"
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! Puts skills into the user's folder: whole, or not at all.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use super::snapshot::{Kind, Purpose, Snapshot};
+use super::{Origin, Skill, SkillMistake, read_skill, real_folder, understand};
+
+/// A file of a skill that is to be written.
+pub(super) struct NewFile {
+    /// Relative to the skill's folder.
+    pub path: String,
+    pub executable: bool,
+    pub content: Vec<u8>,
+}
+
+/// Copies the skill in `source` to `<user_folder>/skills/<name>`. Whoever calls has the user's word that it may be used,
+/// and records the trust. Blocks while it copies.
+pub fn add(source: &Path, user_folder: &Path) -> Result<Skill, SkillMistake> {
+    let real = real_folder(source)?;
+    let snapshot = Snapshot::take(&real, Purpose::Copy)?;
+    let name = understand(source, real, Origin::User, &snapshot)?.name;
+    let files = snapshot.files.into_iter().map(|entry| NewFile {
+        executable: entry.kind == Kind::Executable,
+        content: entry.content.unwrap_or_default(),
+        path: entry.path,
+    });
+    install(&name, &files.collect::<Vec<_>>(), user_folder)
+}
+
+/// Writes a new skill beside the others, reads it as every skill is read, and only then gives it its place.
+pub(super) fn install(name: &str, files: &[NewFile], user_folder: &Path) -> Result<Skill, SkillMistake> {
+    let skills = user_folder.join("skills");
+    let target = skills.join(name);
+    refuse_existing(&target)?;
+    let wrong = |error: io::Error| SkillMistake::whole(&target, error.to_string());
+    make_folders(&skills).map_err(wrong)?;
+    let workshop = skills.join(format!(".new-{}", uuid::Uuid::now_v7().simple()));
+    let draft = workshop.join(name);
+    let moved = make_folders(&draft)
+        .and_then(|()| write_all(&draft, files))
+        .map_err(wrong)
+        .and_then(|()| read_skill(&draft, Origin::User))
+        .and_then(|_| refuse_existing(&target))
+        .and_then(|()| fs::rename(&draft, &target).map_err(wrong));
+    // A workshop that stays behind is hidden and does no harm.
+    let _ = fs::remove_dir_all(&workshop);
+    moved?;
+    read_skill(&target, Origin::User)
+}
+
+pub(super) fn refuse_existing(target: &Path) -> Result<(), SkillMistake> {
+    match target.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(SkillMistake::whole(target, error.to_string())),
+        Ok(_) => Err(SkillMistake::whole(target, "there is a skill of this name already")),
+    }
+}
+
+fn write_all(folder: &Path, files: &[NewFile]) -> io::Result<()> {
+    for file in files {
+        let path: PathBuf = folder.join(&file.path);
+        if let Some(parent) = path.parent() {
+            make_folders(parent)?;
+        }
+        let mode = if file.executable { 0o700 } else { 0o600 };
+        let mut open = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+        open.write_all(&file.content)?;
+        open.sync_all()?;
+    }
+    Ok(())
+}
+
+fn make_folders(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}

@@ -1,0 +1,225 @@
+//! All skills that are there, the user's own and those of the project.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Metadata};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lango_domain::{suggest, text};
+use sha2::{Digest as _, Sha256};
+
+use super::snapshot::MOST_ENTRIES;
+use super::{Origin, Skill, SkillMistake, TrustFile, read_skill};
+
+/// More tools than this no model can tell apart. The user's own come first.
+const MOST_SKILLS: usize = 100;
+/// What providers take as the name of a tool.
+const LONGEST_TOOL_NAME: usize = 64;
+
+pub struct Shelf {
+    skills: Vec<Arc<Skill>>,
+    warnings: Vec<String>,
+    trusted: TrustFile,
+    places: Places,
+    stamp: Stamp,
+}
+
+/// There is no such skill.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no skill `{name}`{hint}")]
+pub struct UnknownSkill {
+    name: String,
+    hint: String,
+}
+
+/// A value that differs when something about the skills may have changed. It is made of times and sizes, so it is a reason
+/// to read again and no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp([u8; 32]);
+
+impl Shelf {
+    /// Reads `<project>/.lango/skills/*` and `<user>/skills/*`. A broken skill is a warning. Blocks while it reads.
+    pub fn read(project: Option<&Path>, user: Option<&Path>, trusted: TrustFile) -> Self {
+        let places = Places::new(project, user);
+        // Taken first: what changes while it is read is then noticed afterwards.
+        let stamp = places.stamp();
+        let mut found = BTreeMap::new();
+        let mut warnings = Vec::new();
+        for (folder, origin) in places.folders(&mut warnings) {
+            let (skills, left) = folders_in(&folder);
+            if left > 0 {
+                let shown = text::visible(&folder.to_string_lossy());
+                warnings.push(format!("{shown}: {left} folders not looked at; {MOST_SKILLS} are the most"));
+            }
+            for skill in skills {
+                match read_one(&skill, origin) {
+                    Ok(skill) => place(skill, &mut found, &mut warnings),
+                    Err(mistake) => warnings.push(mistake.to_string()),
+                }
+            }
+        }
+        Self { skills: found.into_values().collect(), warnings, trusted, places, stamp }
+    }
+
+    /// Sorted by name.
+    pub fn skills(&self) -> &[Arc<Skill>] {
+        &self.skills
+    }
+
+    pub fn get(&self, name: &str) -> Result<&Skill, UnknownSkill> {
+        self.skills.iter().find(|skill| skill.name == name).map(AsRef::as_ref).ok_or_else(|| {
+            let known = self.skills.iter().map(|skill| skill.name.as_str());
+            let hint = suggest::did_you_mean(name, known).map_or(String::new(), |hint| format!("; {hint}"));
+            UnknownSkill { name: text::one_line(name), hint }
+        })
+    }
+
+    /// What could not be used, and why.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    pub fn trusted(&self) -> &TrustFile {
+        &self.trusted
+    }
+
+    /// The state of the folders when this was read.
+    pub fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    /// Whether the folders are still as they were. Looks at times and sizes only.
+    pub fn is_current(&self) -> bool {
+        self.places.stamp() == self.stamp
+    }
+}
+
+/// Why a skill of this name cannot be offered as a tool, though its name is a good one.
+pub(super) fn tool_name_problem(name: &str) -> Option<String> {
+    let most = LONGEST_TOOL_NAME - super::tools::PREFIX.len();
+    (name.len() > most).then(|| format!("the name has {} characters; models take at most {most}", name.len()))
+}
+
+fn read_one(folder: &Path, origin: Origin) -> Result<Skill, SkillMistake> {
+    // The user may keep a skill elsewhere and link to it. A project has no say about what lies outside of it.
+    if origin == Origin::Project && folder.is_symlink() {
+        return Err(SkillMistake::whole(folder, "a project's skill must not be a link"));
+    }
+    let skill = read_skill(folder, origin)?;
+    match tool_name_problem(&skill.name) {
+        Some(why) => Err(SkillMistake::whole(folder, why)),
+        None => Ok(skill),
+    }
+}
+
+fn place(skill: Skill, found: &mut BTreeMap<String, Arc<Skill>>, warnings: &mut Vec<String>) {
+    let place = text::visible(&skill.folder.to_string_lossy());
+    if let Some(first) = found.get(&skill.name) {
+        let used = text::visible(&first.folder.to_string_lossy());
+        warnings.push(format!("{place}: not used, since {used} has the same name"));
+    } else if found.len() >= MOST_SKILLS {
+        warnings.push(format!("{place}: not used, since there are {MOST_SKILLS} skills already"));
+    } else {
+        found.insert(skill.name.clone(), Arc::new(skill));
+    }
+}
+
+/// Where skills are looked for.
+struct Places {
+    project: Option<PathBuf>,
+    user: Option<PathBuf>,
+}
+
+impl Places {
+    fn new(project: Option<&Path>, user: Option<&Path>) -> Self {
+        Self { project: project.map(Path::to_owned), user: user.map(Path::to_owned) }
+    }
+
+    fn user_skills(&self) -> Option<PathBuf> {
+        self.user.as_ref().map(|user| user.join("skills"))
+    }
+
+    fn project_skills(&self) -> Option<PathBuf> {
+        self.project.as_ref().map(|project| project.join(".lango/skills"))
+    }
+
+    /// The folders that exist; the user's first, since its skills win.
+    fn folders(&self, warnings: &mut Vec<String>) -> Vec<(PathBuf, Origin)> {
+        let user = self.user_skills().filter(|folder| folder.is_dir());
+        let project = self.project_skills().filter(|folder| folder.is_dir()).filter(|folder| {
+            let real = folder.canonicalize().ok();
+            // At home, the project's folder and the user's may be one.
+            if user.as_ref().is_some_and(|user| user.canonicalize().ok() == real) {
+                return false;
+            }
+            let root = self.project.as_ref().and_then(|project| project.canonicalize().ok());
+            let inside = root.zip(real).is_some_and(|(root, real)| real.starts_with(root));
+            if !inside {
+                let shown = text::visible(&folder.to_string_lossy());
+                warnings.push(format!("{shown}: not used, since it leads out of the project"));
+            }
+            inside
+        });
+        let user = user.clone().map(|folder| (folder, Origin::User));
+        user.into_iter().chain(project.map(|folder| (folder, Origin::Project))).collect()
+    }
+
+    fn stamp(&self) -> Stamp {
+        let mut facts = Vec::new();
+        for folder in [self.user_skills(), self.project_skills()].into_iter().flatten() {
+            let Ok(metadata) = fs::metadata(&folder) else { continue };
+            facts.push(fact(&folder, &metadata));
+            for skill in folders_in(&folder).0 {
+                let mut room = MOST_ENTRIES;
+                facts.extend(fs::metadata(&skill).map(|metadata| fact(&skill, &metadata)));
+                facts_below(&skill, &mut room, &mut facts);
+            }
+        }
+        facts.sort_unstable();
+        let mut hash = Sha256::new();
+        facts.iter().for_each(|fact| hash.update(fact));
+        Stamp(hash.finalize().into())
+    }
+}
+
+/// The first folders in a folder by name, and how many more there are. Hidden ones are somebody's work in progress.
+fn folders_in(folder: &Path) -> (Vec<PathBuf>, usize) {
+    let Ok(listing) = fs::read_dir(folder) else { return (Vec::new(), 0) };
+    let visible = listing.flatten().filter(|entry| !entry.file_name().as_bytes().starts_with(b"."));
+    let mut folders: Vec<PathBuf> = visible.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    folders.sort();
+    let left = folders.len().saturating_sub(MOST_SKILLS);
+    folders.truncate(MOST_SKILLS);
+    (folders, left)
+}
+
+/// Everything that a fingerprint covers is covered, or a change that makes a skill unusable would go unnoticed.
+fn facts_below(folder: &Path, room: &mut usize, facts: &mut Vec<Vec<u8>>) {
+    let Ok(listing) = fs::read_dir(folder) else { return };
+    for entry in listing.flatten() {
+        if *room == 0 {
+            return;
+        }
+        *room -= 1;
+        let Ok(metadata) = entry.metadata() else { continue };
+        facts.push(fact(&entry.path(), &metadata));
+        if metadata.is_dir() {
+            facts_below(&entry.path(), room, facts);
+        }
+    }
+}
+
+fn fact(path: &Path, metadata: &Metadata) -> Vec<u8> {
+    let mut fact = path.as_os_str().as_bytes().to_vec();
+    fact.push(0);
+    fact.extend(metadata.ino().to_le_bytes());
+    fact.extend(metadata.mode().to_le_bytes());
+    // The size and the link count of a folder say nothing that its time does not.
+    let size = if metadata.is_dir() { 0 } else { metadata.size() };
+    fact.extend(size.to_le_bytes());
+    let times = [metadata.mtime(), metadata.mtime_nsec(), metadata.ctime(), metadata.ctime_nsec()];
+    times.iter().for_each(|time| fact.extend(time.to_le_bytes()));
+    fact
+}

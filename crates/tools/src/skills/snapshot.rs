@@ -1,0 +1,337 @@
+//! Everything in a skill's folder at one moment, and the fingerprint of it.
+//!
+//! Every step of the walk opens one name below a folder that is already open, and never through a link. So what is read
+//! lies in the folder, and what a caller asks for by name is looked up here instead of being opened once more.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use sha2::{Digest as _, Sha256};
+
+use super::{SkillMistake, quote};
+
+pub(super) const MOST_FILES: usize = 500;
+pub(super) const MOST_BYTES: u64 = 50 * 1024 * 1024;
+/// Folders count here as well, so that empty ones cannot go on forever.
+pub(super) const MOST_ENTRIES: usize = 2 * MOST_FILES;
+const DEEPEST: usize = 16;
+
+/// What a snapshot is taken for.
+#[derive(Clone, Copy)]
+pub(super) enum Purpose<'a> {
+    /// Keeps the contents of these files.
+    Use { keep: &'a [&'a str] },
+    /// Keeps all contents.
+    Look,
+    /// Keeps all contents, leaves `.git` out, and refuses links.
+    Copy,
+}
+
+pub(super) struct Snapshot {
+    /// Sorted by path.
+    pub files: Vec<Entry>,
+    pub fingerprint: String,
+}
+
+pub(super) struct Entry {
+    /// Relative to the skill's folder, with `/` between its parts.
+    pub path: String,
+    pub kind: Kind,
+    pub size: usize,
+    digest: [u8; 32],
+    pub content: Option<Vec<u8>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Plain,
+    Executable,
+    /// Leads to another place in the folder. It is never followed.
+    Link,
+}
+
+impl Snapshot {
+    pub fn take(folder: &Path, purpose: Purpose<'_>) -> Result<Self, SkillMistake> {
+        let wrong =
+            |error: rustix::io::Errno| SkillMistake::whole(folder, io::Error::from(error).to_string());
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(folder, flags, Mode::empty()).map_err(wrong)?;
+        let mut walk = Walk { folder, purpose, files: Vec::new(), entries: 0, bytes: 0 };
+        walk.enter(&root, "", 0)?;
+        let mut files = walk.files;
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        let fingerprint = fingerprint(&files);
+        Ok(Self { files, fingerprint })
+    }
+
+    /// The file at a path as it is written in the list of files; links are not files.
+    pub fn file(&self, path: &str) -> Option<&Entry> {
+        let at = self.files.binary_search_by(|entry| entry.path.as_str().cmp(path)).ok()?;
+        self.files.get(at).filter(|entry| entry.kind != Kind::Link)
+    }
+
+    /// The content of a file that was to be kept.
+    pub fn content(&self, path: &str) -> Option<&[u8]> {
+        self.file(path)?.content.as_deref()
+    }
+
+    /// The files below `scripts/`, by their names there.
+    pub fn scripts(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        let files = self.files.iter().filter(|entry| entry.kind != Kind::Link);
+        files.filter_map(|entry| Some((entry.path.strip_prefix("scripts/")?, entry)))
+    }
+}
+
+/// In a name, a line end hides as well: it lets one name pass for two.
+fn hides(c: char) -> bool {
+    c.is_control() || quote::is_hidden(c)
+}
+
+/// Lengths keep neighbouring parts apart, so that no two folders give the same bytes.
+fn fingerprint(files: &[Entry]) -> String {
+    let mut hash = Sha256::new();
+    hash.update(b"lango skill 1\n");
+    for entry in files {
+        hash.update((entry.path.len() as u64).to_be_bytes());
+        hash.update(entry.path.as_bytes());
+        hash.update([match entry.kind {
+            Kind::Plain => b'-',
+            Kind::Executable => b'x',
+            Kind::Link => b'l',
+        }]);
+        hash.update(entry.digest);
+    }
+    hexadecimal(&hash.finalize())
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing into a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+struct Walk<'a> {
+    folder: &'a Path,
+    purpose: Purpose<'a>,
+    files: Vec<Entry>,
+    entries: usize,
+    bytes: u64,
+}
+
+impl Walk<'_> {
+    fn enter(&mut self, open: &OwnedFd, at: &str, depth: usize) -> Result<(), SkillMistake> {
+        if depth > DEEPEST {
+            return Err(self.mistake(at, format!("folders are nested more than {DEEPEST} deep")));
+        }
+        let listing = Dir::read_from(open).map_err(|error| self.failed(at, error))?;
+        for listed in listing {
+            let listed = listed.map_err(|error| self.failed(at, error))?;
+            let name = listed.file_name().to_string_lossy();
+            if matches!(&*name, "." | "..") || self.leaves_out(&name) {
+                continue;
+            }
+            let path = if at.is_empty() { name.to_string() } else { format!("{at}/{name}") };
+            if listed.file_name().to_str().is_err() || name.chars().any(hides) {
+                return Err(self.mistake(at, format!("the file name {name:?} has characters that hide it")));
+            }
+            self.entries += 1;
+            self.visit(open, &path, depth)?;
+        }
+        Ok(())
+    }
+
+    fn leaves_out(&self, name: &str) -> bool {
+        matches!(self.purpose, Purpose::Copy) && name == ".git"
+    }
+
+    fn visit(&mut self, parent: &OwnedFd, path: &str, depth: usize) -> Result<(), SkillMistake> {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let facts = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(|error| self.failed(path, error))?;
+        let kind = FileType::from_raw_mode(facts.st_mode);
+        let is_one_too_many = kind != FileType::Directory && self.files.len() >= MOST_FILES;
+        if is_one_too_many || self.entries > MOST_ENTRIES {
+            return Err(self.mistake(path, format!("a skill may have at most {MOST_FILES} files")));
+        }
+        match kind {
+            FileType::Directory => {
+                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let open = rustix::fs::openat(parent, name, flags, Mode::empty())
+                    .map_err(|error| self.failed(path, error))?;
+                self.enter(&open, path, depth + 1)
+            }
+            FileType::RegularFile => self.read(parent, name, path),
+            FileType::Symlink => self.link(parent, name, path),
+            _ => Err(self.mistake(path, "only files and folders may be part of a skill")),
+        }
+    }
+
+    fn read(&mut self, parent: &OwnedFd, name: &str, path: &str) -> Result<(), SkillMistake> {
+        // Should it have become a pipe meanwhile, opening it must not wait for a writer.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let open = rustix::fs::openat(parent, name, flags, Mode::empty())
+            .map_err(|error| self.failed(path, error))?;
+        let file = File::from(open);
+        let facts = file.metadata().map_err(|error| self.failed(path, error))?;
+        if !facts.is_file() {
+            return Err(self.mistake(path, "it changed while it was read"));
+        }
+        let room = MOST_BYTES - self.bytes;
+        let mut content = Vec::new();
+        file.take(room + 1).read_to_end(&mut content).map_err(|error| self.failed(path, error))?;
+        if content.len() as u64 > room {
+            let most = MOST_BYTES / (1024 * 1024);
+            return Err(self.mistake(path, format!("a skill may have at most {most} MiB in all")));
+        }
+        self.bytes += content.len() as u64;
+        let kind = if facts.permissions().mode() & 0o111 == 0 { Kind::Plain } else { Kind::Executable };
+        self.add(path, kind, content);
+        Ok(())
+    }
+
+    /// A link counts by where it leads. Its target's content is part of the folder and counts by itself.
+    fn link(&mut self, parent: &OwnedFd, name: &str, path: &str) -> Result<(), SkillMistake> {
+        if matches!(self.purpose, Purpose::Copy) {
+            return Err(self.mistake(path, "it is a link; a skill that is added must not have any"));
+        }
+        let target =
+            rustix::fs::readlinkat(parent, name, Vec::new()).map_err(|error| self.failed(path, error))?;
+        let leads_to = self.folder.join(path).canonicalize();
+        let inside =
+            leads_to.is_ok_and(|end| self.folder.canonicalize().is_ok_and(|folder| end.starts_with(folder)));
+        if !inside {
+            let target = target.to_string_lossy();
+            let message = format!("it is a link to `{target}`, which is not in the skill's folder");
+            return Err(self.mistake(path, message));
+        }
+        self.add(path, Kind::Link, target.into_bytes());
+        Ok(())
+    }
+
+    fn add(&mut self, path: &str, kind: Kind, content: Vec<u8>) {
+        let keeps = match self.purpose {
+            Purpose::Use { keep } => keep.contains(&path),
+            Purpose::Look | Purpose::Copy => true,
+        };
+        self.files.push(Entry {
+            path: path.to_owned(),
+            kind,
+            size: content.len(),
+            digest: Sha256::digest(&content).into(),
+            content: keeps.then_some(content),
+        });
+    }
+
+    fn mistake(&self, path: &str, message: impl AsRef<str>) -> SkillMistake {
+        SkillMistake::whole(self.folder.join(path), message)
+    }
+
+    fn failed(&self, path: &str, error: impl Into<io::Error>) -> SkillMistake {
+        self.mistake(path, error.into().to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    fn print(folder: &Path) -> String {
+        Snapshot::take(folder, Purpose::Use { keep: &[] }).unwrap().fingerprint
+    }
+
+    #[test]
+    fn the_fingerprint_notices_every_kind_of_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("a"), "one").unwrap();
+        fs::create_dir(at("deep")).unwrap();
+        fs::write(at("deep/b"), "two").unwrap();
+        let mut seen = vec![print(folder.path())];
+        let changes: [(&str, &dyn Fn()); 6] = [
+            ("content", &|| fs::write(at("deep/b"), "twO").unwrap()),
+            ("new file", &|| fs::write(at(".hidden"), "").unwrap()),
+            ("name", &|| fs::rename(at("a"), at("c")).unwrap()),
+            ("mode", &|| fs::set_permissions(at("c"), fs::Permissions::from_mode(0o700)).unwrap()),
+            ("link", &|| symlink("deep/b", at("d")).unwrap()),
+            ("gone", &|| fs::remove_file(at("c")).unwrap()),
+        ];
+        for (what, change) in changes {
+            change();
+            let now = print(folder.path());
+            assert_eq!(now, print(folder.path()), "{what}: not stable");
+            assert!(!seen.contains(&now), "{what}: not noticed");
+            seen.push(now);
+        }
+        assert!(seen.iter().all(|print| print.len() == 64));
+    }
+
+    #[test]
+    fn what_leads_outside_or_is_no_file_is_a_mistake() {
+        for (target, expected) in
+            [("/etc/passwd", "not in the skill's folder"), ("../x", "not in"), ("none", "not in")]
+        {
+            let folder = tempfile::tempdir().unwrap();
+            symlink(target, folder.path().join("link")).unwrap();
+            let mistake = Snapshot::take(folder.path(), Purpose::Look).err().unwrap();
+            assert!(mistake.to_string().contains(expected), "{mistake}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let mistake = Snapshot::take(folder.path(), Purpose::Look).err().unwrap();
+        assert!(mistake.message.contains("only files and folders"), "{mistake}");
+    }
+
+    #[test]
+    fn a_link_within_the_folder_is_listed_but_is_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a"), "one").unwrap();
+        symlink("a", folder.path().join("b")).unwrap();
+        symlink(".", folder.path().join("round")).unwrap();
+        let snapshot = Snapshot::take(folder.path(), Purpose::Look).unwrap();
+        assert_eq!(snapshot.files.len(), 3);
+        assert_eq!(snapshot.content("a"), Some(b"one".as_slice()));
+        assert!(snapshot.content("b").is_none() && snapshot.content("round/a").is_none());
+        assert!(Snapshot::take(folder.path(), Purpose::Copy).is_err());
+    }
+
+    #[test]
+    fn there_are_limits() {
+        let many = tempfile::tempdir().unwrap();
+        for number in 0..=MOST_FILES {
+            fs::write(many.path().join(number.to_string()), "").unwrap();
+        }
+        fs::remove_file(many.path().join("0")).unwrap();
+        fs::create_dir(many.path().join("empty")).unwrap();
+        assert_eq!(Snapshot::take(many.path(), Purpose::Look).unwrap().files.len(), MOST_FILES);
+        fs::write(many.path().join("0"), "").unwrap();
+        let big = tempfile::tempdir().unwrap();
+        File::create(big.path().join("big")).unwrap().set_len(MOST_BYTES + 1).unwrap();
+        let deep = tempfile::tempdir().unwrap();
+        fs::create_dir_all(deep.path().join("d/".repeat(DEEPEST + 2))).unwrap();
+        let odd = tempfile::tempdir().unwrap();
+        fs::write(odd.path().join("a\nb"), "").unwrap();
+        let unseen = tempfile::tempdir().unwrap();
+        fs::write(unseen.path().join("a\u{200b}b"), "").unwrap();
+        for (folder, expected) in [
+            (many, "at most 500 files"),
+            (big, "at most 50 MiB"),
+            (deep, "nested"),
+            (odd, "characters that hide"),
+            (unseen, "characters that hide"),
+        ] {
+            let mistake = Snapshot::take(folder.path(), Purpose::Use { keep: &[] }).err().unwrap();
+            assert!(mistake.message.contains(expected), "{mistake}");
+        }
+    }
+}

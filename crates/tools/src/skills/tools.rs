@@ -1,0 +1,82 @@
+//! The tools of this part: one for each skill, one to see them all, one to write a new one.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use lango_domain::{Safety, Tool, ToolFailure, text};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Origin, Shelf, Skill, TrustFile, create, quote, using};
+use crate::shell::Shell;
+
+/// What the name of each skill's tool begins with.
+pub(super) const PREFIX: &str = "skill_";
+const LONGEST_LISTED_DESCRIPTION: usize = 300;
+
+/// Where skills work and where new ones go.
+pub struct SkillSettings {
+    /// Without one, no skill can be written.
+    pub user_folder: Option<PathBuf>,
+    /// Where scripts start.
+    pub workspace: PathBuf,
+}
+
+pub fn tools(shelf: &Shelf, shell: Shell, settings: SkillSettings) -> Vec<Tool> {
+    let SkillSettings { user_folder, workspace } = settings;
+    let room = using::Room { shell, workspace, trusted: shelf.trusted().clone() };
+    let of_skill = |skill: &Arc<Skill>| using::tool(Arc::clone(skill), room.clone());
+    let mut tools: Vec<Tool> = shelf.skills().iter().map(of_skill).collect();
+    tools.push(list_skills(shelf));
+    tools.extend(user_folder.map(|folder| create::tool(shelf, folder)));
+    tools
+}
+
+/// File work of any size, off the threads that others wait on.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ToolFailure> + Send + 'static,
+) -> Result<T, ToolFailure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|_| Err(ToolFailure("the work on the skill's files broke off".to_owned())))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct ListSkills {}
+
+fn list_skills(shelf: &Shelf) -> Tool {
+    let skills = shelf.skills().to_vec();
+    let (trusted, warnings) = (shelf.trusted().clone(), shelf.warnings().to_vec());
+    let description = "Lists the skills that are there: what each is for, where it comes from, and whether the user has \
+                       allowed it before.";
+    Tool::new("list_skills", description, Safety::Safe, move |_, _: ListSkills| {
+        let (skills, trusted, warnings) = (skills.clone(), trusted.clone(), warnings.clone());
+        blocking(move || Ok(listing(&skills, &trusted, &warnings)))
+    })
+    .with_untrusted_output()
+    .with_phrases([
+        "list [all] [my] [the] skills",
+        "what skills (do you have|are there)",
+        "show [me] [my] [the] skills",
+    ])
+}
+
+fn listing(skills: &[Arc<Skill>], trusted: &TrustFile, warnings: &[String]) -> String {
+    let line = |skill: &Arc<Skill>| {
+        let origin = match skill.origin {
+            Origin::Project => "the project's",
+            Origin::User => "the user's",
+        };
+        let trust = if trusted.is_trusted(skill) { "allowed before" } else { "not used before" };
+        let description = quote::cut_line(&skill.description, LONGEST_LISTED_DESCRIPTION);
+        format!("- {} ({origin}, {trust}): {description}\n", skill.name)
+    };
+    let mut list: String = skills.iter().map(line).collect();
+    if skills.is_empty() {
+        list.push_str("There are no skills yet.\n");
+    }
+    if !warnings.is_empty() {
+        list.push_str("\nNot usable:\n");
+        list.extend(warnings.iter().take(50).map(|warning| format!("- {}\n", text::one_line(warning))));
+    }
+    list
+}

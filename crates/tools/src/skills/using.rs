@@ -1,0 +1,198 @@
+//! The tool of one skill: reads its instructions and files, runs its scripts.
+
+mod intent;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use lango_domain::{Safety, Tool, ToolContext, ToolFailure, suggest, text};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::command::{self, Command};
+use super::snapshot::{Kind, Purpose, Snapshot};
+use super::tools::{PREFIX, blocking};
+use super::{Skill, TrustFile, quote};
+use crate::shell::{Errand, Shell};
+
+const LONGEST_DESCRIPTION: usize = 300;
+/// The most that a model reads at once.
+const MOST_BYTES: usize = 40_000;
+const MOST_LISTED_FILES: usize = 100;
+const CHANGED: &str = "the skill changed on disk; it can be used again from the next turn on";
+
+/// What every skill's tool works with.
+#[derive(Clone)]
+pub(super) struct Room {
+    pub shell: Shell,
+    pub workspace: PathBuf,
+    pub trusted: TrustFile,
+}
+
+pub(super) fn tool(skill: Arc<Skill>, room: Room) -> Tool {
+    let name = &skill.name;
+    let description = format!(
+        "The skill {name}, in its own words: \"{}\" Call it without arguments first, to read its instructions.",
+        quote::cut_line(&skill.description, LONGEST_DESCRIPTION),
+    );
+    let phrases = [
+        format!("use [the] [skill] {name}"),
+        format!("(use|apply|run) [the] {name} skill"),
+        format!("run [the] [script] {{script:word}} of [the] [skill] {name}"),
+    ];
+    let trusted = room.trusted.clone();
+    let shown = Arc::clone(&skill);
+    let called = Arc::clone(&skill);
+    Tool::new(format!("{PREFIX}{name}"), description, Safety::Dangerous, move |context, args: UseSkill| {
+        answer(Arc::clone(&called), room.clone(), context, args)
+    })
+    .with_intent(move |_, args: UseSkill| {
+        let (skill, trusted) = (Arc::clone(&shown), trusted.clone());
+        blocking(move || intent::intent(&skill, &trusted, &args.request()?))
+    })
+    .with_untrusted_output()
+    .with_phrases([&phrases[0], &phrases[1], &phrases[2]])
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct UseSkill {
+    /// A script below the skill's scripts/ to run, such as "fill.py". It starts in the workspace.
+    script: Option<String>,
+    /// Arguments for the script.
+    args: Option<Vec<String>>,
+    /// Text that the script reads from its standard input.
+    stdin: Option<String>,
+    /// A file in the skill's folder to read, such as "references/forms.md".
+    file: Option<String>,
+}
+
+/// What is asked of a skill.
+enum Request {
+    Instructions,
+    File(String),
+    Script { script: String, args: Vec<String>, stdin: String },
+}
+
+impl UseSkill {
+    /// Models like to fill in what they do not need; an empty text is none.
+    fn request(self) -> Result<Request, ToolFailure> {
+        let said = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+        let args = self.args.unwrap_or_default();
+        let stdin = self.stdin.unwrap_or_default();
+        match (said(self.script), said(self.file)) {
+            (Some(_), Some(_)) => {
+                Err(ToolFailure("`script` and `file` cannot be used in one call; make two".to_owned()))
+            }
+            (Some(script), None) => Ok(Request::Script { script, args, stdin }),
+            (None, _) if !args.is_empty() || !stdin.is_empty() => {
+                Err(ToolFailure("`args` and `stdin` are for a script; name it with `script`".to_owned()))
+            }
+            (None, Some(file)) => Ok(Request::File(file)),
+            (None, None) => Ok(Request::Instructions),
+        }
+    }
+}
+
+impl Request {
+    /// The file whose content is needed.
+    fn path(&self) -> Option<String> {
+        match self {
+            Self::Instructions => None,
+            Self::File(file) => Some(file.strip_prefix("./").unwrap_or(file).to_owned()),
+            Self::Script { script, .. } => Some(command::script_path(script)),
+        }
+    }
+}
+
+/// Either the answer, or what is still to be run for it.
+enum Next {
+    Answer(String),
+    Run(Command, String),
+}
+
+async fn answer(
+    skill: Arc<Skill>,
+    room: Room,
+    context: ToolContext,
+    args: UseSkill,
+) -> Result<String, ToolFailure> {
+    let request = args.request()?;
+    let (folder, trusted) = (skill.folder.clone(), room.trusted);
+    let next = blocking(move || prepare(&skill, &trusted, request)).await?;
+    match next {
+        Next::Answer(answer) => Ok(answer),
+        Next::Run(command, stdin) => {
+            let errand = Errand {
+                program: command.program()?,
+                folder: room.workspace,
+                stdin,
+                time: None,
+                also_read: vec![folder],
+            };
+            room.shell.run(&context, errand).await
+        }
+    }
+}
+
+fn prepare(skill: &Skill, trusted: &TrustFile, request: Request) -> Result<Next, ToolFailure> {
+    let path = request.path();
+    let keep: Vec<&str> = path.as_deref().into_iter().collect();
+    let snapshot = unchanged(skill, Purpose::Use { keep: &keep })?;
+    // It runs, so this content was shown and allowed. If that cannot be remembered, the user is asked once more.
+    let _ = trusted.trust(skill);
+    Ok(match request {
+        Request::Instructions => Next::Answer(instructions(skill, &snapshot)),
+        Request::File(_) => Next::Answer(file_text(&snapshot, path.as_deref().unwrap_or_default())?),
+        Request::Script { script, args, stdin } => {
+            Next::Run(Command::find(skill, &snapshot, &script, &args)?, stdin)
+        }
+    })
+}
+
+/// The skill's files as they are now, if they are what they were when it was read.
+fn unchanged(skill: &Skill, purpose: Purpose<'_>) -> Result<Snapshot, ToolFailure> {
+    let now = Snapshot::take(&skill.folder, purpose).ok();
+    now.filter(|now| now.fingerprint == skill.fingerprint).ok_or_else(|| ToolFailure(CHANGED.to_owned()))
+}
+
+fn instructions(skill: &Skill, snapshot: &Snapshot) -> String {
+    let body = quote::cut(&quote::legible(&skill.body), MOST_BYTES);
+    let body = if body.is_empty() { "(It has no instructions.)" } else { &body };
+    format!(
+        "Instructions of the skill {}:\n\n{body}\n\nIts files (`file` reads one, `script` runs one below scripts/):\n{}",
+        skill.name,
+        file_list(snapshot),
+    )
+}
+
+fn file_list(snapshot: &Snapshot) -> String {
+    let line = |entry: &super::snapshot::Entry| match entry.kind {
+        Kind::Link => format!("- {} (link)\n", entry.path),
+        Kind::Plain | Kind::Executable => format!("- {} ({} bytes)\n", entry.path, entry.size),
+    };
+    let mut list: String = snapshot.files.iter().take(MOST_LISTED_FILES).map(line).collect();
+    let left = snapshot.files.len().saturating_sub(MOST_LISTED_FILES);
+    if left > 0 {
+        list.push_str(&format!("… and {left} more\n"));
+    }
+    list
+}
+
+fn file_text(snapshot: &Snapshot, path: &str) -> Result<String, ToolFailure> {
+    let Some(content) = snapshot.content(path) else {
+        return Err(no_file(snapshot, path));
+    };
+    if content.contains(&0) {
+        return Err(ToolFailure(format!("{path} is not text ({} bytes)", content.len())));
+    }
+    Ok(quote::cut(&quote::legible(&String::from_utf8_lossy(content)), MOST_BYTES))
+}
+
+fn no_file(snapshot: &Snapshot, path: &str) -> ToolFailure {
+    let known =
+        || snapshot.files.iter().filter(|entry| entry.kind != Kind::Link).map(|entry| entry.path.as_str());
+    let hint = suggest::did_you_mean(path, known())
+        .unwrap_or_else(|| format!("it has: {}", known().take(50).collect::<Vec<_>>().join(", ")));
+    let asked = text::one_line(path);
+    ToolFailure(format!("the skill has no file `{asked}` (paths are relative to its folder); {hint}"))
+}

@@ -1,0 +1,101 @@
+//! What a call of a skill would do, put before whoever decides about it.
+
+use lango_domain::{Intent, Safety, ToolFailure, text};
+
+use super::{Request, file_list, unchanged};
+use crate::skills::command::Command;
+use crate::skills::snapshot::{Purpose, Snapshot};
+use crate::skills::{Skill, TrustFile, check, quote};
+
+const MOST_BODY_LINES: usize = 200;
+const MOST_SCRIPT_LINES: usize = 100;
+const MOST_STDIN_LINES: usize = 40;
+const MOST_FINDINGS: usize = 30;
+/// Enough of a fingerprint that nobody finds another skill with the same.
+const FINGERPRINT_LENGTH: usize = 40;
+
+/// Blocks while it reads the skill's files.
+pub(super) fn intent(skill: &Skill, trusted: &TrustFile, request: &Request) -> Result<Intent, ToolFailure> {
+    let is_trusted = trusted.is_trusted(skill);
+    let path = request.path();
+    let keep: Vec<&str> = path.as_deref().into_iter().collect();
+    let purpose = if is_trusted { Purpose::Use { keep: &keep } } else { Purpose::Look };
+    let snapshot = unchanged(skill, purpose)?;
+    let command = match request {
+        Request::Script { script, args, .. } => Some(Command::find(skill, &snapshot, script, args)?),
+        Request::Instructions | Request::File(_) => None,
+    };
+    let about = if is_trusted { String::new() } else { introduction(skill, &snapshot) };
+    let deed = match (&command, request) {
+        (Some(command), Request::Script { stdin, .. }) => running(command, stdin, &snapshot),
+        (_, Request::File(_)) => format!("Reads {} of the skill {}.\n", shown(path.as_deref()), skill.name),
+        _ => format!("Reads the instructions of the skill {}.\n", skill.name),
+    };
+    let is_safe = is_trusted && command.is_none();
+    let content = subject(skill);
+    Ok(Intent {
+        level: if is_safe { Safety::Safe } else { Safety::Dangerous },
+        shows: format!("{about}{deed}"),
+        subject: command
+            .as_ref()
+            .map_or(content.clone(), |command| format!("{content} {}", command.subject())),
+        // An answer about a skill that nobody knows holds once.
+        pattern: command
+            .filter(|_| is_trusted)
+            .and_then(|command| Some(format!("{content} {}", command.pattern()?))),
+    })
+}
+
+/// Invariant: a rule that allows calls of a skill must not outlive the content that was allowed, so the content is part of
+/// what rules are matched against.
+fn subject(skill: &Skill) -> String {
+    let length = FINGERPRINT_LENGTH.min(skill.fingerprint.len());
+    format!("{}@{}", skill.name, &skill.fingerprint[..length])
+}
+
+fn shown(path: Option<&str>) -> String {
+    quote::uncovered(&text::one_line(path.unwrap_or_default()))
+}
+
+/// All that a careful person would look at before the first use.
+fn introduction(skill: &Skill, snapshot: &Snapshot) -> String {
+    let folder = text::one_line(&skill.folder.to_string_lossy());
+    let tools = match skill.allowed_tools.as_slice() {
+        [] => "nothing in particular".to_owned(),
+        tools => quote::uncovered(&tools.join(", ")),
+    };
+    format!(
+        "The skill {} comes from {folder} and was not used before.\n\
+         It says about itself: {}\nIt says it needs: {tools}\n{}\nIts files:\n{}\nIts instructions:\n{}\n",
+        skill.name,
+        quote::uncovered(&skill.description),
+        findings(snapshot),
+        file_list(snapshot),
+        quote::block(&skill.body, MOST_BODY_LINES),
+    )
+}
+
+fn findings(snapshot: &Snapshot) -> String {
+    let found = check::suspicious(snapshot);
+    if found.is_empty() {
+        return String::new();
+    }
+    let lines = found.iter().take(MOST_FINDINGS);
+    let list: String = lines.map(|finding| format!("- {} {}\n", finding.place, finding.message)).collect();
+    format!("Look closely at:\n{list}")
+}
+
+fn running(command: &Command, stdin: &str, snapshot: &Snapshot) -> String {
+    let script = snapshot.content(&command.file).unwrap_or_default();
+    let input = if stdin.is_empty() {
+        String::new()
+    } else {
+        format!("Its input:\n{}", quote::block(stdin, MOST_STDIN_LINES))
+    };
+    format!(
+        "Runs: {}\n{input}The script {}:\n{}",
+        command.shown(),
+        command.file,
+        quote::content_block(script, MOST_SCRIPT_LINES),
+    )
+}

@@ -1,0 +1,20 @@
+//! Hands, as whoever calls the tools sees them.
+
+#[cfg(test)]
+mod escape;
+#[cfg(test)]
+mod files;
+#[cfg(test)]
+mod files_change;
+#[cfg(test)]
+mod files_confinement;
+#[cfg(test)]
+mod files_search;
+#[cfg(test)]
+mod files_undo;
+#[cfg(test)]
+mod setup;
+#[cfg(test)]
+mod shell;
+#[cfg(test)]
+mod skills;

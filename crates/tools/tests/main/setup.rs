@@ -1,0 +1,109 @@
+//! A small world: a home with a key, Lango's own data, a workspace, and something outside of everything.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lango_domain::event::{CallId, Principal, SessionId, TurnId};
+use lango_domain::{AgentName, Live, ToolContext, ToolFailure};
+use lango_tools::files::{Keeping, Workspace};
+use lango_tools::shell::{Errand, Program, SandboxChoice, Settings, Shell, ShellParts};
+use tempfile::TempDir;
+
+/// Stands in every file that a command must not read.
+pub const SECRET: &str = "d0-n0t-read-me";
+
+pub struct World {
+    pub folder: TempDir,
+    pub settings: Settings,
+}
+
+impl World {
+    pub fn new(sandbox: SandboxChoice) -> Self {
+        let folder = TempDir::new().unwrap();
+        for part in ["home/.ssh", "data", "work", "outside"] {
+            fs::create_dir_all(folder.path().join(part)).unwrap();
+        }
+        for file in ["home/.ssh/id_rsa", "data/lango.sqlite", "outside/secret"] {
+            fs::write(folder.path().join(file), SECRET).unwrap();
+        }
+        Self { folder, settings: Settings { sandbox, ..Settings::default() } }
+    }
+
+    pub fn at(&self, path: &str) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join(path)
+    }
+
+    pub fn parts(&self, workspace: &str) -> ShellParts {
+        let hidden = vec![self.at("data")];
+        let mut variables: BTreeMap<String, String> =
+            std::env::vars().filter(|(name, _)| name == "PATH").collect();
+        variables.insert("HOME".to_owned(), self.at("home").display().to_string());
+        variables.insert("OPENAI_API_KEY".to_owned(), SECRET.to_owned());
+        ShellParts {
+            workspace: Workspace::open(&self.at(workspace), hidden.clone()).unwrap(),
+            journal: Keeping::in_folder(Some(&self.at("data"))).journal,
+            settings: self.settings.clone(),
+            read: Vec::new(),
+            hidden,
+            helper: PathBuf::from(env!("CARGO_BIN_EXE_sandbox-helper")),
+            variables,
+            data: Some(self.at("data")),
+            longest: Duration::from_secs(100),
+        }
+    }
+
+    pub fn shell(&self) -> Shell {
+        Shell::new(self.parts("work"))
+    }
+
+    /// Runs a line in the workspace; what came of it, whichever way it ended.
+    pub async fn run(&self, line: &str) -> String {
+        self.run_in(&self.shell(), line, "work").await.unwrap_or_else(|ToolFailure(why)| why)
+    }
+
+    pub async fn run_in(&self, shell: &Shell, line: &str, folder: &str) -> Result<String, ToolFailure> {
+        shell.run(&context(), errand(line, self.at(folder))).await
+    }
+}
+
+pub fn errand(line: &str, folder: PathBuf) -> Errand {
+    let program = Program::Line(line.to_owned());
+    Errand {
+        program,
+        folder,
+        stdin: String::new(),
+        time: Some(Duration::from_secs(30)),
+        also_read: Vec::new(),
+    }
+}
+
+pub fn context() -> ToolContext {
+    ToolContext {
+        session: SessionId::new("s"),
+        principal: Principal::local(),
+        turn: TurnId::new("t1"),
+        agent: AgentName::new("operator").unwrap(),
+        call: CallId::new("c1"),
+        live: Live::nobody(),
+    }
+}
+
+/// Whether a process runs whose command line holds these words.
+pub fn runs(words: &str) -> bool {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    all.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok())
+        .any(|line| String::from_utf8_lossy(&line).contains(words))
+}
+
+/// Waits until no such process runs any more; they get a moment to end.
+pub async fn is_gone(words: &str) -> bool {
+    for _ in 0..200 {
+        if !runs(words) {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    false
+}
