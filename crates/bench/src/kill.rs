@@ -11,20 +11,20 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use futures::StreamExt;
-use lango_app::{Conversation, Environment, Loaded, Overrides, Tape, open_store};
+use lango_app::{Conversation, Environment, Hands, Loaded, Overrides, Tape, open_store};
 use lango_domain::event::{Body, CallId, Event, Principal, SessionId, Update};
 use lango_domain::session::{Reach, SessionKey, SessionStore};
-use lango_domain::{Safety, Tool, ToolFailure};
 use lango_engine::TurnRequest;
 use lango_testkit::server::{ModelServer, Play, Seen};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// Turns are shared out among so many sessions.
 const SESSIONS: usize = 7;
 /// The events of a turn that is not killed.
-const BOUNDARIES: usize = 14;
+const BOUNDARIES: usize = 15;
+/// Where the tools work.
+const WORKSPACE: &str = "work";
 
 /// What is killed.
 #[derive(clap::Args)]
@@ -40,10 +40,11 @@ pub struct Child {
     text: Option<String>,
 }
 
-/// One turn of the product, with a tool whose effects can be counted.
+/// One turn of the product, with its own tools; what they do to two files can be counted.
 pub fn child(child: &Child) -> Result<()> {
     let (loaded, environment) = settings(&child.folder, &child.base_url)?;
-    let tools = vec![append_tool(child.folder.join("effects"))];
+    let hands = Hands::new(&loaded, &environment).map_err(|error| anyhow::anyhow!(error.message))?;
+    let tools = hands.tools();
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
         let conversation = Conversation::open(&loaded, &environment, tools, None, &Tape::Off)?;
         let (session, principal) = (SessionId::new(child.session.as_str()), Principal::local());
@@ -67,41 +68,23 @@ pub fn child(child: &Child) -> Result<()> {
 }
 
 fn settings(folder: &Path, base_url: &str) -> Result<(Loaded, Environment)> {
-    let variables = [("LANGO_HOME".to_owned(), folder.display().to_string())].into();
+    let variables = [("LANGO_HOME".to_owned(), folder.join("home").display().to_string())].into();
     let environment = Environment { variables, working_folder: folder.to_path_buf() };
     let set = [
         "providers.x.type=openai",
         &format!("providers.x.baseUrl={base_url}"),
         "agent.provider=x",
         "agent.model=m",
+        "security.approval.dangerous=auto",
+        &format!("tools.workspace={}", folder.join(WORKSPACE).display()),
     ];
     let overrides = Overrides { config: None, set: set.map(str::to_owned).to_vec() };
     let loaded = Loaded::read(&environment, &overrides).map_err(|error| anyhow::anyhow!(error.message))?;
     Ok((loaded, environment))
 }
 
-#[derive(Deserialize, JsonSchema)]
-struct Line {
-    /// The line to append.
-    line: String,
-}
-
-fn append_tool(file: PathBuf) -> Tool {
-    Tool::new("exec_append", "Appends a line to a file.", Safety::Moderate, move |_, args: Line| {
-        let file = file.clone();
-        async move {
-            let append = || -> std::io::Result<()> {
-                let mut file = fs::OpenOptions::new().create(true).append(true).open(&file)?;
-                file.write_all(format!("{}\n", args.line).as_bytes())
-            };
-            append().map_err(|error| ToolFailure(error.to_string()))?;
-            Ok(format!("appended {}", args.line))
-        }
-    })
-}
-
-/// The model: the root transfers, the operator appends, then answers. What was begun is never begun again by it, so
-/// every doubled line is the runtime's.
+/// The model: the root transfers, the operator appends a line by a command or by the file tool, then answers. What was
+/// begun is never begun again by it, so every doubled line is the runtime's.
 fn decide(request: &Seen) -> Play {
     let body = request.json();
     let messages = body["messages"].as_array().cloned().unwrap_or_default();
@@ -115,10 +98,16 @@ fn decide(request: &Seen) -> Play {
     let after = &messages[asked..];
     let begun =
         |word: &str| after.iter().filter(|message| message["tool_calls"].to_string().contains(word)).count();
-    match (is_root, is_root && begun("transfer_to_agent") < 2, begun(&format!("{line}\\\"")) > 0) {
+    match (is_root, is_root && begun("transfer_to_agent") < 2, begun(&format!("{line} ")) > 0) {
         (true, true, _) => Play::calls("transfer_to_agent", &json!({ "agent_name": "operator" })),
         (true, false, _) => Play::says("it was interrupted twice"),
-        (false, _, false) => Play::calls("exec_append", &json!({ "line": line })),
+        (false, _, false) if line.bytes().last().is_some_and(|digit| digit.is_multiple_of(2)) => {
+            Play::calls("exec_shell", &json!({ "command": format!("echo {line} >> by-command") }))
+        }
+        (false, _, false) => {
+            let content = format!("{line} \n");
+            Play::calls("fs_write", &json!({ "path": "by-tool", "content": content, "append": true }))
+        }
         (false, _, true) => Play::says("done"),
     }
 }
@@ -138,6 +127,7 @@ struct Counts {
 
 pub fn run(kills: usize) -> Result<()> {
     let folder = tempfile::tempdir()?;
+    fs::create_dir(folder.path().join(WORKSPACE))?;
     let server = ModelServer::deciding(|request, _| decide(request))?;
     let mut harness = Harness {
         folder: folder.path().to_path_buf(),
@@ -250,8 +240,11 @@ impl Harness {
             }
         }
         let mut lines: BTreeMap<String, usize> = BTreeMap::new();
-        for line in fs::read_to_string(self.folder.join("effects")).unwrap_or_default().lines() {
-            *lines.entry(line.to_owned()).or_default() += 1;
+        for file in ["by-command", "by-tool"] {
+            let effects = fs::read_to_string(self.folder.join(WORKSPACE).join(file)).context(file)?;
+            for line in effects.lines() {
+                *lines.entry(line.trim().to_owned()).or_default() += 1;
+            }
         }
         self.counts.effects = lines.len();
         self.counts.doubled = lines.values().filter(|times| **times > 1).count();

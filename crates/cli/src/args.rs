@@ -52,9 +52,7 @@ impl Global {
     pub fn overrides(&self) -> Overrides {
         let provider = self.provider.iter().map(|id| format!("agent.provider={id}"));
         let model = self.model.iter().map(|name| format!("agent.model={name}"));
-        // As JSON, so that a name like `1` stays a name.
-        let workspace =
-            self.workspace.iter().map(|folder| format!("tools.workspace={:?}", folder.display().to_string()));
+        let workspace = self.workspace.iter().map(|folder| format!("tools.workspace={}", folder.display()));
         Overrides {
             config: self.config.clone(),
             set: self.set.iter().cloned().chain(provider).chain(model).chain(workspace).collect(),
@@ -90,6 +88,18 @@ pub enum Command {
     },
     /// Look at everything that Lango needs, and say what to do about what is wrong.
     Doctor,
+    /// Take back what the last turn did to files, and say what cannot be taken back.
+    Undo {
+        /// Only show what would be taken back.
+        #[arg(long)]
+        show: bool,
+    },
+    /// Look at what was deleted: list, restore, empty.
+    #[command(subcommand)]
+    Trash(TrashCommand),
+    /// Look at skills: list, show, check, add.
+    #[command(subcommand)]
+    Skill(SkillCommand),
     /// List what tools did: who asked for it, what exactly, who allowed it, what came of it.
     Audit(Audit),
     /// Look at the models.
@@ -122,6 +132,47 @@ pub enum Command {
     Completions {
         /// The shell to complete for.
         shell: Shell,
+    },
+}
+
+#[derive(Subcommand)]
+pub enum TrashCommand {
+    /// List what was deleted, the newest first.
+    List,
+    /// Bring something back to where it was.
+    Restore {
+        /// Its id, or the end of its path.
+        which: String,
+    },
+    /// Remove what is in the trash for good.
+    Empty {
+        /// Only what was deleted more than so many days ago.
+        #[arg(long, value_name = "DAYS")]
+        older_than: Option<u32>,
+    },
+}
+
+#[derive(Subcommand)]
+pub enum SkillCommand {
+    /// List them, with where they come from.
+    List,
+    /// Show what a skill says.
+    Show {
+        /// The skill's name.
+        name: String,
+    },
+    /// Look for mistakes and for what is worth a second look.
+    Check {
+        /// The folder that holds the SKILL.md.
+        path: PathBuf,
+    },
+    /// Copy a skill into your own folder, after you have looked at it.
+    Add {
+        /// The folder that holds the SKILL.md.
+        path: PathBuf,
+        /// Take it in without a question.
+        #[arg(long)]
+        yes: bool,
     },
 }
 

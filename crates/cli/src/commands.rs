@@ -8,6 +8,8 @@ mod config;
 mod model;
 mod route;
 mod session;
+mod skill;
+mod taking_back;
 mod upkeep;
 mod usage;
 
@@ -34,6 +36,9 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         Some(Command::Backup { file }) => upkeep::back_up(&global, &file),
         Some(Command::Restore { file }) => upkeep::restore(&global, &file),
         Some(Command::Ask(wish)) => return ask::run(&global, &wish),
+        Some(Command::Undo { show }) => taking_back::undo(&global, show),
+        Some(Command::Trash(command)) => taking_back::trash(&global, &command),
+        Some(Command::Skill(command)) => skill::run(&global, &command),
         Some(Command::Audit(wish)) => audit::run(&global, &wish),
         Some(Command::Agent(command)) => agent::run(&global, command),
         Some(Command::Route { text, tools }) => route::run(&Setting::read(&global)?.team(&tools)?, &text),

@@ -83,6 +83,11 @@ impl Failure {
         Self { exit: 3, code: "model", message: message.into(), hint: None }
     }
 
+    /// Somebody or nobody said no.
+    pub fn denied(message: impl Into<String>) -> Self {
+        Self { exit: 5, code: "denied", message: message.into(), hint: None }
+    }
+
     /// What is kept cannot be read or written.
     pub fn store(message: impl Into<String>) -> Self {
         Self { exit: 1, code: "store", message: message.into(), hint: None }

@@ -119,6 +119,10 @@ impl Star {
 /// The pieces between the stars in order: the first at the beginning, the last at the end, each other at the first place
 /// where it stands.
 fn fits(pattern: &str, text: &str, star: Star) -> bool {
+    // `git *` is also `git` alone.
+    if pattern.strip_suffix(" *") == Some(text) {
+        return true;
+    }
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut text) = text.strip_prefix(head) else { return false };
     let mut pieces: Vec<&str> = rest.split('*').collect();
@@ -184,6 +188,8 @@ mod tests {
             ("abc", "abcd", false),
             ("a*a", "a", false),
             ("**", "x", true),
+            ("git *", "git", true),
+            ("git *", "gitk", false),
         ] {
             assert_eq!(fits(pattern, text, Star::Plain), expected, "{pattern} {text}");
         }

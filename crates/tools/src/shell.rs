@@ -71,11 +71,17 @@ impl Shell {
         let parts = &self.shared.parts;
         let usual = Duration::from_secs(parts.settings.seconds.get());
         let time = errand.time.unwrap_or(usual).min(parts.longest);
-        let line = errand.line();
+        let (line, folder) = (errand.line(), errand.folder.clone());
         let output = self.shared.outputs.create(context);
         let mut running = Running::start(parts, errand, output).await?;
-        parts.journal.note_command(context, &line);
+        self.note(context, folder, line);
         let ended = running.finish(time, &context.live).await;
         report::worded(parts, &ended)
+    }
+
+    /// For `lango undo`, which cannot take it back; written while the command runs.
+    fn note(&self, context: &ToolContext, folder: PathBuf, line: String) {
+        let (journal, context) = (self.shared.parts.journal.clone(), context.clone());
+        tokio::task::spawn_blocking(move || journal.note_command(&context, &folder, &line));
     }
 }

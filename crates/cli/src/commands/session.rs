@@ -12,6 +12,7 @@ use lango_domain::session::{Reach, SessionKey, SessionStore};
 use lango_domain::text::{one_line, visible};
 use lango_engine::{LegacyMessage, replay_author};
 use lango_store::{SessionInfo, SqliteStore};
+use lango_tools::shell::forget_outputs;
 use serde_json::{Value, json};
 
 use super::{Setting, runtime, session_named};
@@ -219,6 +220,9 @@ async fn delete(setting: &Setting, store: &SqliteStore, sessions: &[String]) -> 
         let said = events(store, &session).await.unwrap_or_default();
         store.delete(&Principal::local(), &session).await?;
         forget_typed(setting, &said);
+        if let Some(data) = setting.environment.data_folder() {
+            forget_outputs(&data, &Principal::local(), &session);
+        }
     }
     let plain = format!("Deleted: {}.\n", sessions.join(", "));
     Ok(Output::new(plain, json!({ "deleted": sessions })))

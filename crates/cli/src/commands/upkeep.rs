@@ -5,8 +5,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use jiff::Timestamp;
-use lango_app::{Environment, Loaded, before_restore, chosen_models, open_store, store_place};
+use lango_app::{
+    Environment, Loaded, before_restore, chosen_models, confinement, open_store, store_place,
+    workspace_folder,
+};
 use lango_store::{Place, SqliteStore};
+use lango_tools::shell::SandboxChoice;
 use serde_json::{Value, json};
 
 use super::{environment, runtime};
@@ -99,6 +103,8 @@ fn look(loaded: &Loaded, environment: &Environment) -> Result<Vec<Check>, Failur
     let files = loaded.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ");
     let files = if files.is_empty() { "no files, the defaults hold".to_owned() } else { files };
     let mut checks = vec![Check::new("config", Status::Pass, files), model(loaded, environment)];
+    checks.push(workspace(loaded, environment));
+    checks.push(runtime()?.block_on(sandbox(loaded, environment)));
     let place = store_place(loaded, environment);
     if place == Place::Memory {
         let nothing = Check::new("store", Status::Warn, "sessions are kept in memory only");
@@ -157,6 +163,44 @@ fn permissions(file: &Path) -> Check {
             .with_remedy(format!("chmod 700 {}", folder.display()));
     }
     Check::new("permissions", Status::Pass, "only you can read what is kept")
+}
+
+fn workspace(loaded: &Loaded, environment: &Environment) -> Check {
+    match workspace_folder(loaded, environment) {
+        (folder, None) => Check::new("workspace", Status::Pass, folder.display().to_string()),
+        (_, Some(why)) => Check::new("workspace", Status::Warn, why).with_remedy("--workspace DIR names one"),
+    }
+}
+
+/// What commands are confined by, as the sandbox says that it is.
+async fn sandbox(loaded: &Loaded, environment: &Environment) -> Check {
+    let exec = &loaded.settings.tools.exec;
+    if exec.sandbox == SandboxChoice::Off {
+        let detail = "switched off: commands can do whatever you can";
+        return Check::new("sandbox", Status::Warn, detail).with_remedy("remove tools.exec.sandbox");
+    }
+    match confinement(loaded, environment).await {
+        Ok(by) => {
+            let network = if exec.network { ", the network is open (tools.exec.network)" } else { "" };
+            let detail = format!("commands are confined by {}{network}", by.join(", "));
+            if by.iter().any(|word| word == "user namespace") || exec.sandbox == SandboxChoice::NoNamespaces {
+                return Check::new("sandbox", Status::Pass, detail);
+            }
+            let detail = format!(
+                "{detail}; namespaces are not allowed here, so modes and times of other files are not guarded"
+            );
+            Check::new("sandbox", Status::Pass, detail)
+        }
+        Err(why) => {
+            let remedy = "use a Linux kernel with Landlock (5.13 or newer, lsm=landlock), or decide for tools.exec.sandbox=off";
+            Check::new(
+                "sandbox",
+                Status::Fail,
+                format!("commands cannot be confined, so none will run: {why}"),
+            )
+            .with_remedy(remedy)
+        }
+    }
 }
 
 fn model(loaded: &Loaded, environment: &Environment) -> Check {

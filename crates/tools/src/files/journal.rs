@@ -53,6 +53,7 @@ pub(super) enum Entry {
     /// It cannot be taken back; whoever undoes the rest should know of it.
     Command {
         line: String,
+        folder: PathBuf,
     },
 }
 
@@ -86,9 +87,10 @@ impl Journal {
     }
 
     /// Notes a command, which cannot be taken back.
-    pub fn note_command(&self, context: &ToolContext, line: &str) {
+    pub fn note_command(&self, context: &ToolContext, folder: &Path, line: &str) {
         // Nothing depends on this note; a command is not refused for want of it.
-        let _ = self.add(context, &[], |_| Entry::Command { line: line.to_owned() });
+        let note = |_| Entry::Command { line: line.to_owned(), folder: folder.to_owned() };
+        let _ = self.add(context, &[], note);
     }
 
     pub(super) fn written(

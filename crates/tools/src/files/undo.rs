@@ -47,15 +47,15 @@ enum Outcome {
 }
 
 impl Journal {
-    /// Takes back the newest turn that changed something below `root` and was not undone yet. A file that was changed
-    /// since is left alone.
+    /// Takes back the newest turn that did something below `root` and was not undone yet; nothing is restored where it only
+    /// ran commands. A file that was changed since is left alone.
     pub fn undo_last(&self, root: &Path) -> Result<Undone, UndoError> {
         let (folder, turn, entries) = self.newest(root)?;
         let workspace = self.workspace(root)?;
         let mut undone = Undone { turn: turn.turn, ..Undone::default() };
         let taker = Taker { journal: self, workspace: &workspace, folder: &folder };
         for entry in entries.iter().rev() {
-            if let Entry::Command { line } = entry {
+            if let Entry::Command { line, .. } = entry {
                 undone.commands.insert(0, line.clone());
                 continue;
             }
@@ -78,7 +78,7 @@ impl Journal {
         let mut undone = Undone { turn: turn.turn, ..Undone::default() };
         for entry in &entries {
             match (entry, place(entry, &root)) {
-                (Entry::Command { line }, _) => undone.commands.push(line.clone()),
+                (Entry::Command { line, .. }, _) => undone.commands.push(line.clone()),
                 (_, Some((_, path))) if !undone.restored.contains(&path) => undone.restored.push(path),
                 _ => {}
             }
@@ -94,7 +94,7 @@ impl Journal {
         let with_entries =
             self.open_turns().into_iter().map(|(folder, turn)| (Self::entries(&folder), folder, turn));
         let mut changing = with_entries
-            .filter(|(entries, ..)| entries.iter().any(|entry| place(entry, &root).is_some()))
+            .filter(|(entries, ..)| entries.iter().any(|entry| path_of(entry).starts_with(&root)))
             .map(|(entries, folder, turn)| (folder, turn, entries));
         changing.next().ok_or(UndoError::Nothing)
     }
@@ -214,12 +214,18 @@ fn hashed(mut file: File) -> io::Result<String> {
 
 /// Where a change was, relative to the root, and how that is shown; none when it was elsewhere.
 fn place(entry: &Entry, root: &Path) -> Option<(PathBuf, String)> {
-    let path = match entry {
-        Entry::Written { path, .. } | Entry::MadeFolder { path } | Entry::Deleted { path, .. } => path,
-        Entry::Command { .. } => return None,
-    };
-    let relative = path.strip_prefix(root).ok()?;
+    if matches!(entry, Entry::Command { .. }) {
+        return None;
+    }
+    let relative = path_of(entry).strip_prefix(root).ok()?;
     Some((relative.to_owned(), shown(relative)))
+}
+
+fn path_of(entry: &Entry) -> &Path {
+    match entry {
+        Entry::Written { path, .. } | Entry::MadeFolder { path } | Entry::Deleted { path, .. } => path,
+        Entry::Command { folder, .. } => folder,
+    }
 }
 
 fn parent(path: &Path) -> &Path {

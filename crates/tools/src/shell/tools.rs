@@ -108,11 +108,15 @@ fn exec_start(shell: Shell) -> Tool {
         async move {
             shell.shared.jobs.has_room()?;
             let errand = shell.errand(args.command.clone(), args.cwd.as_deref(), String::new(), None)?;
+            let folder = errand.folder.clone();
             let output = shell.shared.outputs.create(&context);
             let running = Running::start(&shell.shared.parts, errand, output).await?;
-            shell.shared.parts.journal.note_command(&context, &args.command);
+            shell.note(&context, folder, args.command.clone());
             let id = shell.shared.jobs.keep(&shell, &context, args.command, running);
-            Ok(format!("started, id {id}. exec_status tells how it goes, exec_output what it prints."))
+            Ok(format!(
+                "started, id {id}. It runs until exec_stop, or until Lango ends. exec_status tells how it goes, exec_output \
+                 what it prints."
+            ))
         }
     })
     .with_intent(move |_, args: Start| {
@@ -217,7 +221,7 @@ impl Shell {
     }
 }
 
-/// Commands with the same first word, unless that word runs whatever stands behind it.
+/// Commands with the same first word, unless that word runs whatever stands behind it, or more than one command is meant.
 fn pattern(line: &str) -> Option<String> {
     const RUNNERS: [&str; 24] = [
         "sh", "bash", "zsh", "dash", "fish", "python", "python3", "perl", "ruby", "node", "php", "env",
@@ -225,7 +229,8 @@ fn pattern(line: &str) -> Option<String> {
     ];
     let word = line.split_whitespace().next()?;
     let is_plain = word.chars().all(|c| c.is_ascii_alphanumeric() || "-_+.".contains(c));
-    (is_plain && !RUNNERS.contains(&word)).then(|| format!("{word} *"))
+    let is_one = !line.contains([';', '&', '|', '<', '>', '$', '`', '(', '{', '\n']);
+    (is_plain && is_one && !RUNNERS.contains(&word)).then(|| format!("{word} *"))
 }
 
 fn lines(file: &Path, wish: &Read) -> Result<String, ToolFailure> {
@@ -276,7 +281,16 @@ mod tests {
     #[test]
     fn a_pattern_is_offered_for_plain_commands_only() {
         assert_eq!(pattern("git status -s").as_deref(), Some("git *"));
-        for line in ["python3 -c x", "sudo ls", "$(x) y", "./run me", "FOO=1 make", ""] {
+        for line in [
+            "python3 -c x",
+            "sudo ls",
+            "$(x) y",
+            "./run me",
+            "FOO=1 make",
+            "ls; rm x",
+            "for i in 1; do x; done",
+            "",
+        ] {
             assert_eq!(pattern(line), None, "{line}");
         }
     }

@@ -83,7 +83,7 @@ async fn without_a_trash_nothing_is_deleted_but_changes_work() {
     assert!(place.call("fs_delete", json!({ "path": "a.txt" })).await.is_err());
     assert_eq!(place.text("a.txt"), "x");
     assert!(matches!(place.keeping.journal.undo_last(&place.root()), Err(UndoError::NotKept)));
-    place.keeping.journal.note_command(&context("t"), "true");
+    place.keeping.journal.note_command(&context("t"), &place.root(), "true");
 }
 
 #[tokio::test]
@@ -99,7 +99,7 @@ async fn a_turn_is_taken_back_as_a_whole() {
     place.call("fs_mkdir", json!({ "path": "made/here" })).await.unwrap();
     place.call("fs_delete", json!({ "path": "gone.txt" })).await.unwrap();
     let journal = &place.keeping.journal;
-    journal.note_command(&context("t1"), "make all");
+    journal.note_command(&context("t1"), &place.root(), "make all");
     let plan = journal.last(&place.root()).unwrap();
     let undone = journal.undo_last(&place.root()).unwrap();
     assert_eq!((undone.turn.as_str(), undone.left.len()), ("t1", 0));
@@ -120,10 +120,11 @@ async fn turns_are_taken_back_one_after_the_other() {
         place.call_in(turn, "fs_write", json!({ "path": "a.txt", "content": turn })).await.unwrap();
     }
     let journal = &place.keeping.journal;
-    journal.note_command(&context("t4"), "only a command");
+    journal.note_command(&context("t4"), &place.path("sub"), "only a command");
     let elsewhere = tempfile::tempdir().unwrap();
     assert!(matches!(journal.undo_last(elsewhere.path()), Err(UndoError::Nothing)));
-    for (turn, text) in [("t3", Some("t2")), ("t2", Some("t1")), ("t1", None)] {
+    // A turn that only ran commands is not passed over: nothing older is taken back in its place.
+    for (turn, text) in [("t4", Some("t3")), ("t3", Some("t2")), ("t2", Some("t1")), ("t1", None)] {
         assert_eq!(journal.undo_last(&place.root()).unwrap().turn, turn);
         assert_eq!(std::fs::read_to_string(place.path("a.txt")).ok().as_deref(), text);
     }

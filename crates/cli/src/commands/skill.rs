@@ -1,0 +1,143 @@
+//! `lango skill …`: what the team has learned to do, and what it is offered.
+
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Write as _};
+use std::path::Path;
+
+use lango_domain::text::{one_line, visible};
+use lango_tools::skills::{Finding, Level, Origin, Shelf, Skill, add, check, read_skill};
+use serde_json::{Value, json};
+
+use super::Setting;
+use crate::args::{Global, SkillCommand};
+use crate::output::{DIM, ERROR, Failure, NAME, Output, complain, styled};
+
+pub fn run(global: &Global, command: &SkillCommand) -> Result<Output, Failure> {
+    if let SkillCommand::Check { path } = command {
+        return checked(path);
+    }
+    let setting = Setting::read(global)?;
+    let hands = setting.hands()?;
+    match command {
+        SkillCommand::List => Ok(list(hands.shelf())),
+        SkillCommand::Show { name } => show(hands.shelf(), name),
+        SkillCommand::Add { path, yes } => take_in(&setting, hands.shelf(), path, *yes),
+        SkillCommand::Check { path } => checked(path),
+    }
+}
+
+fn list(shelf: &Shelf) -> Output {
+    let mut plain = String::new();
+    for skill in shelf.skills() {
+        let trusted = if shelf.trusted().is_trusted(skill) { "" } else { ", not used before" };
+        let origin = styled(DIM, format!("({}{trusted})", origin(skill)));
+        let _ = writeln!(plain, "{}  {} {origin}", styled(NAME, &skill.name), visible(&skill.description));
+    }
+    if shelf.skills().is_empty() {
+        plain.push_str("There are no skills. `lango skill add PATH` takes one in.\n");
+    }
+    let items: Vec<Value> = shelf.skills().iter().map(|skill| item(shelf, skill)).collect();
+    Output::new(plain, json!({ "items": items })).with_warnings(shelf.warnings().to_vec())
+}
+
+fn item(shelf: &Shelf, skill: &Skill) -> Value {
+    json!({
+        "name": skill.name,
+        "description": skill.description,
+        "origin": origin(skill),
+        "trusted": shelf.trusted().is_trusted(skill),
+        "folder": skill.folder,
+        "allowed_tools": skill.allowed_tools,
+        "fingerprint": skill.fingerprint,
+    })
+}
+
+fn origin(skill: &Skill) -> &'static str {
+    match skill.origin {
+        Origin::Project => "project",
+        Origin::User => "user",
+    }
+}
+
+fn show(shelf: &Shelf, name: &str) -> Result<Output, Failure> {
+    let skill = shelf.get(name).map_err(|unknown| Failure::usage(unknown.to_string()))?;
+    let mut json = item(shelf, skill);
+    json["body"] = Value::from(skill.body.as_str());
+    Ok(Output::new(told(skill), json))
+}
+
+fn told(skill: &Skill) -> String {
+    let folder = one_line(&skill.folder.display().to_string());
+    let tools =
+        if skill.allowed_tools.is_empty() { "none named".to_owned() } else { skill.allowed_tools.join(", ") };
+    format!(
+        "{}  {}\n{}\n\n{}\n",
+        styled(NAME, &skill.name),
+        visible(&skill.description),
+        styled(DIM, format!("{folder}, tools: {}", visible(&tools))),
+        visible(skill.body.trim())
+    )
+}
+
+fn checked(path: &Path) -> Result<Output, Failure> {
+    let findings = check(path);
+    let json = json!({ "items": findings.iter().map(finding).collect::<Vec<_>>() });
+    let plain =
+        if findings.is_empty() { "Nothing to complain about.\n".to_owned() } else { lines(&findings) };
+    match findings.iter().find(|finding| finding.level == Level::Error) {
+        Some(error) => {
+            complain(lines(&findings).trim_end());
+            Err(Failure::usage(format!("{}: {}", error.place, error.message)))
+        }
+        None => Ok(Output::new(plain, json)),
+    }
+}
+
+fn finding(finding: &Finding) -> Value {
+    let level = if finding.level == Level::Error { "error" } else { "warning" };
+    json!({ "level": level, "place": finding.place, "message": finding.message })
+}
+
+fn lines(findings: &[Finding]) -> String {
+    let line = |finding: &Finding| {
+        let word = match finding.level {
+            Level::Error => styled(ERROR, "error"),
+            Level::Warning => styled(NAME, "look"),
+        };
+        format!("{word}  {}: {}\n", visible(&finding.place), visible(&finding.message))
+    };
+    findings.iter().map(line).collect()
+}
+
+/// Copies a skill into the user's folder, after it was shown and allowed.
+fn take_in(setting: &Setting, shelf: &Shelf, path: &Path, yes: bool) -> Result<Output, Failure> {
+    let Some(folder) = setting.environment.config_folder() else {
+        return Err(Failure::usage("there is no folder for your skills").with_hint("set HOME or LANGO_HOME"));
+    };
+    let source = read_skill(path, Origin::User).map_err(|mistake| Failure::usage(mistake.to_string()))?;
+    if !yes && !is_wanted(&source, &check(path))? {
+        return Err(Failure::denied("the skill was not taken in"));
+    }
+    let skill = add(path, &folder).map_err(|mistake| Failure::usage(mistake.to_string()))?;
+    // What was copied must be what was shown.
+    if skill.fingerprint == source.fingerprint {
+        shelf.trusted().trust(&skill).map_err(|error| Failure::store(error.to_string()))?;
+    }
+    let plain = format!("{} can be used from the next turn on.\n", styled(NAME, &skill.name));
+    Ok(Output::new(plain, json!({ "added": skill.name, "folder": skill.folder })))
+}
+
+fn is_wanted(skill: &Skill, findings: &[Finding]) -> Result<bool, Failure> {
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::denied("nobody is there to look at the skill before it is taken in")
+            .with_hint("read it first, then say --yes"));
+    }
+    complain(&told(skill));
+    complain(&lines(findings));
+    let _ =
+        write!(anstream::stderr(), "Take this skill in? Its scripts will still ask before they run. [y/n] ");
+    let _ = std::io::stderr().flush();
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer).map_err(|error| Failure::usage(error.to_string()))?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}

@@ -1,0 +1,102 @@
+//! `lango undo` and `lango trash`: taking back what was done to files.
+
+use std::fmt::Write as _;
+
+use jiff::{Timestamp, ToSpan};
+use lango_app::{keeping, workspace_folder};
+use lango_domain::text::{one_line, visible};
+use lango_tools::files::{Kind, TrashError, Trashed, UndoError, Undone};
+use serde_json::{Value, json};
+
+use super::Setting;
+use crate::args::{Global, TrashCommand};
+use crate::output::{DIM, Failure, NAME, Output, styled};
+
+pub fn undo(global: &Global, only_show: bool) -> Result<Output, Failure> {
+    let setting = Setting::read(global)?;
+    let journal = keeping(&setting.environment).journal;
+    let (root, _) = workspace_folder(&setting.loaded, &setting.environment);
+    let undone = if only_show { journal.last(&root) } else { journal.undo_last(&root) };
+    let undone = undone.map_err(|error| match error {
+        UndoError::Nothing => Failure::usage("there is nothing to undo in this workspace")
+            .with_hint("`lango trash list` shows what was deleted; --workspace names another folder"),
+        other => Failure::store(other.to_string()),
+    })?;
+    let json = json!({
+        "turn": undone.turn,
+        "restored": undone.restored,
+        "left": undone.left.iter().map(|(path, why)| json!({ "path": path, "why": why })).collect::<Vec<_>>(),
+        "commands": undone.commands,
+    });
+    Ok(Output::new(told(&undone, only_show), json))
+}
+
+fn told(undone: &Undone, only_show: bool) -> String {
+    let mut plain = String::new();
+    let verb = if only_show { "would be as before" } else { "as before" };
+    for path in &undone.restored {
+        let _ = writeln!(plain, "{} {}", styled(NAME, one_line(path)), styled(DIM, verb));
+    }
+    for (path, why) in &undone.left {
+        let _ = writeln!(plain, "{} left as it is: {}", styled(NAME, one_line(path)), one_line(why));
+    }
+    if undone.restored.is_empty() && undone.left.is_empty() {
+        plain.push_str("The turn changed no file by itself.\n");
+    }
+    if !undone.commands.is_empty() {
+        plain.push_str("What commands did cannot be undone:\n");
+        undone.commands.iter().for_each(|line| _ = writeln!(plain, "  $ {}", visible(line)));
+    }
+    plain
+}
+
+pub fn trash(global: &Global, command: &TrashCommand) -> Result<Output, Failure> {
+    let setting = Setting::read(global)?;
+    let trash = keeping(&setting.environment).trash;
+    match command {
+        TrashCommand::List => Ok(list(&trash.list())),
+        TrashCommand::Restore { which } => {
+            let path = trash.restore(which).map_err(refused)?;
+            let plain = format!("{} is back.\n", one_line(&path.display().to_string()));
+            Ok(Output::new(plain, json!({ "restored": path })))
+        }
+        TrashCommand::Empty { older_than } => {
+            let days = older_than.map(|days| i64::from(days).saturating_mul(24).min(24 * 365 * 100));
+            let before =
+                days.map(|hours| Timestamp::now().checked_sub(hours.hours()).unwrap_or(Timestamp::MIN));
+            let gone = trash.empty(before);
+            Ok(Output::new(format!("{gone} gone for good.\n"), json!({ "emptied": gone })))
+        }
+    }
+}
+
+fn list(all: &[Trashed]) -> Output {
+    let mut plain = String::new();
+    for trashed in all {
+        let when = trashed.at.strftime("%Y-%m-%d %H:%M");
+        let path = one_line(&trashed.path.display().to_string());
+        let what = match trashed.kind {
+            Kind::Folder => format!("{} files, {} bytes", trashed.files, trashed.bytes),
+            Kind::File | Kind::Link | Kind::Special => format!("{} bytes", trashed.bytes),
+        };
+        let _ = writeln!(
+            plain,
+            "{}  {path}  {}",
+            styled(NAME, &trashed.id),
+            styled(DIM, format!("{what}, {when}"))
+        );
+    }
+    if all.is_empty() {
+        plain.push_str("The trash is empty.\n");
+    }
+    let items: Vec<Value> =
+        all.iter().map(|trashed| serde_json::to_value(trashed).unwrap_or_default()).collect();
+    Output::new(plain, json!({ "items": items }))
+}
+
+fn refused(error: TrashError) -> Failure {
+    match error {
+        TrashError::Io(error) => Failure::store(error.to_string()),
+        other => Failure::usage(other.to_string()).with_hint("`lango trash list` shows what is there"),
+    }
+}
