@@ -3,6 +3,7 @@
 mod floor;
 mod kill;
 mod measure;
+mod operator;
 mod serve;
 mod store;
 mod team;
@@ -47,6 +48,15 @@ enum Bench {
         #[arg(long, default_value_t = 2.0)]
         seconds: f64,
     },
+    /// A sandboxed command that does nothing beside a plain one, and searching a tree of files beside ripgrep.
+    Operator {
+        /// How many files the tree has.
+        #[arg(long, default_value_t = 100_000)]
+        files: usize,
+        /// How often each is measured; the middle one counts.
+        #[arg(long, default_value_t = 15)]
+        runs: usize,
+    },
     /// A model server without latency that plays those three calls.
     Serve {
         /// The port to listen on, on loopback.
@@ -87,6 +97,7 @@ fn measure() -> Result<()> {
         Bench::Kill { kills } => kill::run(kills),
         Bench::KillChild(child) => kill::child(&child),
         Bench::Store { folder, seconds } => store::run(folder.as_deref(), seconds),
+        Bench::Operator { files, runs } => operator::run(files, runs),
         Bench::Serve { port } => serve::run(port),
     }
 }

@@ -12,6 +12,7 @@ mod loopback;
 mod mounts;
 mod namespaces;
 mod outer;
+mod public;
 mod reach;
 mod spec;
 mod syscalls;
@@ -19,6 +20,7 @@ mod syscalls;
 use std::ffi::OsStr;
 use std::process::ExitCode;
 
+pub use public::public_settings;
 pub use spec::{Failed, Limits, Mode, Reason, Spec, Word};
 
 /// The first argument that makes the program the outer helper.

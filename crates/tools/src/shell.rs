@@ -12,12 +12,13 @@ mod variables;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use lango_domain::{ToolContext, ToolFailure};
 
 use crate::files::{Journal, Workspace};
+use crate::sandbox::public_settings;
 use jobs::Jobs;
 use outputs::Outputs;
 use running::Running;
@@ -38,6 +39,8 @@ struct Shared {
     parts: ShellParts,
     outputs: Outputs,
     jobs: Jobs,
+    /// Looked up for the first command.
+    public: OnceLock<Vec<PathBuf>>,
 }
 
 /// What a shell is made of.
@@ -62,7 +65,7 @@ pub struct ShellParts {
 impl Shell {
     pub fn new(parts: ShellParts) -> Self {
         let outputs = Outputs::in_folder(parts.data.as_deref());
-        Self { shared: Arc::new(Shared { parts, outputs, jobs: Jobs::default() }) }
+        Self { shared: Arc::new(Shared { parts, outputs, jobs: Jobs::default(), public: OnceLock::new() }) }
     }
 
     /// Runs it to its end and words what came of it for a model: exit code, duration, output (head and tail). What did
@@ -73,10 +76,14 @@ impl Shell {
         let time = errand.time.unwrap_or(usual).min(parts.longest);
         let (line, folder) = (errand.line(), errand.folder.clone());
         let output = self.shared.outputs.create(context);
-        let mut running = Running::start(parts, errand, output).await?;
+        let mut running = Running::start(parts, self.public(), errand, output).await?;
         self.note(context, folder, line);
         let ended = running.finish(time, &context.live).await;
         report::worded(parts, &ended)
+    }
+
+    fn public(&self) -> &[PathBuf] {
+        self.shared.public.get_or_init(public_settings)
     }
 
     /// For `lango undo`, which cannot take it back; written while the command runs.

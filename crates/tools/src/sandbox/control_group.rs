@@ -8,16 +8,15 @@ use super::spec::Limits;
 const ROOT: &str = "/sys/fs/cgroup";
 const MEMBERS: &str = "cgroup.procs";
 
-/// Groups that this process made and is in, until it goes home.
+/// Groups that this process made for what it starts, and removes again.
 #[derive(Default)]
 pub struct ControlGroup {
     made: Vec<PathBuf>,
-    homes: Vec<PathBuf>,
 }
 
 impl ControlGroup {
-    /// Makes what can be made and enters it, so that whatever is started next is in it.
-    pub fn enter(limits: &Limits) -> Self {
+    /// Makes what can be made.
+    pub fn make(limits: &Limits) -> Self {
         let mut group = Self::default();
         for line in fs::read_to_string("/proc/self/cgroup").unwrap_or_default().lines() {
             let mut parts = line.splitn(3, ':');
@@ -25,16 +24,17 @@ impl ControlGroup {
                 continue;
             };
             let path = path.trim_start_matches('/');
+            let (processes, memory) = (limits.processes, limits.memory_bytes);
+            let below = |controller: &str| Path::new(ROOT).join(controller).join(path);
             match controllers {
-                "" => group.enter_unified(path, limits),
-                "pids" => group.enter_one(
-                    &Path::new(ROOT).join("pids").join(path),
-                    None,
-                    &[("pids.max", limits.processes)],
-                ),
-                "memory" => {
-                    let home = Path::new(ROOT).join("memory").join(path);
-                    group.enter_one(&home, None, &[("memory.limit_in_bytes", limits.memory_bytes)]);
+                "pids" => group.make_in(&below("pids"), &[("pids.max", processes)]),
+                "memory" => group.make_in(&below("memory"), &[("memory.limit_in_bytes", memory)]),
+                // A group that holds processes cannot have limited groups below it: the new one stands beside.
+                "" => {
+                    let own = Path::new(ROOT).join(path);
+                    if let Some(parent) = own.parent().filter(|parent| parent.starts_with(ROOT)) {
+                        group.make_in(parent, &[("pids.max", processes), ("memory.max", memory)]);
+                    }
                 }
                 _ => {}
             }
@@ -42,50 +42,37 @@ impl ControlGroup {
         group
     }
 
-    /// A group that holds processes cannot have limited groups below it: the new one stands beside.
-    fn enter_unified(&mut self, path: &str, limits: &Limits) {
-        let home = Path::new(ROOT).join(path);
-        if let Some(parent) = home.parent().filter(|parent| parent.starts_with(ROOT)) {
-            let limits = [("pids.max", limits.processes), ("memory.max", limits.memory_bytes)];
-            self.enter_one(&home, Some(parent), &limits);
-        }
-    }
-
-    fn enter_one(&mut self, home: &Path, beside: Option<&Path>, limits: &[(&str, u64)]) {
-        let own = std::process::id();
-        let folder = beside.unwrap_or(home).join(format!("lango-{own}"));
+    fn make_in(&mut self, parent: &Path, limits: &[(&str, u64)]) {
+        let folder = parent.join(format!("lango-{}", std::process::id()));
         if fs::create_dir(&folder).is_err() {
             return;
         }
-        let limited = limits.iter().all(|(file, limit)| {
+        let is_limited = limits.iter().all(|(file, limit)| {
             let file = folder.join(file);
             file.exists() && fs::write(file, limit.to_string()).is_ok()
         });
-        if limited && fs::write(folder.join(MEMBERS), own.to_string()).is_ok() {
+        if is_limited {
             self.made.push(folder);
-            self.homes.push(home.join(MEMBERS));
         } else {
             let _ = fs::remove_dir(folder);
         }
     }
 
-    pub fn is_made(&self) -> bool {
-        !self.made.is_empty()
-    }
-
-    /// This process itself goes back; what it started stays.
-    pub fn go_home(&self) {
-        for home in &self.homes {
-            let _ = fs::write(home, std::process::id().to_string());
-        }
+    pub fn folders(&self) -> &[PathBuf] {
+        &self.made
     }
 }
 
 impl Drop for ControlGroup {
     fn drop(&mut self) {
-        self.go_home();
         for folder in &self.made {
             let _ = fs::remove_dir(folder);
         }
     }
+}
+
+/// Enters groups that another process made; whether that worked for all of them.
+pub fn enter(folders: &[PathBuf]) -> bool {
+    // 0 stands for whoever writes it.
+    folders.iter().all(|folder| fs::write(folder.join(MEMBERS), "0").is_ok())
 }

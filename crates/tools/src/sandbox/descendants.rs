@@ -8,12 +8,6 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 /// So often the processes are looked for anew before they are ended: a fork may be under way.
 const LOOKS: usize = 20;
 
-/// One process of the system, as far as it matters here.
-struct Process {
-    parent: i32,
-    pages: u64,
-}
-
 /// The processes below this one.
 pub struct Below {
     pub processes: Vec<i32>,
@@ -21,20 +15,21 @@ pub struct Below {
     pub pages: u64,
 }
 
-/// Looks at all processes that can be seen.
+/// Looks at all processes below this one.
 pub fn below_this() -> Below {
-    let all = processes();
-    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
-    for (pid, process) in &all {
-        children.entry(process.parent).or_default().push(*pid);
-    }
+    let own = std::process::id() as i32;
+    let all = if knows_children(own) { HashMap::new() } else { children_of_all() };
+    let children = |parent: i32| match all.is_empty() {
+        true => children_of(parent),
+        false => all.get(&parent).cloned().unwrap_or_default(),
+    };
     let (mut found, mut pages) = (Vec::new(), 0);
-    let mut waiting = vec![std::process::id() as i32];
+    let mut waiting = vec![own];
     while let Some(parent) = waiting.pop() {
-        for child in children.get(&parent).into_iter().flatten() {
-            found.push(*child);
-            pages += all.get(child).map_or(0, |process| process.pages);
-            waiting.push(*child);
+        for child in children(parent) {
+            pages += resident_pages(child).unwrap_or_default();
+            found.push(child);
+            waiting.push(child);
         }
     }
     Below { processes: found, pages }
@@ -42,6 +37,9 @@ pub fn below_this() -> Below {
 
 /// Ends all of them: first none may go on forking, then all are killed, then all are waited for.
 pub fn end_all() {
+    if has_none() {
+        return;
+    }
     let mut stopped: HashSet<i32> = HashSet::new();
     for _ in 0..LOOKS {
         let new: Vec<i32> = below_this().processes.into_iter().filter(|pid| !stopped.contains(pid)).collect();
@@ -54,10 +52,20 @@ pub fn end_all() {
     loop {
         signal_all(&below_this().processes, Signal::KILL);
         match wait(WaitOptions::empty()) {
-            Ok(_) => {}
-            Err(rustix::io::Errno::INTR) => {}
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
             // There is nobody left: this process is the parent of every orphan.
             Err(_) => return,
+        }
+    }
+}
+
+/// Whether there is no child left, once those that ended are forgotten.
+fn has_none() -> bool {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+            Ok(None) => return false,
+            Err(_) => return true,
         }
     }
 }
@@ -68,21 +76,43 @@ fn signal_all(processes: &[i32], signal: Signal) {
     }
 }
 
-fn processes() -> HashMap<i32, Process> {
-    let Ok(entries) = fs::read_dir("/proc") else { return HashMap::new() };
-    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter_map(|pid| Some((pid, process(pid)?))).collect()
+/// Most kernels list a process' children; on others everything has to be looked at.
+fn knows_children(own: i32) -> bool {
+    fs::exists(format!("/proc/{own}/task/{own}/children")).unwrap_or(false)
 }
 
-/// From `stat`: behind the name, which may hold anything, come the state, the parent, and 20 fields later the pages.
-fn process(pid: i32) -> Option<Process> {
+/// Of all its threads.
+fn children_of(parent: i32) -> Vec<i32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else { return Vec::new() };
+    let lists =
+        threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists
+        .flat_map(|list| {
+            list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()
+        })
+        .collect()
+}
+
+fn children_of_all() -> HashMap<i32, Vec<i32>> {
+    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    for pid in entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
+        if let Some(parent) = parent_of(pid) {
+            children.entry(parent).or_default().push(pid);
+        }
+    }
+    children
+}
+
+/// From `stat`: behind the name, which may hold anything, come the state and the parent.
+fn parent_of(pid: i32) -> Option<i32> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let behind_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
-    let fields = std::str::from_utf8(stat.get(behind_name..)?).ok()?;
-    let mut fields = fields.split_ascii_whitespace();
-    let parent = fields.nth(1)?.parse().ok()?;
-    let pages = fields.nth(19)?.parse().ok()?;
-    Some(Process { parent, pages })
+    std::str::from_utf8(stat.get(behind_name..)?).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+fn resident_pages(pid: i32) -> Option<u64> {
+    fs::read_to_string(format!("/proc/{pid}/statm")).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -90,10 +120,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_is_found() {
+    fn a_child_is_found_whichever_way_it_is_looked_for() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let (own, pid) = (std::process::id() as i32, child.id() as i32);
         let below = below_this();
-        assert!(below.processes.contains(&(child.id() as i32)) && below.pages > 0);
+        assert!(below.processes.contains(&pid) && below.pages > 0);
+        assert!(children_of_all()[&own].contains(&pid));
         child.kill().unwrap();
         child.wait().unwrap();
     }

@@ -14,9 +14,9 @@ use rustix::thread::{
     remove_capability_from_bounding_set, set_capabilities, set_capabilities_secure_bits, set_no_new_privs,
 };
 
-use super::outer::{ENTERED_VARIABLE, SPEC_VARIABLE};
+use super::outer::{PREPARED_VARIABLE, Prepared, SPEC_VARIABLE};
 use super::spec::{Failed, Limits, Mode, Spec, Word};
-use super::{kernel, loopback, mounts, reach, syscalls};
+use super::{control_group, kernel, loopback, mounts, reach, syscalls};
 
 /// The exit code of a helper that never came to start the command.
 pub const NOT_STARTED: i32 = 254;
@@ -44,12 +44,16 @@ fn confined() -> Result<i32, Failed> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| other(&error))?;
     let spec = std::env::var(SPEC_VARIABLE).map_err(|error| other(&error))?;
     let spec: Spec = serde_json::from_str(&spec).map_err(|error| other(&error))?;
-    let entered = std::env::var(ENTERED_VARIABLE).unwrap_or_default();
-    let mut confined: Vec<String> =
-        entered.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
-    let own_user = entered.contains("user namespace");
+    let prepared = std::env::var(PREPARED_VARIABLE).unwrap_or_default();
+    let prepared: Prepared = serde_json::from_str(&prepared).map_err(|error| other(&error))?;
+    let mut confined = prepared.namespaces;
+    if !prepared.groups.is_empty() && control_group::enter(&prepared.groups) {
+        confined.push("control group".to_owned());
+    }
+    let has = |name: &str| confined.iter().any(|word| word == name);
+    let own_user = has("user namespace");
     let own = Own {
-        network: entered.contains("network namespace"),
+        network: has("network namespace"),
         // The outer helper keeps its own view of all processes.
         mounts: own_user && kernel::unshare(UnshareFlags::NEWNS).is_ok() && mounts::arrange(&spec),
     };

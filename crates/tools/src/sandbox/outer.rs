@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::statvfs;
 use rustix::param::page_size;
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper, setsid};
+use serde::{Deserialize, Serialize};
 
 use super::control_group::ControlGroup;
 use super::descendants::{below_this, end_all};
@@ -17,8 +19,17 @@ use super::{INNER, kernel, namespaces};
 
 /// The variable that the inner helper finds its spec in.
 pub const SPEC_VARIABLE: &str = "LANGO_SANDBOX";
-/// The variable that names the namespaces that were entered.
-pub const ENTERED_VARIABLE: &str = "LANGO_SANDBOX_ENTERED";
+/// The variable that it finds in what was prepared for it.
+pub const PREPARED_VARIABLE: &str = "LANGO_SANDBOX_PREPARED";
+
+/// What the inner helper finds.
+#[derive(Default, Serialize, Deserialize)]
+pub struct Prepared {
+    /// Those that were entered.
+    pub namespaces: Vec<String>,
+    /// Control groups to enter.
+    pub groups: Vec<PathBuf>,
+}
 
 /// How often limits are looked at: soon at first, for what grows fast, then less.
 const FIRST_LOOK: Duration = Duration::from_millis(30);
@@ -42,23 +53,20 @@ fn supervise() -> Result<Option<Word>, String> {
     let _ = setsid();
     // Whoever loses its parent becomes a child of this process, and ends with it.
     set_child_subreaper(Some(getpid())).map_err(|error| error.to_string())?;
-    let group = ControlGroup::enter(&spec.limits);
-    let mut entered = namespaces::enter(&spec);
-    if group.is_made() {
-        entered.push("control group".to_owned());
-    }
+    let group = ControlGroup::make(&spec.limits);
+    let prepared = Prepared { namespaces: namespaces::enter(&spec), groups: group.folders().to_vec() };
     let free = free_bytes(&spec);
-    let mut inner = start_inner(&spec, &entered)?;
-    group.go_home();
+    let mut inner = start_inner(&spec, &prepared)?;
     let word = watch(&mut inner, &spec, free);
     end_all();
     Ok(word)
 }
 
-fn start_inner(spec: &Spec, entered: &[String]) -> Result<Child, String> {
+fn start_inner(spec: &Spec, prepared: &Prepared) -> Result<Child, String> {
     let json = serde_json::to_string(spec).map_err(|error| error.to_string())?;
+    let prepared = serde_json::to_string(prepared).map_err(|error| error.to_string())?;
     let mut command = Command::new("/proc/self/exe");
-    command.arg(INNER).env_clear().env(SPEC_VARIABLE, json).env(ENTERED_VARIABLE, entered.join(","));
+    command.arg(INNER).env_clear().env(SPEC_VARIABLE, json).env(PREPARED_VARIABLE, prepared);
     command.spawn().map_err(|error| format!("the sandbox cannot be started: {error}"))
 }
 

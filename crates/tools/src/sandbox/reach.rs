@@ -1,7 +1,6 @@
 //! Which files a command can reach: Landlock, which only knows what is allowed.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use landlock::{
@@ -15,7 +14,7 @@ use super::spec::Spec;
 /// The newest form that is asked for; an older kernel gives what it has.
 const NEWEST: ABI = ABI::V7;
 
-/// Programs and libraries. `/etc` is looked at one by one.
+/// Programs and libraries; of `/etc` only what the spec names.
 const SYSTEM: [&str; 12] = [
     "/usr",
     "/bin",
@@ -34,8 +33,6 @@ const SYSTEM: [&str; 12] = [
 const RESOLVER: [&str; 2] = ["/run/systemd/resolve", "/run/resolvconf"];
 const DEVICES: [&str; 7] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/shm"];
-/// A folder with something private in it is looked into so deep.
-const DEEPEST: usize = 3;
 
 /// What was put on.
 pub struct Files {
@@ -57,7 +54,7 @@ pub fn confine(spec: &Spec, own: Own) -> Result<Files, String> {
         ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST)).map_err(|error| failed(&error))?;
     }
     let mut rules = ruleset.create().map_err(|error| failed(&error))?;
-    let system = SYSTEM.iter().map(PathBuf::from).chain(public_parts(Path::new("/etc"), DEEPEST));
+    let system = SYSTEM.iter().map(PathBuf::from).chain(spec.public.iter().cloned());
     let resolver = RESOLVER.iter().filter(|_| spec.network).map(PathBuf::from);
     for path in system.chain(resolver).chain(open_parts(&spec.read, spec, own.mounts)) {
         rules = allow(rules, &path, read)?;
@@ -113,29 +110,4 @@ fn without_hidden(folder: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
     }
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     entries.flatten().flat_map(|entry| without_hidden(&entry.path(), hidden)).collect()
-}
-
-/// What everybody may read; for root the permissions alone would keep nothing back.
-fn public_parts(folder: &Path, depth: usize) -> Vec<PathBuf> {
-    let is_public = |path: &Path| fs::metadata(path).is_ok_and(|found| found.mode() & 0o004 != 0);
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    let mut parts = Vec::new();
-    for path in entries.into_iter().filter(|path| is_public(path)) {
-        if depth > 1 && path.is_dir() && !path.is_symlink() && !is_wholly_public(&path, depth - 1) {
-            parts.extend(public_parts(&path, depth - 1));
-        } else {
-            parts.push(path);
-        }
-    }
-    parts
-}
-
-fn is_wholly_public(folder: &Path, depth: usize) -> bool {
-    let Ok(entries) = fs::read_dir(folder) else { return false };
-    entries.flatten().all(|entry| {
-        let Ok(found) = entry.metadata() else { return true };
-        let is_public = found.mode() & 0o004 != 0 || found.is_symlink();
-        is_public && (depth == 1 || !found.is_dir() || is_wholly_public(&entry.path(), depth - 1))
-    })
 }

@@ -18,6 +18,8 @@ pub struct Spec {
     pub env: Vec<(String, String)>,
     /// Folders and files that may be read and executed, beside the system's.
     pub read: Vec<PathBuf>,
+    /// Parts of the system's settings that may be read.
+    pub public: Vec<PathBuf>,
     /// Folders that may be changed.
     pub write: Vec<PathBuf>,
     /// Folders that stay out of reach wherever they lie.

@@ -15,7 +15,7 @@ use super::capture::Capture;
 use super::errand::Errand;
 use super::outputs::Output;
 use super::{ShellParts, variables};
-use crate::sandbox::{Failed, Mode, OUTER, Reason, Spec, Word};
+use crate::sandbox::{Failed, Mode, OUTER, Reason, Spec, Word, public_settings};
 
 /// How long the helper gets to end everything.
 const GRACE: Duration = Duration::from_secs(5);
@@ -55,12 +55,18 @@ pub enum End {
 }
 
 impl Running {
-    pub async fn start(parts: &ShellParts, errand: Errand, kept: Output) -> Result<Self, ToolFailure> {
+    pub async fn start(
+        parts: &ShellParts,
+        public: &[PathBuf],
+        errand: Errand,
+        kept: Output,
+    ) -> Result<Self, ToolFailure> {
         let cannot =
             |error: &dyn std::fmt::Display| ToolFailure(format!("the command cannot be started: {error}"));
         let is_confined = parts.settings.mode() != Mode::Off;
         let temp = is_confined.then(PrivateFolder::new).transpose().map_err(|error| cannot(&error))?;
-        let spec = spec(parts, &errand, temp.as_ref().map(|temp| temp.0.as_path()));
+        let mut spec = spec(parts, &errand, temp.as_ref().map(|temp| temp.0.as_path()));
+        spec.public = public.to_vec();
         let mut input = spec.frame().map_err(|error| cannot(&error))?;
         input.extend(errand.stdin.as_bytes());
         let mut command = Command::new(&parts.helper);
@@ -161,7 +167,7 @@ pub async fn confinement(parts: &ShellParts) -> Result<Vec<String>, String> {
     let program = super::Program::Line("true".to_owned());
     let folder = parts.workspace.root().to_path_buf();
     let errand = Errand { program, folder, stdin: String::new(), time: None, also_read: Vec::new() };
-    let started = Running::start(parts, errand, Output::unkept()).await;
+    let started = Running::start(parts, &public_settings(), errand, Output::unkept()).await;
     let mut running = started.map_err(|ToolFailure(why)| why)?;
     match running.finish(GRACE, &Live::nobody()).await.end {
         End::Exited(0) => Ok(std::mem::take(&mut running.confined)),
@@ -182,6 +188,7 @@ fn spec(parts: &ShellParts, errand: &Errand, temp: Option<&Path>) -> Spec {
         folder: errand.folder.clone(),
         env: variables::visible(&parts.variables, &settings.env, temp),
         read: parts.read.iter().chain(&errand.also_read).cloned().collect(),
+        public: Vec::new(),
         write,
         hidden: parts.hidden.clone(),
         network: settings.network,

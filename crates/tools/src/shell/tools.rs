@@ -110,7 +110,7 @@ fn exec_start(shell: Shell) -> Tool {
             let errand = shell.errand(args.command.clone(), args.cwd.as_deref(), String::new(), None)?;
             let folder = errand.folder.clone();
             let output = shell.shared.outputs.create(&context);
-            let running = Running::start(&shell.shared.parts, errand, output).await?;
+            let running = Running::start(&shell.shared.parts, shell.public(), errand, output).await?;
             shell.note(&context, folder, args.command.clone());
             let id = shell.shared.jobs.keep(&shell, &context, args.command, running);
             Ok(format!(

@@ -1,0 +1,162 @@
+//! `lango-bench operator`: what the sandbox adds to a command that does nothing, and searching files beside ripgrep.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use lango_domain::event::{CallId, Principal, SessionId, TurnId};
+use lango_domain::{AgentName, Live, ToolContext};
+use lango_tools::files::{self, Files, Keeping, Workspace};
+use lango_tools::shell::{Errand, Program, SandboxChoice, Settings, Shell, ShellParts};
+use serde_json::{Value, json};
+
+const FILES_IN_A_FOLDER: usize = 50;
+/// One file in so many holds the word that is searched for.
+const ONE_IN: usize = 1_000;
+const WORD: &str = "needle_in_the_haystack";
+
+pub fn run(files: usize, runs: usize) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let root = folder.path().canonicalize()?.join("tree");
+    fs::create_dir(&root)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        commands(&root, runs).await?;
+        grow(&root, files)?;
+        search(&root, runs).await
+    })
+}
+
+async fn commands(root: &Path, runs: usize) -> Result<()> {
+    let plain = median(runs, async || {
+        let status = tokio::process::Command::new("/bin/bash")
+            .args(["-c", "true"])
+            .stdin(Stdio::null())
+            .status()
+            .await?;
+        if status.success() { Ok(()) } else { bail!("true failed") }
+    })
+    .await?;
+    println!("{}", json!({ "bench": "plain spawn", "p50_ms": plain }));
+    for (name, sandbox) in [
+        ("sandbox", SandboxChoice::On),
+        ("sandbox without namespaces", SandboxChoice::NoNamespaces),
+        ("helper without sandbox", SandboxChoice::Off),
+    ] {
+        let shell = shell(root, sandbox)?;
+        let took = median(runs, async || {
+            let program = Program::Line("true".to_owned());
+            let errand = Errand {
+                program,
+                folder: root.to_path_buf(),
+                stdin: String::new(),
+                time: None,
+                also_read: Vec::new(),
+            };
+            shell.run(&context()?, errand).await.map(drop).map_err(|failure| anyhow::anyhow!(failure.0))
+        })
+        .await?;
+        println!("{}", json!({ "bench": name, "p50_ms": took, "adds_ms": took - plain }));
+    }
+    Ok(())
+}
+
+fn shell(root: &Path, sandbox: SandboxChoice) -> Result<Shell> {
+    Ok(Shell::new(ShellParts {
+        workspace: Workspace::open(root, Vec::new())?,
+        journal: Keeping::in_folder(None).journal,
+        settings: Settings { sandbox, ..Settings::default() },
+        read: Vec::new(),
+        hidden: Vec::new(),
+        helper: PathBuf::from("/proc/self/exe"),
+        variables: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
+        data: None,
+        longest: Duration::from_secs(60),
+    }))
+}
+
+fn context() -> Result<ToolContext> {
+    Ok(ToolContext {
+        session: SessionId::new("bench"),
+        principal: Principal::local(),
+        turn: TurnId::new("t"),
+        agent: AgentName::new("operator").context("the agent's name")?,
+        call: CallId::new("c"),
+        live: Live::nobody(),
+    })
+}
+
+/// A tree like that of a program: many small files, some of them ignored.
+fn grow(root: &Path, files: usize) -> Result<()> {
+    fs::create_dir(root.join(".git"))?;
+    fs::write(root.join(".gitignore"), "*.log\n/target\n")?;
+    let text: String = (0..40)
+        .map(|line| format!("let value_{line} = compute(value_{line}, {line}); // and so on\n"))
+        .collect();
+    for number in 0..files {
+        let folder = root.join(format!(
+            "part{:02}/module{:03}",
+            number / FILES_IN_A_FOLDER % 40,
+            number / FILES_IN_A_FOLDER / 40
+        ));
+        if number % FILES_IN_A_FOLDER == 0 {
+            fs::create_dir_all(&folder)?;
+        }
+        let ending = if number % 10 == 9 { "log" } else { "rs" };
+        let last = if number % ONE_IN == 0 { WORD } else { "" };
+        fs::write(folder.join(format!("file{number}.{ending}")), format!("{text}{last}\n"))?;
+    }
+    println!("{}", json!({ "bench": "tree", "files": files, "bytes": files * text.len() }));
+    Ok(())
+}
+
+async fn search(root: &Path, runs: usize) -> Result<()> {
+    let workspace = Workspace::open(root, Vec::new())?;
+    let tools = files::tools(Files { workspace, keeping: Keeping::in_folder(None) });
+    let tool = tools.into_iter().find(|tool| tool.name == "fs_search").context("fs_search")?;
+    for (name, args, rg) in [
+        ("search for a word", json!({ "pattern": WORD, "limit": 1000 }), vec!["-n", WORD]),
+        (
+            "search for a pattern",
+            json!({ "pattern": r"value_3\d = \w+\(needle", "limit": 1000 }),
+            vec!["-n", r"value_3\d = \w+\(needle"],
+        ),
+        ("files by name", json!({ "glob": "*7777.rs", "limit": 1000 }), vec!["--files", "-g", "*7777.rs"]),
+    ] {
+        let ours = median(runs, async || found(&tool, &args).await.map(drop)).await?;
+        let Ok(theirs) = median(runs, async || ripgrep(root, &rg)).await else {
+            println!("{}", json!({ "bench": name, "p50_ms": ours, "ripgrep": "is not installed" }));
+            continue;
+        };
+        println!(
+            "{}",
+            json!({ "bench": name, "p50_ms": ours, "ripgrep_p50_ms": theirs, "times_ripgrep": ours / theirs })
+        );
+    }
+    Ok(())
+}
+
+async fn found(tool: &lango_domain::Tool, args: &Value) -> Result<String> {
+    let output = tool.call(context()?, args.clone()).await;
+    output.map(|output| output.text).map_err(|failure| anyhow::anyhow!(failure.0))
+}
+
+fn ripgrep(root: &Path, args: &[&str]) -> Result<()> {
+    Command::new("rg").args(args).arg(root).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+    Ok(())
+}
+
+async fn median(runs: usize, run: impl AsyncFn() -> Result<()>) -> Result<f64> {
+    run().await?;
+    let mut times = Vec::new();
+    for _ in 0..runs.max(1) {
+        let began = Instant::now();
+        run().await?;
+        times.push(began.elapsed().as_secs_f64() * 1_000.0);
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times[times.len() / 2])
+}
