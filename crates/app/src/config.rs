@@ -5,6 +5,7 @@
 mod file;
 mod merge;
 mod reference;
+mod trust;
 mod variables;
 
 use std::path::{Path, PathBuf};
@@ -54,6 +55,8 @@ pub struct Loaded {
     pub settings: Settings,
     /// The files that were read, weakest first.
     pub files: Vec<PathBuf>,
+    /// What a project's file says and is not used.
+    pub warnings: Vec<String>,
     merged: Merged,
 }
 
@@ -76,6 +79,12 @@ impl Loaded {
         let schema = Settings::schema();
         let files = files(environment, overrides.config.as_deref())?;
         let mut layers = files.iter().map(|path| file::read(path)).collect::<Result<Vec<_>, _>>()?;
+        let project = project_file(environment, overrides);
+        let mut warnings = Vec::new();
+        for (path, layer) in files.iter().zip(&mut layers).filter(|(path, _)| Some(*path) == project.as_ref())
+        {
+            warnings.extend(trust::withhold(environment, path, &mut layer.node));
+        }
         layers.extend(variables::from_environment(&schema, environment));
         for assignment in &overrides.set {
             layers.push(variables::from_assignment(&schema, assignment)?);
@@ -94,7 +103,16 @@ impl Loaded {
             security: merged.read("security")?,
             tools: merged.read("tools")?,
         };
-        Ok(Self { settings, files, merged })
+        Ok(Self { settings, files, warnings, merged })
+    }
+
+    /// Confirms what the file of the working folder says about tools and permission; gives the file and those settings.
+    pub fn trust(environment: &Environment, overrides: &Overrides) -> Result<(PathBuf, Value), ConfigError> {
+        let Some(path) = project_file(environment, overrides) else {
+            return Err(ConfigError::new("there is no configuration file in this folder that would need it"));
+        };
+        let said = trust::confirm(environment, &path, &file::read(&path)?.node)?;
+        Ok((path, said))
     }
 
     /// Where the value of a dotted key was set; nothing for a default.
@@ -132,6 +150,13 @@ fn files(environment: &Environment, named: Option<&Path>) -> Result<Vec<PathBuf>
         }
     }
     Ok(files)
+}
+
+/// The file of the working folder, where it is not the user's own and was not named.
+fn project_file(environment: &Environment, overrides: &Overrides) -> Option<PathBuf> {
+    let folder = &environment.working_folder;
+    let is_own = overrides.config.is_some() || environment.config_folder().as_ref() == Some(folder);
+    if is_own { None } else { file_in(folder).ok().flatten() }
 }
 
 fn file_in(folder: &Path) -> Result<Option<PathBuf>, ConfigError> {

@@ -69,7 +69,7 @@ impl Conversation {
             Tape::Replay(_) => SqliteStore::open(Place::Memory)?,
             Tape::Off | Tape::Record(_) => open_store(loaded, environment)?,
         };
-        let warnings = team.warnings();
+        let warnings = loaded.warnings.iter().cloned().chain(team.warnings()).collect();
         let runner = Runner::new(Parts {
             tree: team.tree,
             models,

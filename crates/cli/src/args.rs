@@ -282,6 +282,8 @@ pub enum ConfigCommand {
     Check,
     /// Print the JSON Schema of a configuration file.
     Schema,
+    /// Confirm what this folder's own file says about tools and permission; until then it is not used.
+    Trust,
 }
 
 #[derive(Subcommand)]

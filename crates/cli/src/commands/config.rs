@@ -7,6 +7,7 @@ use std::path::Path;
 
 use lango_app::config::{FILE_NAMES, commented_file, entries, to_json};
 use lango_app::{Loaded, Settings, check_models};
+use lango_domain::text::visible;
 use serde_json::{Value, json};
 
 use super::{Setting, environment};
@@ -19,6 +20,7 @@ pub fn run(global: &Global, command: &ConfigCommand) -> Result<Output, Failure> 
             let schema = Settings::schema();
             Ok(Output::new(format!("{schema:#}"), schema))
         }
+        ConfigCommand::Trust => trust(global),
         ConfigCommand::Show => Ok(show(&Setting::read(global)?.loaded)),
         ConfigCommand::Check => check(&Setting::read(global)?),
     }
@@ -43,7 +45,14 @@ fn show(loaded: &Loaded) -> Output {
             origin.map_or(String::new(), |origin| format!("{gap}{}", styled(DIM, format!("# {origin}"))));
         let _ = writeln!(plain, "{} = {value}{origin}", styled(NAME, key));
     }
-    Output::new(plain, json)
+    Output::new(plain, json).with_warnings(loaded.warnings.clone())
+}
+
+fn trust(global: &Global) -> Result<Output, Failure> {
+    let (file, said) = Loaded::trust(&environment()?, &global.overrides())?;
+    let plain =
+        format!("From now on {} may say this, as long as it says the same:\n{said:#}\n", file.display());
+    Ok(Output::new(visible(&plain), json!({ "file": file, "trusted": said })))
 }
 
 /// The setting with its value; `<…>` in a key stands for every name that is there.
@@ -73,7 +82,7 @@ fn check(setting: &Setting) -> Result<Output, Failure> {
     let team = setting.team(&ToolNames { tools: None })?;
     check_models(&setting.loaded, &setting.environment, &team)?;
     let files: Vec<String> = setting.loaded.files.iter().map(|file| file.display().to_string()).collect();
-    let warnings = team.warnings();
+    let warnings: Vec<String> = setting.loaded.warnings.iter().cloned().chain(team.warnings()).collect();
     let read = if files.is_empty() { "no file".to_owned() } else { files.join(", ") };
     let verdict =
         if warnings.is_empty() { "The configuration is good" } else { "The configuration can be used" };

@@ -9,6 +9,8 @@ mod config;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod operator;
+#[cfg(test)]
 mod session;
 #[cfg(test)]
 mod setup;
