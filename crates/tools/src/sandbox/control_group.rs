@@ -7,6 +7,7 @@ use super::spec::Limits;
 
 const ROOT: &str = "/sys/fs/cgroup";
 const MEMBERS: &str = "cgroup.procs";
+const NAME: &str = "lango-";
 
 /// Groups that this process made for what it starts, and removes again.
 #[derive(Default)]
@@ -43,7 +44,8 @@ impl ControlGroup {
     }
 
     fn make_in(&mut self, parent: &Path, limits: &[(&str, u64)]) {
-        let folder = parent.join(format!("lango-{}", std::process::id()));
+        remove_left_over(parent);
+        let folder = parent.join(format!("{NAME}{}", std::process::id()));
         if fs::create_dir(&folder).is_err() {
             return;
         }
@@ -60,6 +62,18 @@ impl ControlGroup {
 
     pub fn folders(&self) -> &[PathBuf] {
         &self.made
+    }
+}
+
+/// Groups of helpers that were killed.
+fn remove_left_over(parent: &Path) {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| name.strip_prefix(NAME));
+        if owner.is_some_and(|owner| !Path::new("/proc").join(owner).exists()) {
+            let _ = fs::remove_dir(entry.path());
+        }
     }
 }
 

@@ -1,12 +1,14 @@
 //! Everything that a command started, found by who is whose parent, whatever it did to get away.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 
-/// So often the processes are looked for anew before they are ended: a fork may be under way.
-const LOOKS: usize = 20;
+/// So often the processes are looked for and stopped before they are ended: forks may be under way.
+const LOOKS: usize = 5;
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// The processes below this one.
 pub struct Below {
@@ -35,28 +37,31 @@ pub fn below_this() -> Below {
     Below { processes: found, pages }
 }
 
-/// Ends all of them: first none may go on forking, then all are killed, then all are waited for.
+/// Ends all of them. One that forks and exits all the time is ahead of every look; so nothing that ended is forgotten until
+/// nothing lives any more: what is not forgotten counts, and at the limit of processes nobody can fork.
 pub fn end_all() {
-    if has_none() {
-        return;
-    }
-    let mut stopped: HashSet<i32> = HashSet::new();
-    for _ in 0..LOOKS {
-        let new: Vec<i32> = below_this().processes.into_iter().filter(|pid| !stopped.contains(pid)).collect();
-        if new.is_empty() {
-            break;
+    while !has_none() {
+        for _ in 0..LOOKS {
+            signal_all(&living(), Signal::STOP);
         }
-        signal_all(&new, Signal::STOP);
-        stopped.extend(new);
-    }
-    loop {
-        signal_all(&below_this().processes, Signal::KILL);
-        match wait(WaitOptions::empty()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            // There is nobody left: this process is the parent of every orphan.
-            Err(_) => return,
+        loop {
+            let living = living();
+            if living.is_empty() {
+                break;
+            }
+            signal_all(&living, Signal::KILL);
+            std::thread::sleep(PAUSE);
         }
     }
+}
+
+fn living() -> Vec<i32> {
+    below_this().processes.into_iter().filter(|pid| !has_ended(*pid)).collect()
+}
+
+/// Whether it only waits to be forgotten.
+fn has_ended(pid: i32) -> bool {
+    stat_field(pid, 0).is_none_or(|state| state == "Z" || state == "X")
 }
 
 /// Whether there is no child left, once those that ended are forgotten.
@@ -104,11 +109,16 @@ fn children_of_all() -> HashMap<i32, Vec<i32>> {
     children
 }
 
-/// From `stat`: behind the name, which may hold anything, come the state and the parent.
 fn parent_of(pid: i32) -> Option<i32> {
+    stat_field(pid, 1)?.parse().ok()
+}
+
+/// From `stat`: behind the name, which may hold anything, come the state and the parent.
+fn stat_field(pid: i32, number: usize) -> Option<String> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let behind_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
-    std::str::from_utf8(stat.get(behind_name..)?).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
+    let fields = std::str::from_utf8(stat.get(behind_name..)?).ok()?;
+    fields.split_ascii_whitespace().nth(number).map(str::to_owned)
 }
 
 fn resident_pages(pid: i32) -> Option<u64> {

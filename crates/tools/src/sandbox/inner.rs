@@ -85,10 +85,15 @@ fn limit(limits: &Limits, own_user: bool) {
     at_most(Resource::Core, 0);
     at_most(Resource::Fsize, limits.file_bytes);
     at_most(Resource::Data, limits.memory_bytes);
-    // Elsewhere this counts all processes of the user, not only those of the command.
-    if own_user {
-        at_most(Resource::Nproc, limits.processes);
-    }
+    // Elsewhere this counts all processes of the user, not only those of the command: room is made for the others.
+    let others = if own_user { 0 } else { processes_of_all() };
+    at_most(Resource::Nproc, limits.processes.saturating_add(others));
+}
+
+/// More than this user has, and quickly known.
+fn processes_of_all() -> u64 {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    load.split(['/', ' ']).nth(4).and_then(|all| all.parse().ok()).unwrap_or_default()
 }
 
 /// Also for root: none now, none after any exec.

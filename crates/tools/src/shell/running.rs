@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use lango_domain::{Live, ToolFailure};
@@ -20,6 +21,9 @@ use crate::sandbox::{Failed, Mode, OUTER, Reason, Spec, Word, public_settings};
 /// How long the helper gets to end everything.
 const GRACE: Duration = Duration::from_secs(5);
 const PIECE: usize = 64 * 1024;
+const PRIVATE: &str = "lango-command-";
+/// No command runs for longer.
+const LEFT_OVER: Duration = Duration::from_secs(2 * 24 * 60 * 60);
 
 /// A command that was started. Dropping it ends the command and everything that it started.
 pub struct Running {
@@ -202,10 +206,26 @@ struct PrivateFolder(PathBuf);
 
 impl PrivateFolder {
     fn new() -> std::io::Result<Self> {
-        let path = std::env::temp_dir().join(format!("lango-command-{}", Uuid::now_v7().simple()));
+        static SWEPT: Once = Once::new();
+        SWEPT.call_once(remove_left_over);
+        let path = std::env::temp_dir().join(format!("{PRIVATE}{}", Uuid::now_v7().simple()));
         fs::DirBuilder::new().mode(0o700).create(&path)?;
         // A link among its parents would be another path for the sandbox.
         Ok(Self(path.canonicalize()?))
+    }
+}
+
+/// Folders of commands whose Lango was killed.
+fn remove_left_over() {
+    let is_old = |entry: &fs::DirEntry| {
+        let modified = entry.metadata().and_then(|found| found.modified());
+        modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > LEFT_OVER))
+    };
+    let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
+    for entry in
+        entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PRIVATE) && is_old(entry))
+    {
+        let _ = fs::remove_dir_all(entry.path());
     }
 }
 

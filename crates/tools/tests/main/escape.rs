@@ -204,6 +204,10 @@ async fn everything_ends_with_its_call() {
             format!(
                 "perl -e 'if (fork == 0) {{ use POSIX; setsid; if (fork == 0) {{ $0 = \"{mark}\"; sleep 300 }} }} '"
             ),
+            format!("perl -e '$0 = \"{mark}\"; if (fork == 0) {{ while (1) {{ exit if fork }} }}'"),
+            format!(
+                "perl -e '$0 = \"{mark}\"; if (fork == 0) {{ while (1) {{ my $p = fork; exit if $p; setpgrp }} }}' & exit 0"
+            ),
             format!("kill -9 $PPID; setsid sh -c 'sleep 300; : {mark}' & exit 0"),
             format!("kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); setsid sh -c 'sleep 300; : {mark}' & exit 0"),
         ] {
