@@ -1,5 +1,6 @@
 //! From settings to hands: the workspace, commands, skills.
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -123,6 +124,7 @@ pub async fn confinement(loaded: &Loaded, environment: &Environment) -> Result<V
 fn workspace(loaded: &Loaded, environment: &Environment) -> Result<(Workspace, Option<String>), ConfigError> {
     let (folder, why) = workspace_folder(loaded, environment);
     let hidden = own_folders(environment);
+    make_inside(&folder, &hidden);
     let workspace = Workspace::open(&folder, hidden.clone()).map_err(|error| {
         ConfigError::new(format!("the workspace {} cannot be used: {error}", folder.display()))
     })?;
@@ -137,6 +139,14 @@ fn own_folders(environment: &Environment) -> Vec<PathBuf> {
     let mut own: Vec<PathBuf> = own.map(|folder| folder.canonicalize().unwrap_or(folder)).collect();
     own.dedup();
     own
+}
+
+/// A folder of Lango's own that is not there yet could be made by a command, where it lies in the workspace.
+fn make_inside(workspace: &Path, own: &[PathBuf]) {
+    let Ok(workspace) = workspace.canonicalize() else { return };
+    for folder in own.iter().filter(|folder| folder.starts_with(&workspace) && !folder.exists()) {
+        let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    }
 }
 
 fn shell_parts(

@@ -14,7 +14,7 @@ pub use config::{ConfigError, Loaded, Overrides};
 pub use conversation::{CannotStart, Conversation, check_models, chosen_models, known_secrets, new_session};
 pub use environment::Environment;
 pub use hands::{Hands, confinement, keeping, workspace_folder};
-pub use sessions::{before_restore, keep_retention, open_store, store_place};
+pub use sessions::{before_restore, forget_files, keep_retention, open_store, store_place};
 pub use settings::Settings;
 pub use tape::{Player, Recorder, Strictness, Tape, TapeError};
 pub use team::{Team, assemble_team};

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use jiff::{Timestamp, ToSpan};
-use lango_domain::event::Principal;
+use lango_domain::event::{Principal, SessionId};
 use lango_store::{Place, SqliteStore, Trouble};
+use lango_tools::shell::forget_outputs;
 
 use crate::config::Loaded;
 use crate::environment::Environment;
@@ -25,11 +26,25 @@ pub fn open_store(loaded: &Loaded, environment: &Environment) -> Result<SqliteSt
 }
 
 /// Deletes what `store.retentionDays` says, and gives the number of sessions that went.
-pub async fn keep_retention(loaded: &Loaded, store: &SqliteStore, now: Timestamp) -> Result<usize, Trouble> {
+pub async fn keep_retention(
+    loaded: &Loaded,
+    environment: &Environment,
+    store: &SqliteStore,
+    now: Timestamp,
+) -> Result<usize, Trouble> {
     let Some(days) = loaded.settings.store.retention_days else { return Ok(0) };
     let hours = i64::from(days.get()).saturating_mul(24).min(24 * 365 * 100);
     let before = now.checked_sub(hours.hours()).unwrap_or(Timestamp::MIN);
-    Ok(store.prune(&Principal::local(), before).await?.len())
+    let gone = store.prune(&Principal::local(), before).await?;
+    gone.iter().for_each(|session| forget_files(environment, session));
+    Ok(gone.len())
+}
+
+/// What a deleted session left outside the store.
+pub fn forget_files(environment: &Environment, session: &SessionId) {
+    if let Some(data) = environment.data_folder() {
+        forget_outputs(&data, &Principal::local(), session);
+    }
 }
 
 /// Where what a restore replaces is kept.

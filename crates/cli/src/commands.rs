@@ -74,7 +74,8 @@ fn session_named(name: Option<&str>) -> Result<SessionId, Failure> {
 
 /// What `store.retentionDays` asks for, when the work is done: what was just used is not old.
 async fn forget_old_sessions(setting: &Setting, conversation: &lango_app::Conversation) {
-    let kept = lango_app::keep_retention(&setting.loaded, &conversation.store, jiff::Timestamp::now()).await;
+    let (now, store) = (jiff::Timestamp::now(), &conversation.store);
+    let kept = lango_app::keep_retention(&setting.loaded, &setting.environment, store, now).await;
     if let Err(trouble) = kept {
         crate::output::warn(&[format!("old sessions could not be deleted: {trouble}")], Form::Plain);
     }

@@ -6,13 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use lango_app::open_store;
+use lango_app::{forget_files, open_store};
 use lango_domain::event::{Body, Branch, EVENT_VERSION, Event, Principal, SessionId, TurnId};
 use lango_domain::session::{Reach, SessionKey, SessionStore};
 use lango_domain::text::{one_line, visible};
 use lango_engine::{LegacyMessage, replay_author};
 use lango_store::{SessionInfo, SqliteStore};
-use lango_tools::shell::forget_outputs;
 use serde_json::{Value, json};
 
 use super::{Setting, runtime, session_named};
@@ -220,9 +219,7 @@ async fn delete(setting: &Setting, store: &SqliteStore, sessions: &[String]) -> 
         let said = events(store, &session).await.unwrap_or_default();
         store.delete(&Principal::local(), &session).await?;
         forget_typed(setting, &said);
-        if let Some(data) = setting.environment.data_folder() {
-            forget_outputs(&data, &Principal::local(), &session);
-        }
+        forget_files(&setting.environment, &session);
     }
     let plain = format!("Deleted: {}.\n", sessions.join(", "));
     Ok(Output::new(plain, json!({ "deleted": sessions })))

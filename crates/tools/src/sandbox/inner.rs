@@ -6,8 +6,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode, Stdio};
 
 use rustix::process::{
-    DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, set_dumpable_behavior,
-    set_parent_process_death_signal, setrlimit, wait,
+    DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getpid, set_child_subreaper,
+    set_dumpable_behavior, set_parent_process_death_signal, setrlimit, wait,
 };
 use rustix::thread::{
     CapabilitiesSecureBits, CapabilitySet, CapabilitySets, UnshareFlags, clear_ambient_capability_set,
@@ -18,13 +18,17 @@ use super::outer::{PREPARED_VARIABLE, Prepared, SPEC_VARIABLE};
 use super::spec::{Failed, Limits, Mode, Spec, Word};
 use super::{control_group, kernel, loopback, mounts, reach, syscalls};
 
-/// The exit code of a helper that never came to start the command.
-pub const NOT_STARTED: i32 = 254;
+/// The exit code of a helper that never came to start the command; it has said so by then.
+const NOT_STARTED: u8 = 254;
 
 /// What the command has to itself.
 #[derive(Clone, Copy)]
 pub struct Own {
     pub network: bool,
+    /// Shared memory and queues between processes.
+    pub ipc: bool,
+    /// A limit that counts all memory.
+    pub memory: bool,
     pub mounts: bool,
 }
 
@@ -33,7 +37,7 @@ pub fn run() -> ExitCode {
         Ok(code) => ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)),
         Err(failed) => {
             Word::Failed(failed).say();
-            ExitCode::from(NOT_STARTED as u8)
+            ExitCode::from(NOT_STARTED)
         }
     }
 }
@@ -52,8 +56,12 @@ fn confined() -> Result<i32, Failed> {
     }
     let has = |name: &str| confined.iter().any(|word| word == name);
     let own_user = has("user namespace");
+    // Orphans come here, to be forgotten at once; the outer helper gets them when this one is gone.
+    let _ = set_child_subreaper(Some(getpid()));
     let own = Own {
         network: has("network namespace"),
+        ipc: has("ipc namespace"),
+        memory: has("control group"),
         // The outer helper keeps its own view of all processes.
         mounts: own_user && kernel::unshare(UnshareFlags::NEWNS).is_ok() && mounts::arrange(&spec),
     };
@@ -69,7 +77,7 @@ fn confined() -> Result<i32, Failed> {
     if spec.mode != Mode::Off {
         drop_capabilities().map_err(|error| other(&error))?;
         let files = reach::confine(&spec, own).map_err(Failed::Unconfined)?;
-        syscalls::filter(spec.network || own.network, files.abi).map_err(Failed::Unconfined)?;
+        syscalls::filter(&spec, own, files.abi).map_err(Failed::Unconfined)?;
         confined.extend(files.words);
         confined.push("system calls".to_owned());
     }
@@ -131,5 +139,5 @@ fn start(spec: &Spec, confined: Vec<String>) -> Result<i32, Failed> {
 
 fn code(status: WaitStatus) -> i32 {
     let status = std::process::ExitStatus::from_raw(status.as_raw());
-    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(NOT_STARTED - 1)
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(i32::from(u8::MAX))
 }

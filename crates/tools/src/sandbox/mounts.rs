@@ -23,11 +23,22 @@ pub fn arrange(spec: &Spec) -> bool {
     let _ = mount("proc", "/proc", "proc", quiet, None);
     make_read_only(&spec.write);
     let shared = MountFlags::NOSUID | MountFlags::NODEV;
-    let is_shared = mount("tmpfs", "/dev/shm", "tmpfs", shared, Some(SHARED_MEMORY)).is_ok();
-    let mut hidden = spec.hidden.iter().filter(|hidden| hidden.is_dir() && is_reachable(spec, hidden));
+    let is_shared = spec.write.iter().any(|folder| folder.starts_with("/dev/shm"))
+        || mount("tmpfs", "/dev/shm", "tmpfs", shared, Some(SHARED_MEMORY)).is_ok();
+    let mut hidden = spec.hidden.iter().filter(|hidden| is_reachable(spec, hidden));
     let empty = Some(c"size=4k,mode=0");
     let cover = |folder: &PathBuf| mount("tmpfs", folder, "tmpfs", quiet | MountFlags::RDONLY, empty);
-    is_shared && hidden.all(|folder| cover(folder).is_ok())
+    is_shared && hidden.all(|folder| pin_the_way(spec, folder) && cover(folder).is_ok())
+}
+
+/// What is mounted cannot be renamed: else a folder above a hidden one could be moved aside, and another put in its place.
+fn pin_the_way(spec: &Spec, hidden: &Path) -> bool {
+    let is_inside = |folder: &Path| {
+        let open = || spec.read.iter().chain(&spec.write);
+        open().any(|open| folder.starts_with(open)) && open().all(|open| folder != open)
+    };
+    let way: Vec<&Path> = hidden.ancestors().skip(1).take_while(|folder| is_inside(folder)).collect();
+    way.into_iter().rev().all(|folder| mount_bind_recursive(folder, folder).is_ok())
 }
 
 /// Landlock keeps contents as they are; this also keeps modes, times and attributes.

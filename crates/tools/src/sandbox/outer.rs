@@ -1,8 +1,10 @@
 //! The outer helper: prepares, starts the inner one, watches, and leaves nothing behind.
 
+use std::fs;
 use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::Duration;
 
@@ -46,7 +48,7 @@ pub fn run() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What became of the command; nothing when nobody listens any more, or the inner helper has said it.
+/// What became of the command; nothing when nobody listens any more.
 fn supervise() -> Result<Option<Word>, String> {
     kernel::close_others_on_exec();
     let spec = Spec::read_frame(Stdin)?;
@@ -57,8 +59,11 @@ fn supervise() -> Result<Option<Word>, String> {
     let prepared = Prepared { namespaces: namespaces::enter(&spec), groups: group.folders().to_vec() };
     let free = free_bytes(&spec);
     let mut inner = start_inner(&spec, &prepared)?;
-    let word = watch(&mut inner, &spec, free);
+    let word = watch(&mut inner, &spec, &free);
     end_all();
+    if let Some(temp) = &spec.temp {
+        remove(temp);
+    }
     Ok(word)
 }
 
@@ -66,11 +71,17 @@ fn start_inner(spec: &Spec, prepared: &Prepared) -> Result<Child, String> {
     let json = serde_json::to_string(spec).map_err(|error| error.to_string())?;
     let prepared = serde_json::to_string(prepared).map_err(|error| error.to_string())?;
     let mut command = Command::new("/proc/self/exe");
-    command.arg(INNER).env_clear().env(SPEC_VARIABLE, json).env(PREPARED_VARIABLE, prepared);
+    // The allocator would take more room for later than some limits allow in all.
+    command
+        .arg(INNER)
+        .env_clear()
+        .env("MIMALLOC_ARENA_RESERVE", "0")
+        .env(SPEC_VARIABLE, json)
+        .env(PREPARED_VARIABLE, prepared);
     command.spawn().map_err(|error| format!("the sandbox cannot be started: {error}"))
 }
 
-fn watch(inner: &mut Child, spec: &Spec, free: Option<u64>) -> Option<Word> {
+fn watch(inner: &mut Child, spec: &Spec, free: &[Option<u64>]) -> Option<Word> {
     let pid = Pid::from_child(inner);
     let ending = pidfd_open(pid, PidfdFlags::empty()).ok()?;
     let listener = rustix::stdio::stderr();
@@ -92,17 +103,29 @@ fn watch(inner: &mut Child, spec: &Spec, free: Option<u64>) -> Option<Word> {
     }
 }
 
-/// The inner helper ends as the command did; what it has said itself needs no second word.
+/// The inner helper ends as the command did. Where it never came to start it, it has said so before, and this is not heard.
 fn ended(status: ExitStatus) -> Option<Word> {
-    match (status.code(), status.signal()) {
-        (Some(super::inner::NOT_STARTED), _) => None,
-        (Some(code), _) => Some(Word::Ended { code }),
-        (None, Some(signal)) => Some(Word::Ended { code: 128 + signal }),
-        (None, None) => None,
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal))?;
+    Some(Word::Ended { code })
+}
+
+/// With everything in it, also where a command closed folders to itself.
+fn remove(folder: &Path) {
+    if fs::remove_dir_all(folder).is_err() {
+        open_folders(folder);
+        let _ = fs::remove_dir_all(folder);
     }
 }
 
-fn over(limits: &Limits, before: Option<u64>, now: impl Fn() -> Option<u64>) -> Option<Reason> {
+fn open_folders(folder: &Path) {
+    let _ = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+        open_folders(&entry.path());
+    }
+}
+
+fn over(limits: &Limits, before: &[Option<u64>], now: impl Fn() -> Vec<Option<u64>>) -> Option<Reason> {
     let below = below_this();
     if below.processes.len() > limits.processes as usize + OWN_PROCESSES {
         return Some(Reason::Processes);
@@ -110,13 +133,17 @@ fn over(limits: &Limits, before: Option<u64>, now: impl Fn() -> Option<u64>) -> 
     if below.pages.saturating_mul(page_size() as u64) > limits.memory_bytes {
         return Some(Reason::Memory);
     }
-    let taken = before?.saturating_sub(now()?);
-    (taken > limits.disk_bytes).then_some(Reason::Disk)
+    let taken = before.iter().zip(now()).filter_map(|(before, now)| Some((*before)?.saturating_sub(now?)));
+    taken.into_iter().any(|taken| taken > limits.disk_bytes).then_some(Reason::Disk)
 }
 
-fn free_bytes(spec: &Spec) -> Option<u64> {
-    let found = statvfs(&spec.folder).ok()?;
-    Some(found.f_bavail.saturating_mul(found.f_frsize))
+/// Of every place that can be written to.
+fn free_bytes(spec: &Spec) -> Vec<Option<u64>> {
+    let free = |folder: &PathBuf| {
+        let found = statvfs(folder).ok()?;
+        Some(found.f_bavail.saturating_mul(found.f_frsize))
+    };
+    spec.write.iter().map(free).collect()
 }
 
 /// Without a buffer: what stands behind the spec is the command's.

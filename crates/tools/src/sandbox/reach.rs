@@ -1,12 +1,15 @@
 //! Which files a command can reach: Landlock, which only knows what is allowed.
 
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath,
     Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
+
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 
 use super::inner::Own;
 use super::spec::Spec;
@@ -31,8 +34,8 @@ const SYSTEM: [&str; 12] = [
 ];
 /// Only with a network: where names are looked up.
 const RESOLVER: [&str; 2] = ["/run/systemd/resolve", "/run/resolvconf"];
-const DEVICES: [&str; 7] =
-    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/shm"];
+const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+const SHARED_MEMORY: &str = "/dev/shm";
 
 /// What was put on.
 pub struct Files {
@@ -56,16 +59,22 @@ pub fn confine(spec: &Spec, own: Own) -> Result<Files, String> {
     let mut rules = ruleset.create().map_err(|error| failed(&error))?;
     let system = SYSTEM.iter().map(PathBuf::from).chain(spec.public.iter().cloned());
     let resolver = RESOLVER.iter().filter(|_| spec.network).map(PathBuf::from);
-    for path in system.chain(resolver).chain(open_parts(&spec.read, spec, own.mounts)) {
+    for path in system.chain(resolver) {
         rules = allow(rules, &path, read)?;
+    }
+    for path in open_parts(&spec.read, spec, own.mounts) {
+        rules = allow_unlinked(rules, &path, read)?;
     }
     for device in DEVICES {
         let writing = AccessFs::WriteFile | AccessFs::ReadFile | AccessFs::Truncate;
-        let shared = if device == "/dev/shm" && own.mounts { all } else { writing };
-        rules = allow(rules, Path::new(device), shared)?;
+        rules = allow(rules, Path::new(device), writing)?;
+    }
+    // Elsewhere it is shared with the whole machine.
+    if own.mounts {
+        rules = allow(rules, Path::new(SHARED_MEMORY), all)?;
     }
     for path in open_parts(&spec.write, spec, own.mounts) {
-        rules = allow(rules, &path, all)?;
+        rules = allow_unlinked(rules, &path, all)?;
     }
     let status = rules.restrict_self().map_err(|error| failed(&error))?;
     if status.ruleset == RulesetStatus::NotEnforced {
@@ -80,8 +89,26 @@ pub fn confine(spec: &Spec, own: Own) -> Result<Files, String> {
 
 /// What is not there needs no rule; what cannot be opened cannot be reached anyway.
 fn allow(rules: RulesetCreated, path: &Path, access: BitFlags<AccessFs>) -> Result<RulesetCreated, String> {
-    let Ok(opened) = PathFd::new(path) else { return Ok(rules) };
-    let is_folder = fs::metadata(path).is_ok_and(|found| found.is_dir());
+    let Ok(opened) = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) else { return Ok(rules) };
+    add(rules, opened, access)
+}
+
+/// The same for a name that must not be a link: whoever made it does not say where it leads.
+fn allow_unlinked(
+    rules: RulesetCreated,
+    path: &Path,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, String> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(opened) = open(path, flags, Mode::empty()) else { return Ok(rules) };
+    let is_link =
+        fstat(&opened).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink);
+    if is_link { Ok(rules) } else { add(rules, opened, access) }
+}
+
+fn add(rules: RulesetCreated, opened: OwnedFd, access: BitFlags<AccessFs>) -> Result<RulesetCreated, String> {
+    let found = fstat(&opened).map_err(|error| error.to_string())?;
+    let is_folder = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
     let access = if is_folder { access } else { access & AccessFs::from_file(NEWEST) };
     rules.add_rule(PathBeneath::new(opened, access)).map_err(|error| format!("Landlock: {error}"))
 }

@@ -22,6 +22,8 @@ pub struct Spec {
     pub public: Vec<PathBuf>,
     /// Folders that may be changed.
     pub write: Vec<PathBuf>,
+    /// One of those, made for this command alone: it goes with it.
+    pub temp: Option<PathBuf>,
     /// Folders that stay out of reach wherever they lie.
     pub hidden: Vec<PathBuf>,
     pub network: bool,
@@ -111,7 +113,8 @@ impl Word {
     /// Whoever listened may be gone.
     pub(super) fn say(&self) {
         if let Ok(line) = serde_json::to_string(self) {
-            let _ = writeln!(std::io::stderr(), "{line}");
+            // In one piece: two helpers speak here.
+            let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
         }
     }
 }

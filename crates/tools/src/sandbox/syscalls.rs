@@ -8,6 +8,9 @@ use seccompiler::{
     TargetArch, apply_filter, sock_filter,
 };
 
+use super::inner::Own;
+use super::spec::Spec;
+
 /// Other processes, the kernel, mounts, namespaces, keys, clocks, and the second door for everything, io_uring.
 const FORBIDDEN: [i64; 49] = [
     libc::SYS_ptrace,
@@ -61,6 +64,23 @@ const FORBIDDEN: [i64; 49] = [
     libc::SYS_nfsservctl,
 ];
 
+/// Shared memory, semaphores and queues, where they are those of the whole machine.
+const BETWEEN_PROCESSES: [i64; 13] = [
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semctl,
+    libc::SYS_semtimedop,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+
 const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWUSER,
     libc::CLONE_NEWPID,
@@ -79,15 +99,25 @@ const GUARDS_TRUNCATE: i32 = 3;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// From here on those calls fail, in this process and in any that it starts. `internet`: whether sockets may be opened, where
-/// they lead nowhere or where it is allowed.
-pub fn filter(internet: bool, landlock: i32) -> Result<(), String> {
+/// From here on those calls fail, in this process and in any that it starts.
+pub fn filter(spec: &Spec, own: Own, landlock: i32) -> Result<(), String> {
     let mut forbidden: Rules = FORBIDDEN.into_iter().map(|call| (call, Vec::new())).collect();
     forbidden.insert(libc::SYS_clone, any_of(0, NAMESPACES.map(|flag| masked(flag as u64)))?);
     forbidden.insert(libc::SYS_ioctl, any_of(1, TERMINAL_INPUT.map(Test::equal))?);
-    forbidden.insert(libc::SYS_socket, sockets(internet)?);
+    forbidden.insert(libc::SYS_socket, sockets(spec.network || own.network)?);
+    // Limits of its own only: with those of others it could end them, or blind the helper.
+    let of_others = Test { op: SeccompCmpOp::Ne, value: 0 };
+    forbidden.insert(libc::SYS_prlimit64, any_of(0, [of_others])?);
+    if !own.ipc {
+        forbidden.extend(BETWEEN_PROCESSES.map(|call| (call, Vec::new())));
+    }
     // Flags behind a pointer cannot be judged; programs fall back to the older calls.
     let mut unknown: Rules = [(libc::SYS_clone3, Vec::new())].into();
+    // Memory that no limit of a single process counts.
+    if !own.memory {
+        unknown.insert(libc::SYS_memfd_create, Vec::new());
+        unknown.insert(libc::SYS_memfd_secret, Vec::new());
+    }
     if landlock < GUARDS_TRUNCATE {
         let truncating = Test::masked_equal(
             (libc::O_TRUNC | libc::O_ACCMODE) as u64,

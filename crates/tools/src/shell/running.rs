@@ -161,7 +161,9 @@ impl Running {
     /// The helper ends what still runs once nobody listens, and then itself.
     async fn end(&mut self) {
         self.words = None;
-        let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
+        if tokio::time::timeout(GRACE, self.child.wait()).await.is_err() {
+            let _ = self.child.start_kill();
+        }
         self.temp = None;
     }
 }
@@ -194,6 +196,7 @@ fn spec(parts: &ShellParts, errand: &Errand, temp: Option<&Path>) -> Spec {
         read: parts.read.iter().chain(&errand.also_read).cloned().collect(),
         public: Vec::new(),
         write,
+        temp: temp.map(Path::to_path_buf),
         hidden: parts.hidden.clone(),
         network: settings.network,
         mode: settings.mode(),

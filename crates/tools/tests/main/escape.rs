@@ -91,6 +91,35 @@ async fn own_data_inside_the_workspace_is_hidden() {
     }
 }
 
+/// Nor can it be moved aside, or reached by a link that lies beside it.
+#[tokio::test]
+async fn own_data_cannot_be_replaced_or_reached_by_a_detour() {
+    for choice in BOTH {
+        let world = World::new(choice);
+        fs::create_dir_all(world.at("deep/way")).unwrap();
+        fs::rename(world.at("data"), world.at("deep/way/data")).unwrap();
+        symlink(world.at("deep/way/data"), world.at("detour")).unwrap();
+        let away = tempfile::tempdir().unwrap();
+        fs::write(away.path().join("secret"), SECRET).unwrap();
+        symlink(away.path(), world.at("out")).unwrap();
+        let mut parts = world.parts(".");
+        parts.hidden = vec![world.at("deep/way/data")];
+        let shell = Shell::new(parts);
+        for line in [
+            "mv deep deeper && cat deeper/way/data/*",
+            "mv deep/way deep/away && cat deep/away/data/*",
+            "mv deep/way/data deep/way/date && cat deep/way/date/*",
+            "cat detour/lango.sqlite; echo x > detour/new",
+            &format!("cat {0}/secret; cat out/secret; echo x > {0}/new", away.path().display()),
+        ] {
+            let told = format!("{:?}", world.run_in(&shell, line, ".").await);
+            assert!(!told.contains(SECRET), "{choice:?} {line}: {told}");
+        }
+        assert!(world.at("deep/way/data/lango.sqlite").exists() && !world.at("deep/way/data/new").exists());
+        assert!(!away.path().join("new").exists());
+    }
+}
+
 #[tokio::test]
 async fn the_environment_of_other_processes_cannot_be_read() {
     for choice in BOTH {
@@ -153,6 +182,7 @@ async fn dangerous_system_calls_are_refused() {
             ("mount", syscall(libc::SYS_mount, "$b, $b, $b, 0, 0")),
             ("bpf", syscall(libc::SYS_bpf, "0, $b, 8")),
             ("keyctl", syscall(libc::SYS_keyctl, "0, 0, 0")),
+            ("prlimit", syscall(libc::SYS_prlimit64, &format!("{own}, 0, $b, 0"))),
             ("vsock", syscall(libc::SYS_socket, "40, 1, 0")),
             ("packet", syscall(libc::SYS_socket, "17, 3, 0")),
         ] {
@@ -242,6 +272,30 @@ async fn everything_ends_at_the_time_limit_and_when_nobody_waits_any_more() {
             () = started => {}
         }
         assert!(is_gone(&mark).await, "{choice:?}: outlived its call");
+    }
+}
+
+/// A command that starts many short ones is no bomb: what ended is forgotten at once.
+#[tokio::test]
+async fn many_short_processes_are_no_bomb() {
+    for choice in BOTH {
+        let mut world = World::new(choice);
+        world.settings.processes = NonZeroU64::new(100).unwrap();
+        let told = world.run("for i in $(seq 400); do (true &); done; wait; echo finished").await;
+        assert!(told.starts_with("exit code 0") && told.contains("finished"), "{choice:?}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn what_belongs_to_the_whole_machine_stays_closed() {
+    for choice in BOTH {
+        let world = World::new(choice);
+        let shared = format!("/dev/shm/lango-test-{}-{choice:?}", std::process::id());
+        fs::write(&shared, SECRET).unwrap();
+        let told = world.run(&format!("cat {shared}; echo x >> {shared}; echo done")).await;
+        assert!(!told.contains(SECRET), "{choice:?}: {told}");
+        assert_eq!(fs::read_to_string(&shared).unwrap(), SECRET);
+        fs::remove_file(&shared).unwrap();
     }
 }
 

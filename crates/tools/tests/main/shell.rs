@@ -28,6 +28,8 @@ async fn a_command_gives_its_exit_code_and_what_it_printed() {
     assert_eq!(rest, format!("out\nerr\n{}\n", world.at("work").display()));
     let told = call(&tools, "exec_shell", json!({ "command": "exit 3" })).await.unwrap_err();
     assert!(told.starts_with("exit code 3") && told.contains("[sandbox: only"), "{told}");
+    let told = call(&tools, "exec_shell", json!({ "command": "exit 254" })).await.unwrap_err();
+    assert!(told.starts_with("exit code 254"), "{told}");
     let fed = json!({ "command": "tr a-z A-Z", "stdin": "given" });
     assert!(call(&tools, "exec_shell", fed).await.unwrap().ends_with("GIVEN"));
     std::fs::create_dir(world.at("work/sub")).unwrap();
