@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use lango_domain::pattern::{Star, fits};
 use lango_domain::{Tool, ToolFailure};
+use lango_engine::{Rule, Verdict};
 use lango_tools::files::{self, Files, Keeping, Workspace};
 use lango_tools::shell::{self, Shell, ShellParts};
 use lango_tools::skills::{self, Shelf, SkillSettings, TrustFile};
@@ -125,12 +127,19 @@ fn workspace(loaded: &Loaded, environment: &Environment) -> Result<(Workspace, O
     let (folder, why) = workspace_folder(loaded, environment);
     let hidden = own_folders(environment);
     make_inside(&folder, &hidden);
-    let workspace = Workspace::open(&folder, hidden.clone()).map_err(|error| {
+    let workspace = Workspace::open_but(&folder, hidden.clone(), closed(loaded)).map_err(|error| {
         ConfigError::new(format!("the workspace {} cannot be used: {error}", folder.display()))
     })?;
     let is_own = hidden.iter().any(|own| workspace.root().starts_with(own));
     let own = is_own.then(|| "the current folder is where Lango keeps its own files".to_owned());
     Ok((workspace, own.or(why)))
+}
+
+/// What rules deny to looks at single files is not seen from above either.
+fn closed(loaded: &Loaded) -> Vec<String> {
+    let rules = loaded.settings.security.approval.rules.iter();
+    let denies = |rule: &&Rule| rule.decision == Verdict::Deny && fits(&rule.tool, "fs_read", Star::Anything);
+    rules.filter(denies).filter_map(|rule| rule.matches.clone()).collect()
 }
 
 /// Lango's own folders, which no tool reaches.

@@ -14,8 +14,8 @@ use rustix::termios::{QueueSelector, tcflush};
 
 use crate::output::{DIM, ERROR, NAME, complain, styled};
 
-/// Of what will happen, so many lines are shown.
-const MAX_LINES: usize = 200;
+/// Of what will happen, so many lines are shown at first.
+const MAX_LINES: usize = 60;
 /// An answer is a letter; a longer line is none.
 const MAX_ANSWER: usize = 256;
 const LOOK_AGAIN: Duration = Duration::from_millis(30);
@@ -43,16 +43,26 @@ struct Terminal;
 impl Approver for Terminal {
     fn ask(&self, question: Question) -> BoxFuture<'static, Decision> {
         async move {
-            complain(&shown(&question));
+            let what = visible(&question.intent.shows);
+            let is_long = what.lines().count() > MAX_LINES;
+            complain(&shown(&question, &both_ends(&what)));
             let pattern = question.intent.pattern.as_deref();
             // What was typed before the question was there is no answer to it.
             let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
+            let mut has_seen_all = !is_long;
             loop {
-                let _ = write!(anstream::stderr(), "{} ", choices(pattern))
-                    .and_then(|()| std::io::stderr().flush());
+                let text = choices(pattern, has_seen_all);
+                let _ = write!(anstream::stderr(), "{text} ").and_then(|()| std::io::stderr().flush());
                 let Some(line) = next_line().await else { return Decision::NobodyThere };
-                if let Some(decision) = decision(line.trim(), pattern) {
-                    return decision;
+                if line.trim() == "v" {
+                    complain(&indented(&what));
+                    has_seen_all = true;
+                }
+                match decision(line.trim(), pattern) {
+                    // Nobody allows what was not shown.
+                    Some(Decision::Approved { .. }) if !has_seen_all => {}
+                    Some(decision) => return decision,
+                    None => {}
                 }
             }
         }
@@ -60,23 +70,40 @@ impl Approver for Terminal {
     }
 }
 
-fn shown(question: &Question) -> String {
+fn shown(question: &Question, what: &str) -> String {
     let (agent, tool) = (&question.agent, one_line(&question.tool));
     let level = match question.intent.level {
         Safety::Safe => styled(DIM, "safe"),
         Safety::Moderate => styled(NAME, "can be taken back"),
         Safety::Dangerous => styled(ERROR, "dangerous"),
     };
-    let what = visible(&question.intent.shows);
-    let mut lines: Vec<String> = what.lines().take(MAX_LINES).map(|line| format!("  {line}")).collect();
-    let left = what.lines().count().saturating_sub(MAX_LINES);
-    if left > 0 {
-        lines.push(styled(DIM, format!("  [{left} more lines]")));
-    }
-    format!("\n{} wants to use {} ({level}):\n{}", styled(NAME, agent), styled(NAME, tool), lines.join("\n"))
+    format!("\n{} wants to use {} ({level}):\n{}", styled(NAME, agent), styled(NAME, tool), indented(what))
 }
 
-fn choices(pattern: Option<&str>) -> String {
+fn indented(what: &str) -> String {
+    what.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}
+
+/// What matters may stand at either end.
+fn both_ends(what: &str) -> String {
+    let lines: Vec<&str> = what.lines().collect();
+    if lines.len() <= MAX_LINES {
+        return what.to_owned();
+    }
+    let (head, tail) = (&lines[..MAX_LINES / 2], &lines[lines.len() - MAX_LINES / 2..]);
+    let left = lines.len() - MAX_LINES;
+    format!(
+        "{}\n{}\n{}",
+        head.join("\n"),
+        styled(ERROR, format!("[{left} lines are not shown]")),
+        tail.join("\n")
+    )
+}
+
+fn choices(pattern: Option<&str>, has_seen_all: bool) -> String {
+    if !has_seen_all {
+        return "Not all of it is shown. [v] show all of it, [n] no:".to_owned();
+    }
     let pattern =
         pattern.map_or(String::new(), |pattern| format!(", [p] `{}` in this session", one_line(pattern)));
     format!("Allow it? [y] once, [s] exactly this in this session{pattern}, [n] no:")
@@ -102,7 +129,12 @@ async fn next_line() -> Option<String> {
     }
     let mut line = [0; MAX_ANSWER];
     let length = rustix::io::read(&stdin, &mut line).ok()?;
-    (length > 0).then(|| String::from_utf8_lossy(&line[..length]).into_owned())
+    if line[..length].contains(&b'\n') {
+        return Some(String::from_utf8_lossy(&line[..length]).into_owned());
+    }
+    // A line that is too long is no answer, and its rest is none either.
+    let _ = tcflush(&stdin, QueueSelector::IFlush);
+    (length > 0).then(String::new)
 }
 
 #[cfg(test)]

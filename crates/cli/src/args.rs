@@ -89,11 +89,7 @@ pub enum Command {
     /// Look at everything that Lango needs, and say what to do about what is wrong.
     Doctor,
     /// Take back what the last turn did to files, and say what cannot be taken back.
-    Undo {
-        /// Only show what would be taken back.
-        #[arg(long)]
-        show: bool,
-    },
+    Undo(Undo),
     /// Look at what was deleted: list, restore, empty.
     #[command(subcommand)]
     Trash(TrashCommand),
@@ -133,6 +129,16 @@ pub enum Command {
         /// The shell to complete for.
         shell: Shell,
     },
+}
+
+#[derive(clap::Args)]
+pub struct Undo {
+    /// Only show what would be taken back.
+    #[arg(long, conflicts_with = "skip")]
+    pub show: bool,
+    /// Leave the last turn as it is, so that the next undo goes further back.
+    #[arg(long)]
+    pub skip: bool,
 }
 
 #[derive(Subcommand)]
@@ -182,8 +188,8 @@ pub struct Audit {
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
     /// So many calls, the newest first.
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    pub limit: usize,
+    #[arg(long, value_name = "N", default_value = "100")]
+    pub limit: std::num::NonZeroUsize,
 }
 
 #[derive(clap::Args)]

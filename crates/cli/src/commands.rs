@@ -36,7 +36,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         Some(Command::Backup { file }) => upkeep::back_up(&global, &file),
         Some(Command::Restore { file }) => upkeep::restore(&global, &file),
         Some(Command::Ask(wish)) => return ask::run(&global, &wish),
-        Some(Command::Undo { show }) => taking_back::undo(&global, show),
+        Some(Command::Undo(wish)) => taking_back::undo(&global, &wish),
         Some(Command::Trash(command)) => taking_back::trash(&global, &command),
         Some(Command::Skill(command)) => skill::run(&global, &command),
         Some(Command::Audit(wish)) => audit::run(&global, &wish),

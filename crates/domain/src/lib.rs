@@ -6,6 +6,7 @@ pub mod failure;
 pub mod fence;
 pub mod located;
 pub mod model;
+pub mod pattern;
 pub mod prompt;
 pub mod seams;
 pub mod session;

@@ -21,7 +21,7 @@ pub fn run(global: &Global, wish: &Audit) -> Result<Output, Failure> {
         if let Some(session) = &session {
             store.session(&Principal::local(), session).await?;
         }
-        store.audit(&Principal::local(), session.as_ref(), wish.limit).await
+        store.audit(&Principal::local(), session.as_ref(), wish.limit.get()).await
     })?;
     let mut plain = String::new();
     for entry in &entries {

@@ -86,8 +86,9 @@ fn checked(path: &Path) -> Result<Output, Failure> {
         if findings.is_empty() { "Nothing to complain about.\n".to_owned() } else { lines(&findings) };
     match findings.iter().find(|finding| finding.level == Level::Error) {
         Some(error) => {
-            complain(lines(&findings).trim_end());
-            Err(Failure::usage(format!("{}: {}", error.place, error.message)))
+            let others = findings.len() - 1;
+            let more = if others > 0 { format!(" (and {others} more findings)") } else { String::new() };
+            Err(Failure::usage(format!("{}: {}{more}", error.place, error.message)))
         }
         None => Ok(Output::new(plain, json)),
     }

@@ -9,19 +9,22 @@ use lango_tools::files::{Kind, TrashError, Trashed, UndoError, Undone};
 use serde_json::{Value, json};
 
 use super::Setting;
-use crate::args::{Global, TrashCommand};
+use crate::args::{Global, TrashCommand, Undo};
 use crate::output::{DIM, Failure, NAME, Output, styled};
 
-pub fn undo(global: &Global, only_show: bool) -> Result<Output, Failure> {
+pub fn undo(global: &Global, wish: &Undo) -> Result<Output, Failure> {
     let setting = Setting::read(global)?;
     let journal = keeping(&setting.environment).journal;
     let (root, _) = workspace_folder(&setting.loaded, &setting.environment);
-    let undone = if only_show { journal.last(&root) } else { journal.undo_last(&root) };
-    let undone = undone.map_err(|error| match error {
-        UndoError::Nothing => Failure::usage("there is nothing to undo in this workspace")
-            .with_hint("`lango trash list` shows what was deleted; --workspace names another folder"),
-        other => Failure::store(other.to_string()),
-    })?;
+    let root = root.canonicalize().map_err(|error| Failure::usage(format!("{}: {error}", root.display())))?;
+    if wish.skip {
+        journal.pass_over(&root).map_err(cannot_undo)?;
+        let plain = "The last turn stays as it is; the next undo goes further back.\n";
+        return Ok(Output::new(plain, json!({ "skipped": true })));
+    }
+    let only_show = wish.show;
+    let undone =
+        if only_show { journal.last(&root) } else { journal.undo_last(&root) }.map_err(cannot_undo)?;
     let json = json!({
         "turn": undone.turn,
         "restored": undone.restored,
@@ -29,6 +32,14 @@ pub fn undo(global: &Global, only_show: bool) -> Result<Output, Failure> {
         "commands": undone.commands,
     });
     Ok(Output::new(told(&undone, only_show), json))
+}
+
+fn cannot_undo(error: UndoError) -> Failure {
+    match error {
+        UndoError::Nothing => Failure::usage("there is nothing to undo in this workspace")
+            .with_hint("`lango trash list` shows what was deleted; --workspace names another folder"),
+        other => Failure::store(other.to_string()),
+    }
 }
 
 fn told(undone: &Undone, only_show: bool) -> String {
@@ -39,6 +50,9 @@ fn told(undone: &Undone, only_show: bool) -> String {
     }
     for (path, why) in &undone.left {
         let _ = writeln!(plain, "{} left as it is: {}", styled(NAME, one_line(path)), one_line(why));
+    }
+    if !undone.left.is_empty() {
+        plain.push_str("`lango undo` tries it again, `lango undo --skip` goes on without it.\n");
     }
     if undone.restored.is_empty() && undone.left.is_empty() {
         plain.push_str("The turn changed no file by itself.\n");

@@ -74,16 +74,30 @@ fn explanation(agent: &str, tools: &[ToolDeclaration]) -> String {
     format!("{text}\n{HOW_TO_CONNECT}")
 }
 
-/// A phrase as a person would type it.
+/// A phrase as a person would type it: without what may be left out, the first of what can be chosen.
 fn shown(phrase: &str) -> String {
     let mut shown = String::new();
-    for word in phrase.split_whitespace().filter(|word| !word.starts_with('[') && !word.contains('=')) {
-        let word = word.trim_start_matches('(').split(['|', ':', ')']).next().unwrap_or_default();
-        let slot = word.strip_prefix('{').map(|name| format!("<{}>", name.trim_end_matches('}')));
-        let _ =
-            write!(shown, "{}{}", if shown.is_empty() { "" } else { " " }, slot.as_deref().unwrap_or(word));
+    let mut rest = phrase;
+    while let Some(at) = rest.find(['[', '(', '{']) {
+        shown.push_str(&rest[..at]);
+        let close = match rest.as_bytes()[at] {
+            b'[' => ']',
+            b'(' => ')',
+            _ => '}',
+        };
+        let end = rest[at..].find(close).map_or(rest.len(), |length| at + length);
+        let inside = &rest[at + 1..end];
+        match close {
+            ')' => shown.push_str(inside.split('|').next().unwrap_or_default()),
+            '}' if !inside.contains('=') => {
+                _ = write!(shown, "<{}>", inside.split(':').next().unwrap_or_default())
+            }
+            _ => {}
+        }
+        rest = rest.get(end + 1..).unwrap_or_default();
     }
-    shown
+    shown.push_str(rest);
+    shown.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// What the calls gave, readably; what went into a next step is not shown as well.

@@ -9,7 +9,7 @@ use lango_domain::{Intent, Safety, ToolContext, ToolFailure};
 use rustix::fs::{Access, AtFlags, Stat};
 
 use super::atomic::{self, Likeness};
-use super::difference::{first_lines, unified};
+use super::difference::{both_ends, unified};
 use super::text::{count, neighbours, shown, size};
 use super::workspace::{Opened, Target};
 use super::{Files, Workspace, beneath};
@@ -17,8 +17,8 @@ use super::{Files, Workspace, beneath};
 /// Files above this are neither edited nor kept for undoing.
 pub const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// What is shown of a new file, and of a difference, to whoever decides.
-const SHOWN_LINES: usize = 40;
-const SHOWN_DIFFERENCE: usize = 200;
+const SHOWN_LINES: usize = 1_000;
+const SHOWN_DIFFERENCE: usize = 1_000;
 
 /// What was there before a change.
 pub enum Before {
@@ -91,23 +91,25 @@ impl Change {
         let shows = match &self.before {
             Before::Nothing => {
                 let text = String::from_utf8_lossy(&self.after);
-                format!("new file {path}\n{}", first_lines(&text, SHOWN_LINES))
+                format!("new file {path}\n{}", both_ends(&text, SHOWN_LINES))
             }
             Before::Content { bytes, .. } if bytes.contains(&0) => {
                 let text = String::from_utf8_lossy(&self.after);
                 let bytes = count(bytes.len() as u64, "byte");
-                format!("{path}, a binary file of {bytes}, becomes\n{}", first_lines(&text, SHOWN_LINES))
+                format!("{path}, a binary file of {bytes}, becomes\n{}", both_ends(&text, SHOWN_LINES))
             }
             Before::Content { bytes, .. } => self.difference(bytes, SHOWN_DIFFERENCE),
             Before::Huge(stat) => {
                 let bytes = size(stat);
                 let text = String::from_utf8_lossy(&self.after);
-                let start = first_lines(&text, SHOWN_LINES);
+                let start = both_ends(&text, SHOWN_LINES);
                 format!("{path}, {bytes} bytes and too large to be restored, becomes\n{start}")
             }
         };
         let pattern = neighbours(&self.relative);
-        Intent { level: Safety::Moderate, shows, subject: path, pattern }
+        // What cannot be taken back is not moderate.
+        let level = if matches!(self.before, Before::Huge(_)) { Safety::Dangerous } else { Safety::Moderate };
+        Intent { level, shows, subject: path, pattern }
     }
 
     pub fn difference(&self, before: &[u8], most: usize) -> String {

@@ -62,7 +62,10 @@ fn intent(files: &Files, args: &Delete) -> Result<Intent, ToolFailure> {
     Ok(Intent {
         level: Safety::Moderate,
         shows: format!("to the trash: {}", described(&named, tally)),
-        subject: shown(&named.relative),
+        subject: match beneath::kind(&named.stat) {
+            FileType::Directory => format!("{}/", shown(&named.relative)),
+            _ => shown(&named.relative),
+        },
         pattern: neighbours(&named.relative),
     })
 }

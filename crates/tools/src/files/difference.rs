@@ -16,7 +16,24 @@ pub fn unified(path: &Path, old: &str, new: &str, most: usize) -> String {
     let difference = TextDiff::configure().timeout(PATIENCE).diff_lines(old, new);
     let name = shown(path);
     let text = difference.unified_diff().context_radius(3).header(&name, &name).to_string();
-    first_lines(&text, most)
+    both_ends(&text, most)
+}
+
+/// The first and the last lines of a text, and how many there are between them: what matters may stand at either end.
+pub fn both_ends(text: &str, most: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    if lines.len() <= most {
+        return first_lines(text, most);
+    }
+    let cut_each =
+        |lines: &[&str]| lines.iter().map(|line| cut(line, MAX_LINE_CHARS)).collect::<Vec<_>>().join("\n");
+    let (head, tail) = (&lines[..most / 2], &lines[lines.len() - most / 2..]);
+    format!(
+        "{}\n[{} lines between]\n{}",
+        cut_each(head),
+        lines.len() - head.len() - tail.len(),
+        cut_each(tail)
+    )
 }
 
 /// The first lines of a text, and how many more there are.
@@ -38,6 +55,7 @@ mod tests {
         let new: String = (0..100).map(|number| format!("{number}\n")).collect();
         let text = unified(Path::new("a"), "", &new, 10);
         assert_eq!(text.lines().count(), 11);
-        assert!(text.starts_with("--- a\n+++ a\n@@") && text.ends_with("[93 more lines]"), "{text}");
+        assert!(text.starts_with("--- a\n+++ a\n@@") && text.ends_with("+98\n+99"), "{text}");
+        assert!(text.contains("[93 lines between]"), "{text}");
     }
 }

@@ -136,11 +136,19 @@ impl Journal {
         open.filter_map(|folder| private::read_json(&folder.join(TURN)).map(|turn| (folder, turn))).collect()
     }
 
-    /// The changes of a turn, in order.
-    pub(super) fn entries(folder: &Path) -> Vec<Entry> {
+    /// The changes of a turn that were not taken back yet, in order, each with the file it is noted in.
+    pub(super) fn entries(folder: &Path) -> Vec<(PathBuf, Entry)> {
         let mut paths = entry_paths(folder);
         paths.sort();
-        paths.iter().filter_map(|path| private::read_json(path)).collect()
+        let noted = |path: PathBuf| private::read_json(&path).map(|entry| (path, entry));
+        paths.into_iter().filter_map(noted).collect()
+    }
+
+    /// A change that was taken back; the turn is done with when none is left.
+    pub(super) fn forget(folder: &Path, noted: &Path) -> io::Result<()> {
+        let _ = std::fs::remove_file(noted.with_extension("old"));
+        std::fs::remove_file(noted)?;
+        if entry_paths(folder).is_empty() { Self::mark_undone(folder) } else { Ok(()) }
     }
 
     pub(super) fn mark_undone(folder: &Path) -> io::Result<()> {

@@ -24,11 +24,16 @@ struct List {
 }
 
 pub fn tool(files: Files) -> Tool {
+    let telling = files.workspace.clone();
     let description = "Lists what is in a folder of the workspace, sorted by name, with sizes and times of \
         change. Folders end with `/`.";
     Tool::new("fs_list", description, Safety::Safe, move |_, args: List| {
         let workspace = files.workspace.clone();
         async move { blocking(move || list(&workspace, &args)).await }
+    })
+    .with_intent(move |_, args: List| {
+        let workspace = telling.clone();
+        async move { blocking(move || workspace.look(args.path.as_deref().unwrap_or("."))).await }
     })
     .with_untrusted_output()
     .with_phrases([
@@ -82,7 +87,7 @@ impl Listing<'_> {
                 return Ok(());
             }
             let (real, path) = (real.join(name), prefix.join(name));
-            if self.workspace.allow("", &real).is_err() {
+            if self.workspace.allow("", &real).is_err() || self.workspace.is_closed(&real) {
                 continue;
             }
             let Some(line) = line(folder, Path::new(name), &path) else { continue };

@@ -33,11 +33,16 @@ struct Read {
 }
 
 pub fn tool(files: Files) -> Tool {
+    let telling = files.workspace.clone();
     let description = "Reads a text file of the workspace, whole or a range of its lines. \
         Large files are cut with a note how to read on; files that hold no text are described.";
     Tool::new("fs_read", description, Safety::Safe, move |_, args: Read| {
         let workspace = files.workspace.clone();
         async move { blocking(move || read(&workspace, &args)).await }
+    })
+    .with_intent(move |_, args: Read| {
+        let workspace = telling.clone();
+        async move { blocking(move || workspace.look(&args.path)).await }
     })
     .with_untrusted_output()
     .with_phrases([

@@ -39,6 +39,7 @@ struct Search {
 }
 
 pub fn tool(files: Files) -> Tool {
+    let telling = files.workspace.clone();
     let description = "Searches the files of the workspace for lines that match a regular expression, or lists \
         the files that fit a glob. Ignored files (.gitignore), hidden ones and files without text are left out.";
     Tool::new("fs_search", description, Safety::Safe, move |_, args: Search| {
@@ -48,6 +49,10 @@ pub fn tool(files: Files) -> Tool {
             let is_over = Arc::clone(&end.0);
             blocking(move || search(&workspace, &args, &is_over)).await
         }
+    })
+    .with_intent(move |_, args: Search| {
+        let workspace = telling.clone();
+        async move { blocking(move || workspace.look(args.path.as_deref().unwrap_or("."))).await }
     })
     .with_untrusted_output()
     .with_phrases([

@@ -37,11 +37,16 @@ struct Told {
 }
 
 pub fn tool(files: Files) -> Tool {
+    let telling = files.workspace.clone();
     let description = "Tells kind, size, number of lines, time of change and mode of a file or folder of the \
         workspace. A link is described itself, with its target.";
     Tool::new("fs_stat", description, Safety::Safe, move |_, args: Look| {
         let workspace = files.workspace.clone();
         async move { blocking(move || look(&workspace, &args.path)).await }
+    })
+    .with_intent(move |_, args: Look| {
+        let workspace = telling.clone();
+        async move { blocking(move || workspace.look(&args.path)).await }
     })
     .with_untrusted_output()
     .with_phrases([

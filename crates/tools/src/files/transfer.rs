@@ -12,6 +12,9 @@ use rustix::io::Errno;
 use super::beneath::{self, NAMES, READ};
 use super::text::size;
 
+/// Each level takes a descriptor and a piece of the stack.
+const DEEPEST: usize = 200;
+
 /// A name in an open folder.
 #[derive(Clone, Copy)]
 pub struct Spot<'a> {
@@ -67,8 +70,15 @@ fn transfer_by_copy(from: Spot<'_>, to: Spot<'_>) -> io::Result<()> {
     remove(from)
 }
 
-/// Counts without following links.
+/// Counts without following links; what is nested beyond all use is refused here, before anything is moved.
 pub fn tally(spot: Spot<'_>) -> io::Result<Tally> {
+    tally_at(spot, 0)
+}
+
+fn tally_at(spot: Spot<'_>, depth: usize) -> io::Result<Tally> {
+    if depth > DEEPEST {
+        return Err(io::Error::other(format!("folders are nested more than {DEEPEST} deep")));
+    }
     let stat = spot.look()?;
     if beneath::kind(&stat) != FileType::Directory {
         return Ok(Tally { files: 1, folders: 0, bytes: size(&stat) });
@@ -76,7 +86,7 @@ pub fn tally(spot: Spot<'_>) -> io::Result<Tally> {
     let mut total = Tally { folders: 1, ..Tally::default() };
     let folder = spot.open(NAMES)?;
     for (name, _) in beneath::names(&folder)? {
-        let inner = tally(Spot::new(&folder, &name))?;
+        let inner = tally_at(Spot::new(&folder, &name), depth + 1)?;
         total.files += inner.files;
         total.folders += inner.folders;
         total.bytes += inner.bytes;

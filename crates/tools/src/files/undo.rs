@@ -38,6 +38,9 @@ pub enum UndoError {
     Io(#[from] io::Error),
 }
 
+/// Changes, each with the file it is noted in.
+type Noted = Vec<(PathBuf, Entry)>;
+
 /// What taking back one change came to.
 enum Outcome {
     Restored,
@@ -47,28 +50,40 @@ enum Outcome {
 }
 
 impl Journal {
-    /// Takes back the newest turn that did something below `root` and was not undone yet; nothing is restored where it only
-    /// ran commands. A file that was changed since is left alone.
+    /// Takes back the newest turn that did something below `root`; nothing is restored where it only ran commands. What was
+    /// changed since is left alone and can be tried again; what lies outside of `root` waits for an undo there.
     pub fn undo_last(&self, root: &Path) -> Result<Undone, UndoError> {
         let (folder, turn, entries) = self.newest(root)?;
         let workspace = self.workspace(root)?;
         let mut undone = Undone { turn: turn.turn, ..Undone::default() };
         let taker = Taker { journal: self, workspace: &workspace, folder: &folder };
-        for entry in entries.iter().rev() {
+        for (noted, entry) in entries.iter().rev() {
+            if !path_of(entry).starts_with(workspace.root()) {
+                continue;
+            }
             if let Entry::Command { line, .. } = entry {
                 undone.commands.insert(0, line.clone());
+                Self::forget(&folder, noted)?;
                 continue;
             }
             let Some((path, shown)) = place(entry, workspace.root()) else { continue };
             match taker.take_back(entry, &path) {
-                Outcome::Restored if undone.restored.contains(&shown) => {}
-                Outcome::Restored => undone.restored.push(shown),
-                Outcome::AlreadySo => {}
+                Outcome::Restored | Outcome::AlreadySo => {
+                    if !undone.restored.contains(&shown) {
+                        undone.restored.push(shown);
+                    }
+                    Self::forget(&folder, noted)?;
+                }
                 Outcome::Left(why) => undone.left.push((shown, why)),
             }
         }
-        Self::mark_undone(&folder)?;
         Ok(undone)
+    }
+
+    /// Gives the newest turn up as it is, so that the next undo goes further back.
+    pub fn pass_over(&self, root: &Path) -> Result<(), UndoError> {
+        let (folder, ..) = self.newest(root)?;
+        Ok(Self::mark_undone(&folder)?)
     }
 
     /// What `undo_last` would take back, as far as nothing was changed since.
@@ -76,7 +91,7 @@ impl Journal {
         let (_, turn, entries) = self.newest(root)?;
         let root = root.canonicalize()?;
         let mut undone = Undone { turn: turn.turn, ..Undone::default() };
-        for entry in &entries {
+        for (_, entry) in &entries {
             match (entry, place(entry, &root)) {
                 (Entry::Command { line, .. }, _) => undone.commands.push(line.clone()),
                 (_, Some((_, path))) if !undone.restored.contains(&path) => undone.restored.push(path),
@@ -86,7 +101,7 @@ impl Journal {
         Ok(undone)
     }
 
-    fn newest(&self, root: &Path) -> Result<(PathBuf, Turn, Vec<Entry>), UndoError> {
+    fn newest(&self, root: &Path) -> Result<(PathBuf, Turn, Noted), UndoError> {
         if self.folder.is_none() {
             return Err(UndoError::NotKept);
         }
@@ -94,7 +109,7 @@ impl Journal {
         let with_entries =
             self.open_turns().into_iter().map(|(folder, turn)| (Self::entries(&folder), folder, turn));
         let mut changing = with_entries
-            .filter(|(entries, ..)| entries.iter().any(|entry| path_of(entry).starts_with(&root)))
+            .filter(|(entries, ..)| entries.iter().any(|(_, entry)| path_of(entry).starts_with(&root)))
             .map(|(entries, folder, turn)| (folder, turn, entries));
         changing.next().ok_or(UndoError::Nothing)
     }

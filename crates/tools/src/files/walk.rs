@@ -60,13 +60,17 @@ pub fn walk(workspace: &Workspace, query: &Query, is_over: &AtomicBool) -> Found
     let shared = Shared { workspace, query, is_over, matches: AtomicUsize::new(0), found: Mutex::default() };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let hidden = workspace.hidden_inside();
+    let closing = workspace.clone();
     let mut builder = WalkBuilder::new(&query.start);
     builder
         .threads(threads)
         .hidden(!query.with_hidden)
         .require_git(false)
         .parents(query.start.ancestors().skip(1).all(has_plain_ignore_files))
-        .filter_entry(move |entry| is_entered(entry, &hidden));
+        .filter_entry(move |entry| {
+            let relative = entry.path().strip_prefix(closing.root()).unwrap_or(entry.path());
+            is_entered(entry, &hidden) && !closing.is_closed(relative)
+        });
     if has_plain_ignore_files(&query.start) {
         builder.build_parallel().visit(&mut &shared);
     }

@@ -7,8 +7,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lango_domain::ToolFailure;
+use lango_domain::pattern::{Star, fits};
 use lango_domain::suggest::nearest;
+use lango_domain::{Intent, Safety, ToolFailure};
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
@@ -28,6 +29,8 @@ struct Inside {
     given: PathBuf,
     folder: OwnedFd,
     hidden: Vec<PathBuf>,
+    /// Patterns of paths that are not even looked at from above.
+    closed: Vec<String>,
     changing: Mutex<()>,
 }
 
@@ -56,11 +59,16 @@ pub(super) struct Target {
 impl Workspace {
     /// The workspace at `root`. No tool touches the `hidden` folders, even where they lie inside.
     pub fn open(root: &Path, hidden: Vec<PathBuf>) -> io::Result<Self> {
+        Self::open_but(root, hidden, Vec::new())
+    }
+
+    /// The same, where lists and searches leave out what fits these patterns.
+    pub fn open_but(root: &Path, hidden: Vec<PathBuf>, closed: Vec<String>) -> io::Result<Self> {
         let given = std::path::absolute(root)?;
         let root = root.canonicalize()?;
         let folder = rustix::fs::open(&root, PLACE, Mode::empty())?;
         let hidden = hidden.iter().map(|path| canonical(path)).collect();
-        Ok(Self(Arc::new(Inside { root, given, folder, hidden, changing: Mutex::new(()) })))
+        Ok(Self(Arc::new(Inside { root, given, folder, hidden, closed, changing: Mutex::new(()) })))
     }
 
     /// Its real path.
@@ -72,6 +80,32 @@ impl Workspace {
     pub fn folder(&self, path: &str) -> Result<PathBuf, ToolFailure> {
         let (_, relative) = self.names_of(path)?;
         Ok(if relative.as_os_str().is_empty() { self.root().to_owned() } else { self.root().join(relative) })
+    }
+
+    /// What a look at this path would be, for rules: where it really lies.
+    pub(super) fn look(&self, path: &str) -> Result<Intent, ToolFailure> {
+        let relative = self.relative(path)?;
+        let subject = match self.resolve(&relative, OFlags::PATH | OFlags::CLOEXEC) {
+            Ok(opened) => {
+                let real = shown(&self.real(path, &opened)?);
+                let is_folder =
+                    rustix::fs::fstat(&opened).is_ok_and(|stat| beneath::kind(&stat) == FileType::Directory);
+                if is_folder { format!("{real}/") } else { real }
+            }
+            // A link that leads nowhere can still be looked at itself.
+            Err(error) => match self.named(path) {
+                Ok(named) => shown(&named.relative),
+                Err(_) => return Err(self.explain(path, &relative, error)),
+            },
+        };
+        Ok(Intent { level: Safety::Safe, shows: format!("look at {subject}"), subject, pattern: None })
+    }
+
+    /// Whether lists and searches leave this out.
+    pub(super) fn is_closed(&self, relative: &Path) -> bool {
+        let path = shown(relative);
+        let fits = |pattern: &String, path: &str| fits(pattern, path, Star::Anything);
+        self.0.closed.iter().any(|pattern| fits(pattern, &path) || fits(pattern, &format!("{path}/")))
     }
 
     /// Whoever holds this reads and writes without others of this process writing in between.

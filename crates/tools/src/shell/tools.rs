@@ -213,24 +213,76 @@ impl Shell {
 
     fn intent(&self, line: &str, cwd: Option<&str>, stdin: Option<&str>) -> Result<Intent, ToolFailure> {
         let errand = self.errand(line.to_owned(), cwd, String::new(), None)?;
-        let mut shows = format!("$ {line}\nin {}", errand.folder.display());
-        if let Some(stdin) = stdin.filter(|stdin| !stdin.is_empty()) {
-            shows.push_str(&format!("\nwith this input:\n{stdin}"));
-        }
-        Ok(Intent { level: Safety::Dangerous, shows, subject: line.to_owned(), pattern: pattern(line) })
+        let shows = format!("$ {line}\nin {}", errand.folder.display());
+        let Some(stdin) = stdin.filter(|stdin| !stdin.is_empty()) else {
+            let (subject, pattern) = (line.to_owned(), pattern(line));
+            return Ok(Intent { level: Safety::Dangerous, shows, subject, pattern });
+        };
+        // Input is part of what runs: no permission for the line alone covers it.
+        let (shows, subject) = (format!("{shows}\nwith this input:\n{stdin}"), format!("{line}\n{stdin}"));
+        Ok(Intent { level: Safety::Dangerous, shows, subject, pattern: None })
     }
 }
 
-/// Commands with the same first word, unless that word runs whatever stands behind it, or more than one command is meant.
+/// Programs that only print what they are given or told to look at, and run nothing else.
+const PLAIN: [&str; 36] = [
+    "ls",
+    "cat",
+    "head",
+    "tail",
+    "wc",
+    "grep",
+    "rg",
+    "stat",
+    "file",
+    "du",
+    "df",
+    "date",
+    "echo",
+    "printf",
+    "pwd",
+    "cut",
+    "uniq",
+    "diff",
+    "cmp",
+    "which",
+    "whoami",
+    "id",
+    "uname",
+    "tree",
+    "sha256sum",
+    "md5sum",
+    "basename",
+    "dirname",
+    "realpath",
+    "readlink",
+    "jq",
+    "nl",
+    "seq",
+    "true",
+    "test",
+    "mkdir",
+];
+/// Programs with commands of their own; those that are worth a permission.
+const WITH_COMMANDS: [(&str, &[&str]); 4] = [
+    ("git", &["status", "log", "diff", "show", "blame", "branch", "add", "commit"]),
+    ("cargo", &["build", "check", "test", "clippy", "fmt", "tree"]),
+    ("npm", &["test", "ls"]),
+    ("go", &["build", "test", "vet"]),
+];
+
+/// Calls of the same kind, where it is plain what those can do: a permission for them covers no more than it shows.
 fn pattern(line: &str) -> Option<String> {
-    const RUNNERS: [&str; 24] = [
-        "sh", "bash", "zsh", "dash", "fish", "python", "python3", "perl", "ruby", "node", "php", "env",
-        "sudo", "xargs", "find", "eval", "exec", "nohup", "time", "timeout", "nice", "ssh", "awk", "rm",
-    ];
-    let word = line.split_whitespace().next()?;
-    let is_plain = word.chars().all(|c| c.is_ascii_alphanumeric() || "-_+.".contains(c));
-    let is_one = !line.contains([';', '&', '|', '<', '>', '$', '`', '(', '{', '\n']);
-    (is_plain && is_one && !RUNNERS.contains(&word)).then(|| format!("{word} *"))
+    if line.contains([';', '&', '|', '<', '>', '$', '`', '(', '{', '\n']) {
+        return None;
+    }
+    let mut words = line.split_whitespace();
+    let (first, second) = (words.next()?, words.next());
+    if PLAIN.contains(&first) {
+        return Some(format!("{first} *"));
+    }
+    let (_, commands) = WITH_COMMANDS.iter().find(|(program, _)| *program == first)?;
+    second.filter(|command| commands.contains(command)).map(|command| format!("{first} {command} *"))
 }
 
 fn lines(file: &Path, wish: &Read) -> Result<String, ToolFailure> {
@@ -280,8 +332,11 @@ mod tests {
 
     #[test]
     fn a_pattern_is_offered_for_plain_commands_only() {
-        assert_eq!(pattern("git status -s").as_deref(), Some("git *"));
+        assert_eq!(pattern("git status -s").as_deref(), Some("git status *"));
+        assert_eq!(pattern("ls").as_deref(), Some("ls *"));
         for line in [
+            "git -c alias.x=!id x",
+            ". x",
             "python3 -c x",
             "sudo ls",
             "$(x) y",

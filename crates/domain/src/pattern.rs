@@ -1,0 +1,72 @@
+//! Patterns of rules and permissions: text with `*` in it.
+
+/// What a `*` stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Star {
+    Anything,
+    /// Not for what turns one allowed command into another, or leaves a folder.
+    Plain,
+}
+
+impl Star {
+    fn takes(self, text: &str) -> bool {
+        const CHAINS: [char; 14] = [';', '&', '|', '<', '>', '$', '`', '(', ')', '{', '}', '\\', '\n', '\r'];
+        self == Self::Anything || !(text.contains(CHAINS) || text.contains(".."))
+    }
+}
+
+/// The pieces between the stars in order: the first at the beginning, the last at the end, each other at the first place
+/// where it stands.
+pub fn fits(pattern: &str, text: &str, star: Star) -> bool {
+    // `git *` is also `git` alone.
+    if pattern.strip_suffix(" *") == Some(text) {
+        return true;
+    }
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut text) = text.strip_prefix(head) else { return false };
+    let mut pieces: Vec<&str> = rest.split('*').collect();
+    let tail = pieces.pop().unwrap_or_default();
+    for piece in pieces {
+        let Some((taken, behind)) = text.split_once(piece) else { return false };
+        if !star.takes(taken) {
+            return false;
+        }
+        text = behind;
+    }
+    text.strip_suffix(tail).is_some_and(|taken| star.takes(taken))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_that_allows_does_not_stand_for_another_command_or_another_folder() {
+        for chained in
+            ["git a;b", "git a&&b", "git a|b", "git $(b)", "git `b`", "git a\nb", "git a > b", "git ../x"]
+        {
+            assert!(!fits("git *", chained, Star::Plain), "{chained}");
+            assert!(fits("git *", chained, Star::Anything), "{chained}");
+        }
+    }
+
+    #[test]
+    fn stars_stand_anywhere() {
+        for (pattern, text, expected) in [
+            ("*", "", true),
+            ("a*", "abc", true),
+            ("*c", "abc", true),
+            ("a*c", "abc", true),
+            ("a*b*c", "a-b-c", true),
+            ("a*b*c", "a-c-b", false),
+            ("abc", "abc", true),
+            ("abc", "abcd", false),
+            ("a*a", "a", false),
+            ("**", "x", true),
+            ("git *", "git", true),
+            ("git *", "gitk", false),
+        ] {
+            assert_eq!(fits(pattern, text, Star::Plain), expected, "{pattern} {text}");
+        }
+    }
+}
