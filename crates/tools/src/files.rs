@@ -8,6 +8,7 @@ mod difference;
 mod edit;
 mod journal;
 mod list;
+mod looking;
 mod mkdir;
 mod private;
 mod read;

@@ -7,9 +7,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lango_domain::pattern::{Star, fits};
+use lango_domain::ToolFailure;
 use lango_domain::suggest::nearest;
-use lango_domain::{Intent, Safety, ToolFailure};
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
@@ -82,32 +81,6 @@ impl Workspace {
         Ok(if relative.as_os_str().is_empty() { self.root().to_owned() } else { self.root().join(relative) })
     }
 
-    /// What a look at this path would be, for rules: where it really lies.
-    pub(super) fn look(&self, path: &str) -> Result<Intent, ToolFailure> {
-        let relative = self.relative(path)?;
-        let subject = match self.resolve(&relative, OFlags::PATH | OFlags::CLOEXEC) {
-            Ok(opened) => {
-                let real = shown(&self.real(path, &opened)?);
-                let is_folder =
-                    rustix::fs::fstat(&opened).is_ok_and(|stat| beneath::kind(&stat) == FileType::Directory);
-                if is_folder { format!("{real}/") } else { real }
-            }
-            // A link that leads nowhere can still be looked at itself.
-            Err(error) => match self.named(path) {
-                Ok(named) => shown(&named.relative),
-                Err(_) => return Err(self.explain(path, &relative, error)),
-            },
-        };
-        Ok(Intent { level: Safety::Safe, shows: format!("look at {subject}"), subject, pattern: None })
-    }
-
-    /// Whether lists and searches leave this out.
-    pub(super) fn is_closed(&self, relative: &Path) -> bool {
-        let path = shown(relative);
-        let fits = |pattern: &String, path: &str| fits(pattern, path, Star::Anything);
-        self.0.closed.iter().any(|pattern| fits(pattern, &path) || fits(pattern, &format!("{path}/")))
-    }
-
     /// Whoever holds this reads and writes without others of this process writing in between.
     pub(super) fn changing(&self) -> MutexGuard<'_, ()> {
         self.0.changing.lock().unwrap_or_else(PoisonError::into_inner)
@@ -116,6 +89,11 @@ impl Workspace {
     /// Folders that are not touched, as far as they lie inside.
     pub(super) fn hidden_inside(&self) -> Vec<PathBuf> {
         self.0.hidden.iter().filter(|path| path.starts_with(self.root())).cloned().collect()
+    }
+
+    /// Patterns of what lists and searches leave out.
+    pub(super) fn closed(&self) -> &[String] {
+        &self.0.closed
     }
 
     pub(super) fn as_folder(&self) -> impl AsFd + '_ {
@@ -292,7 +270,7 @@ impl Workspace {
 
     /// Opens beneath the root. A link that names an absolute path inside is followed too, though the kernel counts it
     /// as leaving: its real path is opened, and that without any link.
-    fn resolve(&self, relative: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    pub(super) fn resolve(&self, relative: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         match beneath::open(&self.0.folder, relative, flags) {
             Err(Errno::XDEV) => {
                 let inside = self.without_links(relative)?;
@@ -332,7 +310,7 @@ impl Workspace {
     }
 
     /// Where it really lies, relative to the root; refused when that is not ours to touch.
-    fn real(&self, path: &str, opened: impl AsFd) -> Result<PathBuf, ToolFailure> {
+    pub(super) fn real(&self, path: &str, opened: impl AsFd) -> Result<PathBuf, ToolFailure> {
         let real = beneath::real_path(opened)
             .map_err(|error| ToolFailure(format!("`{path}`: where it really lies is not known: {error}")))?;
         let Ok(relative) = real.strip_prefix(self.root()) else {
