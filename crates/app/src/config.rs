@@ -50,7 +50,7 @@ pub struct Overrides {
 }
 
 /// Settings, and where they come from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Loaded {
     pub settings: Settings,
     /// The files that were read, weakest first.
@@ -102,6 +102,9 @@ impl Loaded {
             store: merged.read("store")?,
             security: merged.read("security")?,
             tools: merged.read("tools")?,
+            embedding: merged.read("embedding")?,
+            search: merged.read("search")?,
+            net: merged.read("net")?,
         };
         Ok(Self { settings, files, warnings, merged })
     }

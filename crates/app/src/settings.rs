@@ -25,6 +25,12 @@ pub struct Settings {
     pub security: Security,
     /// The workspace and commands.
     pub tools: lango_tools::Settings,
+    /// How texts become vectors, for documents.
+    pub embedding: lango_knowledge::embedding::Settings,
+    /// Where the web is searched.
+    pub search: lango_knowledge::web::SearchSettings,
+    /// Which addresses may be fetched.
+    pub net: lango_knowledge::web::NetSettings,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

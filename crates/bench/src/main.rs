@@ -4,6 +4,7 @@ mod floor;
 mod kill;
 mod measure;
 mod operator;
+mod retrieval;
 mod serve;
 mod store;
 mod team;
@@ -57,6 +58,15 @@ enum Bench {
         #[arg(long, default_value_t = 15)]
         runs: usize,
     },
+    /// Indexing and finding passages, beside SQLite's full text search.
+    Retrieval {
+        /// How many passages.
+        #[arg(long, default_value_t = 100_000)]
+        pieces: usize,
+        /// How many questions.
+        #[arg(long, default_value_t = 500)]
+        queries: usize,
+    },
     /// A model server without latency that plays those three calls.
     Serve {
         /// The port to listen on, on loopback.
@@ -98,6 +108,7 @@ fn measure() -> Result<()> {
         Bench::KillChild(child) => kill::child(&child),
         Bench::Store { folder, seconds } => store::run(folder.as_deref(), seconds),
         Bench::Operator { files, runs } => operator::run(files, runs),
+        Bench::Retrieval { pieces, queries } => retrieval::run(pieces, queries),
         Bench::Serve { port } => serve::run(port),
     }
 }

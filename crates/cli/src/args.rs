@@ -1,11 +1,17 @@
 //! What can be typed.
 
+mod documents;
+mod hands;
+
 use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use lango_app::Overrides;
+
+pub use documents::{Corpus, EvalCommand, IndexCommand};
+pub use hands::{SkillCommand, TrashCommand, Undo};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -96,6 +102,12 @@ pub enum Command {
     /// Look at skills: list, show, check, add.
     #[command(subcommand)]
     Skill(SkillCommand),
+    /// Documents that the librarian finds passages in: add, list, remove, refresh, search.
+    #[command(subcommand)]
+    Index(IndexCommand),
+    /// Measure how well something works.
+    #[command(subcommand)]
+    Eval(EvalCommand),
     /// List what tools did: who asked for it, what exactly, who allowed it, what came of it.
     Audit(Audit),
     /// Look at the models.
@@ -128,57 +140,6 @@ pub enum Command {
     Completions {
         /// The shell to complete for.
         shell: Shell,
-    },
-}
-
-#[derive(clap::Args)]
-pub struct Undo {
-    /// Only show what would be taken back.
-    #[arg(long, conflicts_with = "skip")]
-    pub show: bool,
-    /// Leave the last turn as it is, so that the next undo goes further back.
-    #[arg(long)]
-    pub skip: bool,
-}
-
-#[derive(Subcommand)]
-pub enum TrashCommand {
-    /// List what was deleted, the newest first.
-    List,
-    /// Bring something back to where it was.
-    Restore {
-        /// Its id, or the end of its path.
-        which: String,
-    },
-    /// Remove what is in the trash for good.
-    Empty {
-        /// Only what was deleted more than so many days ago.
-        #[arg(long, value_name = "DAYS")]
-        older_than: Option<u32>,
-    },
-}
-
-#[derive(Subcommand)]
-pub enum SkillCommand {
-    /// List them, with where they come from.
-    List,
-    /// Show what a skill says.
-    Show {
-        /// The skill's name.
-        name: String,
-    },
-    /// Look for mistakes and for what is worth a second look.
-    Check {
-        /// The folder that holds the SKILL.md.
-        path: PathBuf,
-    },
-    /// Copy a skill into your own folder, after you have looked at it.
-    Add {
-        /// The folder that holds the SKILL.md.
-        path: PathBuf,
-        /// Take it in without a question.
-        #[arg(long)]
-        yes: bool,
     },
 }
 

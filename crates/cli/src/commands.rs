@@ -5,6 +5,7 @@ mod ask;
 mod audit;
 mod chat;
 mod config;
+mod index;
 mod model;
 mod route;
 mod session;
@@ -16,13 +17,13 @@ mod usage;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
-use lango_app::{Environment, Hands, Loaded, Team, assemble_team};
+use lango_app::{Environment, Hands, Loaded, Team, assemble_team, knowledge_tools};
 use lango_domain::Tool;
 use lango_domain::event::SessionId;
 use lango_team::one_tool_of_each_kind;
 use serde_json::json;
 
-use crate::args::{Args, Command, Global, ToolNames};
+use crate::args::{Args, Command, EvalCommand, Global, ToolNames};
 use crate::output::{Failure, Form, Output};
 
 pub fn run(args: Args) -> Result<ExitCode, Failure> {
@@ -39,6 +40,8 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         Some(Command::Undo(wish)) => taking_back::undo(&global, &wish),
         Some(Command::Trash(command)) => taking_back::trash(&global, &command),
         Some(Command::Skill(command)) => skill::run(&global, &command),
+        Some(Command::Index(command)) => index::run(&global, &command),
+        Some(Command::Eval(EvalCommand::Retrieval { directory })) => index::evaluate(&global, &directory),
         Some(Command::Audit(wish)) => audit::run(&global, &wish),
         Some(Command::Agent(command)) => agent::run(&global, command),
         Some(Command::Route { text, tools }) => route::run(&Setting::read(&global)?.team(&tools)?, &text),
@@ -97,12 +100,19 @@ impl Setting {
     /// The tools that are named, or those that exist.
     fn tools(&self, tools: &ToolNames) -> Result<Vec<Tool>, Failure> {
         match tools.tools.as_deref() {
-            None => Ok(self.hands()?.tools()),
+            None => self.tools_of(&self.hands()?),
             Some(names) => Ok(stand_ins(names.split(',').flat_map(|name| match name.trim() {
                 "all" => one_tool_of_each_kind(),
                 name => vec![name.to_owned()],
             }))),
         }
+    }
+
+    /// Hands, and what knows things.
+    fn tools_of(&self, hands: &Hands) -> Result<Vec<Tool>, Failure> {
+        let mut tools = hands.tools();
+        tools.extend(knowledge_tools(&self.loaded, &self.environment)?);
+        Ok(tools)
     }
 
     fn hands(&self) -> Result<Hands, Failure> {

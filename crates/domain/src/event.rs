@@ -210,6 +210,9 @@ pub enum Body {
         /// With a question: what will happen.
         #[serde(skip_serializing_if = "String::is_empty", default)]
         shows: String,
+        /// With a question: where words of the call come from that nobody here wrote.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        tainted_by: Vec<String>,
         /// With a decision: whose it was.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         by: Option<Decider>,

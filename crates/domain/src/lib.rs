@@ -1,6 +1,7 @@
 //! The words of Lango: plain values and the seams between its parts. Nothing here does IO.
 
 pub mod agent;
+pub mod documents;
 pub mod event;
 pub mod failure;
 pub mod fence;
@@ -9,6 +10,7 @@ pub mod model;
 pub mod pattern;
 pub mod prompt;
 pub mod seams;
+pub mod secret;
 pub mod session;
 pub mod suggest;
 pub mod text;

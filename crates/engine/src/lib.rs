@@ -22,6 +22,7 @@ mod record;
 mod recovery;
 mod reply;
 mod runner;
+mod taint;
 mod transfer;
 mod view;
 mod work;

@@ -12,6 +12,7 @@ use crate::dispatch::ToolAnswer;
 use crate::driver::{Driver, Seat};
 use crate::failure::Failure;
 use crate::guard::{Verdict, covers};
+use crate::taint;
 
 /// What was decided about a call, as it is written down.
 struct Decided {
@@ -35,7 +36,15 @@ impl Driver {
             Ok(intent) => intent,
             Err(answer) => return Ok(Some(answer)),
         };
+        let tainted_by = match intent.level {
+            Safety::Dangerous => self.record.read(|log| taint::sources(log, &call.arguments)),
+            Safety::Safe | Safety::Moderate => Vec::new(),
+        };
         match self.approval.judge(&tool.name, &intent) {
+            // A rule was written for the user's own wishes, not for those of a page.
+            (Verdict::Auto, Decider::Rule) if !tainted_by.is_empty() => {
+                self.ask_about(seat, call, intent, tainted_by).await
+            }
             (Verdict::Auto, Decider::Policy) if intent.level == Safety::Safe => Ok(None),
             (Verdict::Auto, by) => {
                 let decided = Decided { state: ApprovalState::Approved, by: Some(by), grant: None };
@@ -45,7 +54,7 @@ impl Driver {
                 let decided = Decided { state: ApprovalState::Denied, by: Some(by), grant: None };
                 self.write_decision(seat, call, &intent, decided).await
             }
-            (Verdict::Ask, _) => self.ask_about(seat, call, intent).await,
+            (Verdict::Ask, _) => self.ask_about(seat, call, intent, tainted_by).await,
         }
     }
 
@@ -75,7 +84,8 @@ impl Driver {
         &self,
         seat: &Seat,
         call: &Call,
-        intent: Intent,
+        mut intent: Intent,
+        tainted_by: Vec<String>,
     ) -> Result<Option<ToolAnswer>, Failure> {
         let _turn = self.approvals.lock().await;
         if self.was_denied(call) {
@@ -83,9 +93,13 @@ impl Driver {
             return Ok(Some(ToolAnswer::failed(ToolCode::Denied, why)));
         }
         let grants = self.record.grants(&call.name).await?;
-        if grants.iter().any(|grant| covers(grant, &call.arguments, &intent)) {
+        if tainted_by.is_empty() && grants.iter().any(|grant| covers(grant, &call.arguments, &intent)) {
             let decided = Decided { state: ApprovalState::Approved, by: Some(Decider::Grant), grant: None };
             return self.write_decision(seat, call, &intent, decided).await;
+        }
+        if !tainted_by.is_empty() {
+            intent.shows =
+                format!("CAREFUL: words of this call come from {}\n{}", tainted_by.join(", "), intent.shows);
         }
         let asked = Body::Approval {
             id: call.id.clone(),
@@ -93,6 +107,7 @@ impl Driver {
             level: intent.level,
             state: ApprovalState::Asked,
             shows: intent.shows.clone(),
+            tainted_by,
             by: None,
             grant: None,
         };
@@ -146,7 +161,7 @@ impl Driver {
     ) -> Result<Option<ToolAnswer>, Failure> {
         let Decided { state, by, grant } = decided;
         let (id, tool, level, shows) = (call.id.clone(), call.name.clone(), intent.level, String::new());
-        let body = Body::Approval { id, tool, level, state, shows, by, grant };
+        let body = Body::Approval { id, tool, level, state, shows, tainted_by: Vec::new(), by, grant };
         self.record.keep(&Author::Agent(seat.agent.clone()), &seat.branch, vec![body]).await?;
         let why = match (state, by) {
             (ApprovalState::Approved, _) => return Ok(None),

@@ -68,7 +68,7 @@ fn closings(events: &[&Event], safety: impl Fn(&Author, &str) -> Safety) -> Vec<
                     closings.push((
                         event.author.clone(),
                         event.branch.clone(),
-                        Body::Approval { id, tool, level, state, shows, by, grant },
+                        Body::Approval { id, tool, level, state, shows, tainted_by: Vec::new(), by, grant },
                     ));
                 }
                 interrupted(id, safety(&event.author, tool))

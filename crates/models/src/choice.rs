@@ -13,10 +13,10 @@ use crate::dialect::{Dialect, Target};
 use crate::http::{HttpModel, Timing, client};
 use crate::offline::{self, OfflineModel};
 use crate::retry::{Policy, Resilient};
-use crate::secret::Secret;
 use crate::settings::{
     AgentSettings, ModelOverride, ProviderKind, ProviderSettings, Providers, without_credentials,
 };
+use lango_domain::secret::Secret;
 
 /// What a choice is made from.
 pub struct Plan<'a> {

@@ -11,9 +11,9 @@ use reqwest::redirect;
 
 use crate::catalogue::Price;
 use crate::dialect::{Decoder, Dialect, Progress, Target, WireRequest};
-use crate::secret::Secret;
 use crate::sse::SseParser;
 use crate::status::Refusal;
+use lango_domain::secret::Secret;
 
 /// How long to wait for what.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::secret::Secret;
+use lango_domain::secret::Secret;
 
 /// `providers.<id>`.
 pub type Providers = BTreeMap<String, ProviderSettings>;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags};
 
+use crate::documents;
 use crate::error::Trouble;
 
 /// "Lang" in the header: what else is no store of Lango's.
@@ -14,7 +15,8 @@ const APPLICATION_ID: i64 = 0x4c61_6e67;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Each step brings a file from one format to the next; steps are never changed, only added.
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = [
+    "
     CREATE TABLE sessions (
         id INTEGER PRIMARY KEY,
         principal TEXT NOT NULL,
@@ -45,7 +47,9 @@ const MIGRATIONS: [&str; 1] = ["
         branch TEXT NOT NULL,
         body TEXT NOT NULL
     ) STRICT;
-"];
+",
+    documents::TABLES,
+];
 
 /// Where sessions are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 
 mod audit;
 mod catalogue;
+mod documents;
 mod error;
 mod file;
 mod locks;

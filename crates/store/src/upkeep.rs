@@ -113,8 +113,18 @@ fn replace(connection: &mut Connection, from: &Path) -> rusqlite::Result<()> {
             "DELETE FROM sessions; DELETE FROM usage;
             INSERT INTO sessions SELECT * FROM backup.sessions;
             INSERT INTO events SELECT * FROM backup.events;
-            INSERT INTO usage SELECT * FROM backup.usage;",
+            INSERT INTO usage SELECT * FROM backup.usage;
+            DELETE FROM documents;",
         )?;
+        // A backup of an older Lango has none.
+        let has_documents = "SELECT count(*) FROM backup.sqlite_master WHERE name = 'documents'";
+        if change.query_row(has_documents, [], |row| row.get::<_, i64>(0))? > 0 {
+            change.execute_batch(
+                "INSERT INTO documents SELECT * FROM backup.documents;
+                INSERT INTO pieces SELECT * FROM backup.pieces;
+                INSERT INTO vectors SELECT * FROM backup.vectors;",
+            )?;
+        }
         change.commit()
     })();
     connection.execute("DETACH backup", [])?;

@@ -150,6 +150,7 @@ async fn permissions_of_a_session_are_kept(store: &dyn SessionStore) {
         level: Safety::Dangerous,
         state,
         shows: String::new(),
+        tainted_by: Vec::new(),
         by: Some(Decider::User),
         grant,
     };

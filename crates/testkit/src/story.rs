@@ -235,8 +235,13 @@ fn line(event: &Event, updates: &[Update]) -> Option<String> {
             let code = code.and_then(|code| serde_json::to_value(code).ok()).unwrap_or_default();
             format!("{who} gets {}: {}", code.as_str().unwrap_or("?"), short(error.as_deref().unwrap_or("?")))
         }
-        Body::Approval { tool, state: ApprovalState::Asked, .. } => {
-            format!("{who} asks the user about {tool}")
+        Body::Approval { tool, state: ApprovalState::Asked, tainted_by, .. } => {
+            let taint = if tainted_by.is_empty() {
+                String::new()
+            } else {
+                format!(", with words of {}", tainted_by.join(", "))
+            };
+            format!("{who} asks the user about {tool}{taint}")
         }
         Body::Approval { state, by: None | Some(Decider::User), grant, .. } => {
             let grant = grant.as_ref().map_or(String::new(), |grant| format!(", {grant:?}"));

@@ -40,7 +40,7 @@ impl Source {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Merged {
     value: Value,
     origins: BTreeMap<String, Origin>,

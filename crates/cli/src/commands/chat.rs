@@ -148,7 +148,7 @@ impl Chat<'_> {
 
 fn conversation(setting: &Setting, hands: &Hands, yes: bool) -> Result<Conversation, Failure> {
     let (loaded, environment) = (&setting.loaded, &setting.environment);
-    Ok(Conversation::open(loaded, environment, hands.tools(), approver(yes), &Tape::Off)?)
+    Ok(Conversation::open(loaded, environment, setting.tools_of(hands)?, approver(yes), &Tape::Off)?)
 }
 
 /// The session that is meant: the one of that id, or the one used last.

@@ -123,6 +123,10 @@ fn report(done: &[(&Call, CallResult)], planned: &[steps::Step]) -> String {
 /// JSON as lines; everything else as it is.
 fn readable(content: &str) -> String {
     match serde_json::from_str::<Value>(content) {
+        Ok(Value::Object(fields)) if fields.get("items").is_some_and(Value::is_array) => {
+            let items = fields["items"].as_array().into_iter().flatten();
+            items.map(passage).collect::<Vec<_>>().join("\n\n")
+        }
         Ok(Value::Object(fields)) => {
             let lines = fields.iter().filter(|(_, value)| !value.is_null());
             lines
@@ -136,6 +140,22 @@ fn readable(content: &str) -> String {
         }
         _ => content.trim_end().to_owned(),
     }
+}
+
+/// A passage with where it is from; anything else as it is.
+fn passage(item: &Value) -> String {
+    let text = |key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default();
+    if text("text").is_empty() || text("source").is_empty() {
+        return format!("- {}", plain(item));
+    }
+    let range = |key: &str| {
+        let range = item.get(key)?.as_array()?;
+        let (first, last) = (range.first()?.as_u64()?, range.get(1)?.as_u64()?);
+        Some(if first == last { format!(", {key} {first}") } else { format!(", {key} {first}-{last}") })
+    };
+    let place = range("lines").or_else(|| range("pages")).unwrap_or_default();
+    let heading = if text("heading").is_empty() { String::new() } else { format!(" ({})", text("heading")) };
+    format!("{}\n— {}{place}{heading}", text("text").trim(), text("source"))
 }
 
 fn plain(value: &Value) -> String {

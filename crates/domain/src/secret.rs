@@ -17,7 +17,7 @@ impl Secret {
     }
 
     /// The value itself, for the one place that sends it.
-    pub(crate) fn expose(&self) -> &str {
+    pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
 

@@ -1,0 +1,141 @@
+//! What providers answer, read into vectors.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::EmbedError;
+use crate::vectors;
+
+#[derive(Deserialize)]
+struct OpenAiAnswer {
+    data: Vec<OpenAiVector>,
+}
+
+#[derive(Deserialize)]
+struct OpenAiVector {
+    /// Some servers leave it out and keep the order.
+    index: Option<usize>,
+    embedding: Numbers,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Numbers {
+    Plain(Vec<f32>),
+    /// 32-bit numbers, the lowest byte first, in base64.
+    Packed(String),
+}
+
+/// `{"data": [{"index": 0, "embedding": […]}]}`, in any order.
+pub(super) fn openai(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
+    let data = read::<OpenAiAnswer>(answer)?.data;
+    counted(data.len(), count)?;
+    let mut vectors: Vec<Option<Vec<f32>>> = vec![None; count];
+    for (at, vector) in data.into_iter().enumerate() {
+        let index = vector.index.unwrap_or(at);
+        let numbers = match vector.embedding {
+            Numbers::Plain(numbers) => numbers,
+            Numbers::Packed(text) => unpacked(&text)?,
+        };
+        match vectors.get_mut(index) {
+            Some(place @ None) => *place = Some(numbers),
+            _ => return Err(EmbedError::Malformed(format!("the index {index} is wrong or comes twice"))),
+        }
+    }
+    Ok(vectors.into_iter().flatten().collect())
+}
+
+#[derive(Deserialize)]
+struct GeminiAnswer {
+    embeddings: Vec<GeminiVector>,
+}
+
+#[derive(Deserialize)]
+struct GeminiVector {
+    values: Vec<f32>,
+}
+
+/// `{"embeddings": [{"values": […]}]}`.
+pub(super) fn gemini(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
+    let embeddings = read::<GeminiAnswer>(answer)?.embeddings;
+    counted(embeddings.len(), count)?;
+    Ok(embeddings.into_iter().map(|embedding| embedding.values).collect())
+}
+
+#[derive(Deserialize)]
+struct OllamaAnswer {
+    embeddings: Vec<Vec<f32>>,
+}
+
+/// `{"embeddings": [[…]]}`.
+pub(super) fn ollama(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
+    let embeddings = read::<OllamaAnswer>(answer)?.embeddings;
+    counted(embeddings.len(), count)?;
+    Ok(embeddings)
+}
+
+fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, EmbedError> {
+    let text = std::str::from_utf8(answer);
+    let text = text.map_err(|_| EmbedError::Malformed("it is not valid UTF-8".to_owned()))?;
+    serde_json::from_str(text).map_err(|error| EmbedError::Malformed(error.to_string()))
+}
+
+fn counted(found: usize, expected: usize) -> Result<(), EmbedError> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(EmbedError::Malformed(format!("{found} vectors came for {expected} texts")))
+}
+
+fn unpacked(text: &str) -> Result<Vec<f32>, EmbedError> {
+    let broken = || EmbedError::Malformed("a vector in base64 is broken".to_owned());
+    vectors::from_bytes(&base64(text).ok_or_else(broken)?)
+        .map_err(|error| EmbedError::Malformed(error.to_string()))
+}
+
+fn base64(text: &str) -> Option<Vec<u8>> {
+    let text = text.trim_end_matches('=');
+    if text.len() % 4 == 1 {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
+    let (mut bits, mut held) = (0_u32, 0);
+    for letter in text.bytes() {
+        let value = match letter {
+            b'A'..=b'Z' => letter - b'A',
+            b'a'..=b'z' => letter - b'a' + 26,
+            b'0'..=b'9' => letter - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(value);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            bytes.push((bits >> held) as u8);
+            bits &= (1 << held) - 1;
+        }
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_read_with_and_without_its_end() {
+        let cases: [(&str, Option<&[u8]>); 6] = [
+            ("", Some(b"")),
+            ("Zg==", Some(b"f")),
+            ("Zm9vYmE", Some(b"fooba")),
+            ("AACAPw==", Some(&[0, 0, 0x80, 0x3f])),
+            ("Z", None),
+            ("Zm9v!", None),
+        ];
+        for (text, bytes) in cases {
+            assert_eq!(base64(text).as_deref(), bytes, "{text}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Many texts in few requests.
+
+/// Providers take at most 96 to 2,048 texts at once.
+const MOST_TEXTS: usize = 96;
+/// How many bytes of text go into one request; a longer text goes alone.
+const MOST_BYTES: usize = 250 * 1024;
+
+/// The texts in their order, cut into groups that fit into one request each.
+pub(super) fn batches(texts: Vec<String>) -> Vec<Vec<String>> {
+    let mut batches: Vec<Vec<String>> = Vec::new();
+    let mut bytes = 0;
+    for text in texts {
+        let has_room =
+            |batch: &&mut Vec<String>| batch.len() < MOST_TEXTS && bytes + text.len() <= MOST_BYTES;
+        match batches.last_mut().filter(has_room) {
+            Some(batch) => {
+                bytes += text.len();
+                batch.push(text);
+            }
+            None => {
+                bytes = text.len();
+                batches.push(vec![text]);
+            }
+        }
+    }
+    batches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_hold_neither_too_many_texts_nor_too_much_text() {
+        let sizes = |texts: Vec<String>| batches(texts).iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!(sizes(Vec::new()), [0; 0]);
+        assert_eq!(sizes(vec![String::new(); 200]), [96, 96, 8]);
+        assert_eq!(sizes(vec!["x".repeat(100 * 1024); 5]), [2, 2, 1]);
+        assert_eq!(sizes(vec!["x".repeat(300 * 1024), "y".to_owned(), "z".to_owned()]), [1, 2]);
+    }
+}

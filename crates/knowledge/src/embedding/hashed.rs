@@ -1,0 +1,116 @@
+//! The embedded way to vectors: hashed words and pieces of words.
+
+use std::sync::Arc;
+
+use futures::future::{BoxFuture, FutureExt};
+
+use super::statistics::{Statistics, Weights};
+use super::terms::Terms;
+use super::{EmbedError, Embedder, Purpose, normalise};
+
+/// A new number here makes all stored vectors be made anew. Belongs to every change of terms, hashes and weights.
+const VERSION: u32 = 1;
+/// Words below this weight are everywhere; their pieces would only be noise.
+const TELLING: f32 = 1.0;
+/// So many texts are embedded before others may have the thread.
+const TEXTS_AT_ONCE: usize = 32;
+
+/// Needs no file, no key and no network, and gives the same vectors on every machine.
+#[derive(Clone)]
+pub struct Hashed {
+    dimensions: usize,
+    weights: Arc<Weights>,
+    statistics: Arc<Statistics>,
+}
+
+impl Default for Hashed {
+    fn default() -> Self {
+        Self::with_statistics(Statistics::default())
+    }
+}
+
+impl Hashed {
+    pub const DIMENSIONS: usize = 512;
+    /// With fewer dimensions too many features fall together.
+    const FEWEST_DIMENSIONS: usize = 64;
+
+    /// Weighs queries by what the searched texts have; without any, by what English texts usually have.
+    pub fn with_statistics(statistics: Statistics) -> Self {
+        Self {
+            dimensions: Self::DIMENSIONS,
+            weights: Arc::new(Weights::built_in()),
+            statistics: Arc::new(statistics),
+        }
+    }
+
+    pub fn with_dimensions(mut self, dimensions: usize) -> Result<Self, EmbedError> {
+        if dimensions < Self::FEWEST_DIMENSIONS {
+            let reason = format!("the embedded way needs at least {}", Self::FEWEST_DIMENSIONS);
+            return Err(EmbedError::Setting { setting: "dimensions", reason });
+        }
+        self.dimensions = dimensions;
+        Ok(self)
+    }
+
+    /// The vectors of some texts, at once.
+    pub fn vectors<'a>(&self, texts: impl IntoIterator<Item = &'a str>, purpose: Purpose) -> Vec<Vec<f32>> {
+        let mut terms = Terms::default();
+        texts.into_iter().map(|text| self.vector(text, purpose, &mut terms)).collect()
+    }
+
+    fn vector(&self, text: &str, purpose: Purpose, terms: &mut Terms) -> Vec<f32> {
+        let mut vector = vec![0.0_f32; self.dimensions];
+        terms.read(text, purpose);
+        let weights = self.weights.as_ref();
+        let is_frequent = |hash| weights.passage(hash) < TELLING;
+        match purpose {
+            Purpose::Passage => terms.features(is_frequent, |hash, weight| {
+                self.add(&mut vector, hash, weight * weights.passage(hash));
+            }),
+            Purpose::Query => terms.features(is_frequent, |hash, weight| {
+                self.add(&mut vector, hash, weight * weights.query(hash, &self.statistics));
+            }),
+        }
+        normalise(&mut vector);
+        vector
+    }
+
+    /// Adds or takes away, so that features that fall together cancel out on average.
+    fn add(&self, vector: &mut [f32], hash: u64, weight: f32) {
+        let place = ((hash >> 33) * self.dimensions as u64) >> 31;
+        let is_taken = (hash >> 32) & 1 == 1;
+        vector[place as usize] += if is_taken { -weight } else { weight };
+    }
+}
+
+impl Embedder for Hashed {
+    fn identity(&self) -> String {
+        format!("embedded/hashed/{}/{VERSION}", self.dimensions)
+    }
+
+    fn dimensions(&self) -> Option<usize> {
+        Some(self.dimensions)
+    }
+
+    /// It knows spellings, not meanings: it decides where words leave something open. Measured on evals/retrieval.
+    fn share(&self) -> f32 {
+        0.1
+    }
+
+    fn embed(
+        &self,
+        texts: Vec<String>,
+        purpose: Purpose,
+    ) -> BoxFuture<'static, Result<Vec<Vec<f32>>, EmbedError>> {
+        let own = self.clone();
+        async move {
+            let mut all = Vec::with_capacity(texts.len());
+            for texts in texts.chunks(TEXTS_AT_ONCE) {
+                all.extend(own.vectors(texts.iter().map(String::as_str), purpose));
+                tokio::task::yield_now().await;
+            }
+            Ok(all)
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,215 @@
+//! One request to a provider of embeddings: sent, watched, and sent again while that makes sense.
+
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::redirect;
+use serde_json::Value;
+
+use lango_domain::secret::Secret;
+
+use super::{EmbedError, Settings};
+
+/// Gives a number from 0 to 1, different each time.
+pub type Jitter = Arc<dyn Fn() -> f64 + Send + Sync>;
+
+/// 96 vectors of 8,192 dimensions, written out, are smaller than this.
+const MOST_ANSWER_BYTES: usize = 32 * 1024 * 1024;
+/// At most so much of a refusal is read, and so many of its characters are repeated.
+const MOST_REFUSAL_BYTES: usize = 16 * 1024;
+const MOST_WORDS: usize = 300;
+/// Nobody wants to wait longer, whatever a provider asks for.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// How long to wait for what, and how often to try again.
+#[derive(Clone)]
+pub(super) struct Patience {
+    pub retries: u32,
+    pub delay: Duration,
+    pub answer: Duration,
+    pub jitter: Jitter,
+}
+
+impl Patience {
+    pub fn of(settings: &Settings, jitter: Jitter) -> Self {
+        Self {
+            retries: settings.retries,
+            delay: Duration::from_millis(settings.retry_delay_ms),
+            answer: Duration::from_secs(settings.timeout_seconds.max(1)),
+            jitter,
+        }
+    }
+}
+
+/// Where requests go, and with which key.
+#[derive(Clone)]
+pub(super) struct Line {
+    client: reqwest::Client,
+    url: String,
+    key: Option<(HeaderName, HeaderValue)>,
+    secret: Option<Secret>,
+    patience: Patience,
+}
+
+impl Line {
+    /// `key` stands in the header `name` after `before`.
+    pub fn open(
+        url: String,
+        secret: Option<Secret>,
+        (name, before): (&'static str, &str),
+        patience: Patience,
+    ) -> Result<Self, EmbedError> {
+        let secret = secret.filter(|secret| !secret.expose().trim().is_empty());
+        let key = match &secret {
+            Some(secret) => {
+                let unfit = |_| EmbedError::Setting {
+                    setting: "apiKey",
+                    reason: "it cannot be sent in a header".to_owned(),
+                };
+                let mut value =
+                    HeaderValue::from_str(&format!("{before}{}", secret.expose().trim())).map_err(unfit)?;
+                value.set_sensitive(true);
+                Some((HeaderName::from_static(name), value))
+            }
+            None => None,
+        };
+        Ok(Self { client: client()?, url, key, secret, patience })
+    }
+
+    /// The answer to `body`, after as many attempts as are allowed.
+    pub async fn ask(&self, body: &Value) -> Result<Vec<u8>, EmbedError> {
+        let body = body.to_string();
+        let mut attempt = 0;
+        loop {
+            let error = match self.ask_once(body.clone()).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            match self.wait_before_retry(&error, attempt) {
+                Some(wait) => tokio::time::sleep(wait).await,
+                None => return Err(self.hidden(error)),
+            }
+            attempt += 1;
+        }
+    }
+
+    /// Whatever a provider repeats of the key stays here.
+    pub fn hidden(&self, error: EmbedError) -> EmbedError {
+        error.map_words(|words| {
+            let shown = match &self.secret {
+                Some(secret) => secret.hide_in(words),
+                None => words.to_owned(),
+            };
+            // Cut only now: a key that is cut first would not be recognised.
+            shown.chars().filter(|c| !c.is_control()).take(MOST_WORDS).collect()
+        })
+    }
+
+    async fn ask_once(&self, body: String) -> Result<Vec<u8>, EmbedError> {
+        let late =
+            |_| EmbedError::Connection(format!("no answer within {} s", self.patience.answer.as_secs()));
+        tokio::time::timeout(self.patience.answer, self.exchange(body)).await.map_err(late)?
+    }
+
+    async fn exchange(&self, body: String) -> Result<Vec<u8>, EmbedError> {
+        let mut request = self.client.post(&self.url).header(CONTENT_TYPE, "application/json").body(body);
+        if let Some((name, value)) = &self.key {
+            request = request.header(name, value);
+        }
+        let mut response = request.send().await.map_err(unreachable)?;
+        if !response.status().is_success() {
+            return Err(refusal(response).await);
+        }
+        let mut answer = Vec::new();
+        while let Some(bytes) = response.chunk().await.map_err(unreachable)? {
+            if answer.len() + bytes.len() > MOST_ANSWER_BYTES {
+                return Err(EmbedError::Malformed("it has no end".to_owned()));
+            }
+            answer.extend_from_slice(&bytes);
+        }
+        Ok(answer)
+    }
+
+    fn wait_before_retry(&self, error: &EmbedError, attempt: u32) -> Option<Duration> {
+        if attempt >= self.patience.retries {
+            return None;
+        }
+        let share = 0.5 + (self.patience.jitter)().clamp(0.0, 1.0) / 2.0;
+        let doubled = self.patience.delay.saturating_mul(1 << attempt.min(16)).min(LONGEST_WAIT);
+        let backoff = doubled.mul_f64(share);
+        match error {
+            EmbedError::Busy { retry_after: Some(asked) } => {
+                (*asked <= LONGEST_WAIT).then(|| backoff.max(*asked))
+            }
+            EmbedError::Busy { retry_after: None } | EmbedError::Connection(_) => Some(backoff),
+            _ => None,
+        }
+    }
+}
+
+/// It follows no redirect, because a key belongs to one address.
+fn client() -> Result<reqwest::Client, EmbedError> {
+    static PROVIDER: Once = Once::new();
+    PROVIDER.call_once(|| _ = rustls::crypto::ring::default_provider().install_default());
+    reqwest::Client::builder()
+        .connect_timeout(CONNECT)
+        .redirect(redirect::Policy::none())
+        .tcp_nodelay(true)
+        .build()
+        .map_err(unreachable)
+}
+
+async fn refusal(mut response: reqwest::Response) -> EmbedError {
+    let status = response.status().as_u16();
+    let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| seconds(value.to_str().ok()?));
+    let mut body = Vec::new();
+    while body.len() < MOST_REFUSAL_BYTES {
+        match response.chunk().await {
+            Ok(Some(bytes)) => body.extend_from_slice(&bytes),
+            _ => break,
+        }
+    }
+    let explained: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let code = |name: &str| explained["error"]["code"] == name || explained["error"]["type"] == name;
+    let details = explained["error"]["details"].as_array();
+    let is_key = details.into_iter().flatten().any(|detail| detail["reason"] == "API_KEY_INVALID");
+    match status {
+        401 | 403 => EmbedError::Auth,
+        400 if is_key || code("invalid_api_key") => EmbedError::Auth,
+        402 => EmbedError::Quota,
+        404 => EmbedError::NotFound(words(&explained, &body)),
+        413 => EmbedError::TooLong,
+        400 if code("context_length_exceeded") => EmbedError::TooLong,
+        429 if code("insufficient_quota") => EmbedError::Quota,
+        408 | 409 | 425 | 429 | 500..=599 => EmbedError::Busy { retry_after },
+        _ => EmbedError::Refused(format!("{} (status {status})", words(&explained, &body))),
+    }
+}
+
+/// A date is not worth waiting for exactly.
+fn seconds(text: &str) -> Option<Duration> {
+    let seconds = text.trim().parse::<f64>().ok()?;
+    (0.0..86_400.0).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
+}
+
+/// What the provider says for itself, in one of the places where providers say it.
+fn words(explained: &Value, body: &[u8]) -> String {
+    let places =
+        [&explained["error"]["message"], &explained["error"], &explained["message"], &explained["detail"]];
+    let said = places.into_iter().find_map(Value::as_str).map(str::to_owned);
+    let said = said.unwrap_or_else(|| String::from_utf8_lossy(body).lines().next().unwrap_or("").to_owned());
+    if said.trim().is_empty() { "it does not say why".to_owned() } else { said }
+}
+
+/// The innermost reason: the outer ones only say that a request failed.
+fn unreachable(error: reqwest::Error) -> EmbedError {
+    // An address may hold a password.
+    let error = error.without_url();
+    let mut cause: &dyn std::error::Error = &error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    EmbedError::Connection(cause.to_string())
+}

@@ -1,0 +1,253 @@
+//! Providers that are asked for vectors over HTTP, and how each wants to be asked.
+
+use std::sync::{Arc, OnceLock};
+
+use futures::future::{BoxFuture, FutureExt};
+use serde_json::{Value, json};
+
+use super::http::{Jitter, Line, Patience};
+use super::{EmbedError, Embedder, Purpose, Settings, answers, batches, fingerprint, normalise};
+
+/// OpenAI, and every server that has its `/embeddings`.
+pub type OpenAiEmbedder = Remote<OpenAi>;
+/// Google's models.
+pub type GeminiEmbedder = Remote<Gemini>;
+/// Models of an Ollama server.
+pub type OllamaEmbedder = Remote<Ollama>;
+
+/// A new number here makes all stored vectors of providers be made anew.
+const VERSION: u32 = 1;
+
+/// An embedder behind HTTP that speaks the dialect `D`.
+pub struct Remote<D> {
+    asked: Arc<Asked>,
+    dialect: std::marker::PhantomData<fn() -> D>,
+}
+
+/// What all requests of one embedder share.
+struct Asked {
+    line: Line,
+    model: String,
+    /// As the settings ask for it.
+    dimensions: Option<usize>,
+    /// As the first answer had it; later ones must agree.
+    seen: OnceLock<usize>,
+    query_prefix: String,
+    passage_prefix: String,
+}
+
+/// How one kind of provider is asked.
+pub trait Dialect: Send + Sync + 'static {
+    const NAME: &'static str;
+    const MODEL: &'static str;
+    const BASE_URL: &'static str;
+    /// The header that carries the key, and what stands before the key.
+    const KEY: (&'static str, &'static str);
+
+    fn url(base: &str, model: &str) -> String;
+    fn body(request: &Request<'_>) -> Value;
+    /// One vector for each text, in the order of the texts.
+    fn vectors(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError>;
+}
+
+/// What one request asks for.
+pub struct Request<'a> {
+    pub model: &'a str,
+    pub texts: &'a [String],
+    pub purpose: Purpose,
+    pub dimensions: Option<usize>,
+}
+
+impl<D: Dialect> Remote<D> {
+    pub fn new(settings: &Settings, jitter: Jitter) -> Result<Self, EmbedError> {
+        let model = settings.model.as_deref().unwrap_or(D::MODEL).trim();
+        let is_fit = |c: char| c.is_alphanumeric() || "._-:/@+".contains(c);
+        if model.is_empty() || !model.chars().all(is_fit) || model.contains("..") {
+            let reason = "this is no name of a model".to_owned();
+            return Err(EmbedError::Setting { setting: "model", reason });
+        }
+        let base = settings.base_url.as_deref().unwrap_or(D::BASE_URL).trim().trim_end_matches('/');
+        if !base.starts_with("http://") && !base.starts_with("https://") {
+            let reason = "an address begins with http:// or https://".to_owned();
+            return Err(EmbedError::Setting { setting: "baseUrl", reason });
+        }
+        let patience = Patience::of(settings, jitter);
+        let line = Line::open(D::url(base, model), settings.api_key.clone(), D::KEY, patience)?;
+        let asked = Asked {
+            line,
+            model: model.to_owned(),
+            dimensions: settings.dimensions,
+            seen: OnceLock::new(),
+            query_prefix: settings.query_prefix.clone(),
+            passage_prefix: settings.passage_prefix.clone(),
+        };
+        Ok(Self { asked: Arc::new(asked), dialect: std::marker::PhantomData })
+    }
+}
+
+impl<D: Dialect> Embedder for Remote<D> {
+    fn identity(&self) -> String {
+        let Asked { model, dimensions, passage_prefix, .. } = self.asked.as_ref();
+        let length = dimensions.map_or_else(|| "native".to_owned(), |dimensions| dimensions.to_string());
+        let prefix = prefix_mark(passage_prefix);
+        format!("{}/{model}/{length}/{VERSION}{prefix}", D::NAME)
+    }
+
+    fn dimensions(&self) -> Option<usize> {
+        self.asked.dimensions.or_else(|| self.asked.seen.get().copied())
+    }
+
+    fn embed(
+        &self,
+        texts: Vec<String>,
+        purpose: Purpose,
+    ) -> BoxFuture<'static, Result<Vec<Vec<f32>>, EmbedError>> {
+        let asked = Arc::clone(&self.asked);
+        async move {
+            let mut all = Vec::with_capacity(texts.len());
+            let prepared = texts.into_iter().map(|text| asked.prepared(text, purpose)).collect();
+            for batch in batches::batches(prepared) {
+                all.extend(asked.embed_batch::<D>(&batch, purpose).await?);
+            }
+            Ok(all)
+        }
+        .boxed()
+    }
+}
+
+/// Passages with another prefix are other vectors; the prefix of queries leaves nothing behind.
+pub(super) fn prefix_mark(passage_prefix: &str) -> String {
+    match passage_prefix {
+        "" => String::new(),
+        prefix => format!("+{:016x}", fingerprint(prefix.as_bytes())),
+    }
+}
+
+impl Asked {
+    fn prepared(&self, text: String, purpose: Purpose) -> String {
+        let prefix = match purpose {
+            Purpose::Passage => &self.passage_prefix,
+            Purpose::Query => &self.query_prefix,
+        };
+        // Providers refuse a whole request because of one empty text.
+        let text = if text.trim().is_empty() { "-".to_owned() } else { text };
+        if prefix.is_empty() { text } else { format!("{prefix}{text}") }
+    }
+
+    async fn embed_batch<D: Dialect>(
+        &self,
+        texts: &[String],
+        purpose: Purpose,
+    ) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let request = Request { model: &self.model, texts, purpose, dimensions: self.dimensions };
+        let answer = self.line.ask(&D::body(&request)).await?;
+        let vectors = D::vectors(&answer, texts.len()).and_then(|vectors| self.checked(vectors));
+        vectors.map_err(|error| self.line.hidden(error))
+    }
+
+    fn checked(&self, mut vectors: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>, EmbedError> {
+        for vector in &mut vectors {
+            let expected = self.dimensions.or_else(|| self.seen.get().copied()).unwrap_or(vector.len());
+            if vector.is_empty() || vector.len() != expected {
+                let found = vector.len();
+                return Err(EmbedError::Malformed(format!(
+                    "a vector has {found} dimensions, not {expected}"
+                )));
+            }
+            if !vector.iter().all(|x| x.is_finite()) {
+                return Err(EmbedError::Malformed("a vector holds a number that is not finite".to_owned()));
+            }
+            self.seen.get_or_init(|| expected);
+            normalise(vector);
+        }
+        Ok(vectors)
+    }
+}
+
+pub struct OpenAi;
+
+impl Dialect for OpenAi {
+    const NAME: &'static str = "openai";
+    const MODEL: &'static str = "text-embedding-3-small";
+    const BASE_URL: &'static str = "https://api.openai.com/v1";
+    const KEY: (&'static str, &'static str) = ("authorization", "Bearer ");
+
+    fn url(base: &str, _model: &str) -> String {
+        format!("{base}/embeddings")
+    }
+
+    fn body(request: &Request<'_>) -> Value {
+        let mut body = json!({ "model": request.model, "input": request.texts });
+        if let Some(dimensions) = request.dimensions {
+            body["dimensions"] = dimensions.into();
+        }
+        body
+    }
+
+    fn vectors(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
+        answers::openai(answer, count)
+    }
+}
+
+pub struct Gemini;
+
+impl Dialect for Gemini {
+    const NAME: &'static str = "gemini";
+    const MODEL: &'static str = "gemini-embedding-001";
+    const BASE_URL: &'static str = "https://generativelanguage.googleapis.com";
+    const KEY: (&'static str, &'static str) = ("x-goog-api-key", "");
+
+    fn url(base: &str, model: &str) -> String {
+        let model = model.trim_start_matches("models/");
+        let has_version = base.rsplit('/').next().is_some_and(|last| last.starts_with("v1"));
+        let version = if has_version { "" } else { "/v1beta" };
+        format!("{base}{version}/models/{model}:batchEmbedContents")
+    }
+
+    fn body(request: &Request<'_>) -> Value {
+        let model = format!("models/{}", request.model.trim_start_matches("models/"));
+        let task = match request.purpose {
+            Purpose::Passage => "RETRIEVAL_DOCUMENT",
+            Purpose::Query => "RETRIEVAL_QUERY",
+        };
+        let single = |text: &String| {
+            let mut single =
+                json!({ "model": model, "content": { "parts": [{ "text": text }] }, "taskType": task });
+            if let Some(dimensions) = request.dimensions {
+                single["outputDimensionality"] = dimensions.into();
+            }
+            single
+        };
+        json!({ "requests": request.texts.iter().map(single).collect::<Vec<_>>() })
+    }
+
+    fn vectors(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
+        answers::gemini(answer, count)
+    }
+}
+
+pub struct Ollama;
+
+impl Dialect for Ollama {
+    const NAME: &'static str = "ollama";
+    const MODEL: &'static str = "nomic-embed-text";
+    const BASE_URL: &'static str = "http://127.0.0.1:11434";
+    const KEY: (&'static str, &'static str) = ("authorization", "Bearer ");
+
+    /// The address for chats ends in `/v1`; whoever copies it here means the same server.
+    fn url(base: &str, _model: &str) -> String {
+        format!("{}/api/embed", base.trim_end_matches("/v1"))
+    }
+
+    fn body(request: &Request<'_>) -> Value {
+        let mut body = json!({ "model": request.model, "input": request.texts });
+        if let Some(dimensions) = request.dimensions {
+            body["dimensions"] = dimensions.into();
+        }
+        body
+    }
+
+    fn vectors(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
+        answers::ollama(answer, count)
+    }
+}

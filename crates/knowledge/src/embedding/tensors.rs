@@ -1,0 +1,192 @@
+//! Tables of numbers in the safetensors form: a length, a JSON header, then the numbers one after another.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+/// Headers of models have some kilobytes.
+const MOST_HEADER_BYTES: usize = 16 * 1024 * 1024;
+
+/// All tables of a file.
+pub(super) struct Tensors {
+    bytes: Arc<[u8]>,
+    start: usize,
+    header: HashMap<String, Described>,
+}
+
+#[derive(Clone, Deserialize)]
+struct Described {
+    dtype: String,
+    shape: Vec<usize>,
+    data_offsets: (usize, usize),
+}
+
+/// How a number is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    F64,
+    F32,
+    F16,
+    Bf16,
+    I8,
+    I32,
+    I64,
+}
+
+/// A table that stays as it was written; rows are read when they are needed, so it takes no more than its file.
+#[derive(Clone)]
+pub(super) struct Table {
+    bytes: Arc<[u8]>,
+    range: Range<usize>,
+    form: Form,
+    pub rows: usize,
+    pub width: usize,
+}
+
+impl Tensors {
+    /// Why the bytes are not tables, in words, where they are not.
+    pub fn read(bytes: Vec<u8>) -> Result<Self, String> {
+        let (length, rest) = bytes.split_first_chunk::<8>().ok_or("the file is too short")?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
+        if length > MOST_HEADER_BYTES || length > rest.len() {
+            return Err("the header is longer than the file or than it may be".to_owned());
+        }
+        let described: HashMap<String, serde_json::Value> =
+            serde_json::from_slice(&rest[..length]).map_err(|error| format!("the header: {error}"))?;
+        let header = described
+            .into_iter()
+            .filter(|(name, _)| name != "__metadata__")
+            .map(|(name, value)| match serde_json::from_value(value) {
+                Ok(described) => Ok((name, described)),
+                Err(error) => Err(format!("the header: {name}: {error}")),
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Self { start: 8 + length, header, bytes: bytes.into() })
+    }
+
+    /// The table of this name, if there is one. A list counts as a table with one number in each row.
+    pub fn table(&self, name: &str) -> Result<Option<Table>, String> {
+        let Some(Described { dtype, shape, data_offsets: (from, to) }) = self.header.get(name) else {
+            return Ok(None);
+        };
+        let form =
+            Form::named(dtype).ok_or_else(|| format!("{name}: numbers of the form {dtype} are not known"))?;
+        let (rows, width) = match shape[..] {
+            [rows] => (rows, 1),
+            [rows, width] => (rows, width),
+            _ => return Err(format!("{name}: it has {} dimensions, not 1 or 2", shape.len())),
+        };
+        let size = rows.checked_mul(width).and_then(|numbers| numbers.checked_mul(form.bytes()));
+        let end = to.checked_add(self.start).filter(|&end| from <= to && end <= self.bytes.len());
+        match end {
+            Some(end) if size == Some(to - from) => {
+                let range = self.start + from..end;
+                Ok(Some(Table { bytes: Arc::clone(&self.bytes), range, form, rows, width }))
+            }
+            _ => Err(format!("{name}: its numbers are not all in the file")),
+        }
+    }
+}
+
+impl Table {
+    /// Hands out the numbers of a row in their order; none where there is no such row.
+    pub fn row(&self, at: usize, mut each: impl FnMut(usize, f64)) {
+        let size = self.form.bytes();
+        let start = self.range.start + at.min(self.rows) * self.width * size;
+        let end = (start + self.width * size).min(self.range.end);
+        let bytes = &self.bytes[start.min(end)..end];
+        match self.form {
+            // The two that models mostly come in are worth their own loops.
+            Form::F32 => {
+                let numbers = bytes.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes));
+                numbers.enumerate().for_each(|(at, number)| each(at, f64::from(number)));
+            }
+            Form::I8 => {
+                bytes.iter().enumerate().for_each(|(at, &byte)| each(at, f64::from(byte.cast_signed())));
+            }
+            form => {
+                let numbers = bytes.chunks_exact(size).map(|bytes| form.number(bytes));
+                numbers.enumerate().for_each(|(at, number)| each(at, number));
+            }
+        }
+    }
+
+    /// The only number of a row of a list.
+    pub fn single(&self, at: usize) -> Option<f64> {
+        let mut single = None;
+        self.row(at, |_, number| single = Some(number));
+        single
+    }
+}
+
+impl Form {
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "F64" => Self::F64,
+            "F32" => Self::F32,
+            "F16" => Self::F16,
+            "BF16" => Self::Bf16,
+            "I8" => Self::I8,
+            "I32" => Self::I32,
+            "I64" => Self::I64,
+            _ => return None,
+        })
+    }
+
+    fn bytes(self) -> usize {
+        match self {
+            Self::F64 | Self::I64 => 8,
+            Self::F32 | Self::I32 => 4,
+            Self::F16 | Self::Bf16 => 2,
+            Self::I8 => 1,
+        }
+    }
+
+    /// Exactly as many bytes as the form has, the lowest first.
+    fn number(self, bytes: &[u8]) -> f64 {
+        let bits = bytes.iter().rev().fold(0_u64, |bits, &byte| bits << 8 | u64::from(byte));
+        match self {
+            Self::F64 => f64::from_bits(bits),
+            Self::F32 => f64::from(f32::from_bits(bits as u32)),
+            Self::F16 => half(bits as u16),
+            Self::Bf16 => f64::from(f32::from_bits((bits as u32) << 16)),
+            Self::I8 => f64::from(bits as u8 as i8),
+            Self::I32 => f64::from(bits as u32 as i32),
+            Self::I64 => bits as i64 as f64,
+        }
+    }
+}
+
+/// A number of 16 bits: one for the sign, five for the exponent, ten for the rest.
+fn half(bits: u16) -> f64 {
+    let rest = f64::from(bits & 0x3ff);
+    let size = match (bits >> 10) & 0x1f {
+        0 => rest / 1024.0 / 16_384.0,
+        31 if rest == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        exponent => (1.0 + rest / 1024.0) * f64::from(1_u32 << exponent) / 32_768.0,
+    };
+    if bits & 0x8000 == 0 { size } else { -size }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_16_bits_are_read() {
+        let cases = [
+            (0x3c00, 1.0),
+            (0xc000, -2.0),
+            (0x3555, 0.333_251_953_125),
+            (0x0001, 5.960_464_477_539_063e-8),
+            (0x7bff, 65_504.0),
+        ];
+        for (bits, number) in cases {
+            assert_eq!(half(bits), number);
+        }
+        assert!(half(0x7e00).is_nan());
+    }
+}

@@ -1,0 +1,86 @@
+//! How well passages are found: recall and nDCG over questions whose answers are known.
+
+use std::collections::{HashMap, HashSet};
+
+use serde::Serialize;
+
+/// What is known: for each question, documents with how well they answer it.
+pub type Judgements = HashMap<String, HashMap<String, u32>>;
+
+/// The mean over all questions that have an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Measured {
+    pub queries: usize,
+    #[serde(rename = "recall@5")]
+    pub recall_5: f64,
+    #[serde(rename = "recall@10")]
+    pub recall_10: f64,
+    #[serde(rename = "ndcg@10")]
+    pub ndcg_10: f64,
+}
+
+/// Adds up question by question.
+#[derive(Default)]
+pub struct Tally {
+    sums: Measured,
+}
+
+impl Tally {
+    /// Documents as they were found, best first; one that comes twice counts once.
+    pub fn add(&mut self, found: &[String], judged: &HashMap<String, u32>) {
+        let mut seen = HashSet::new();
+        let found: Vec<&String> = found.iter().filter(|document| seen.insert(*document)).collect();
+        let relevant = judged.values().filter(|grade| **grade > 0).count();
+        if relevant == 0 {
+            return;
+        }
+        let grade = |document: &&String| judged.get(*document).copied().unwrap_or(0);
+        let recall = |most: usize| {
+            found.iter().take(most).filter(|document| grade(document) > 0).count() as f64 / relevant as f64
+        };
+        self.sums.queries += 1;
+        self.sums.recall_5 += recall(5);
+        self.sums.recall_10 += recall(10);
+        let mut best: Vec<u32> = judged.values().copied().collect();
+        best.sort_unstable_by(|a, b| b.cmp(a));
+        let found: Vec<u32> = found.iter().map(grade).collect();
+        self.sums.ndcg_10 += gain(&found) / gain(&best);
+    }
+
+    pub fn mean(&self) -> Measured {
+        let queries = self.sums.queries.max(1) as f64;
+        Measured {
+            queries: self.sums.queries,
+            recall_5: self.sums.recall_5 / queries,
+            recall_10: self.sums.recall_10 / queries,
+            ndcg_10: self.sums.ndcg_10 / queries,
+        }
+    }
+}
+
+/// What stands further down counts less; behind the tenth place nothing does.
+fn gain(grades: &[u32]) -> f64 {
+    grades.iter().take(10).enumerate().map(|(at, grade)| f64::from(*grade) / (at as f64 + 2.0).log2()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn perfect_is_one_and_the_order_counts() {
+        let judged: HashMap<String, u32> = [("a".to_owned(), 1), ("b".to_owned(), 1)].into();
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let measured = |found: &[&str]| {
+            let mut tally = Tally::default();
+            tally.add(&names(found), &judged);
+            tally.mean()
+        };
+        let perfect = measured(&["a", "a", "b"]);
+        assert_eq!((perfect.recall_5, perfect.recall_10, perfect.ndcg_10), (1.0, 1.0, 1.0));
+        let late = measured(&["x", "a", "y", "z", "w", "b"]);
+        assert_eq!((late.recall_5, late.recall_10), (0.5, 1.0));
+        assert!(late.ndcg_10 < 0.7 && late.ndcg_10 > 0.4);
+        assert_eq!(measured(&[]).ndcg_10, 0.0);
+    }
+}

@@ -1,0 +1,108 @@
+//! From two lists of hits to one of passages: pure functions, the same answer for the same hits in whatever order they
+//! come. What scores alike is ordered by id.
+
+mod duplicates;
+mod neighbours;
+
+use std::collections::BTreeMap;
+
+pub use self::duplicates::{Folded, fold_duplicates};
+pub use self::neighbours::{Passage, Place, merge_adjacent, with_neighbours};
+
+/// How much each way of finding counts; only their proportion matters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Weights {
+    pub lexical: f32,
+    pub vector: f32,
+}
+
+impl Default for Weights {
+    fn default() -> Self {
+        Self { lexical: 0.45, vector: 0.55 }
+    }
+}
+
+impl Weights {
+    /// Parts of one; what makes no sense counts both alike.
+    fn shares(self) -> (f32, f32) {
+        let usable = |weight: f32| if weight.is_finite() { weight.max(0.0) } else { 0.0 };
+        let (lexical, vector) = (usable(self.lexical), usable(self.vector));
+        let sum = lexical + vector;
+        if sum > 0.0 && sum.is_finite() { (lexical / sum, vector / sum) } else { (0.5, 0.5) }
+    }
+}
+
+/// A hit of either list or of both.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fused {
+    pub id: u64,
+    /// From 0 to 1 as `fuse` makes it.
+    pub score: f32,
+    /// As they were found.
+    pub lexical: Option<f32>,
+    pub vector: Option<f32>,
+}
+
+/// One list, best first. Scores and not ranks are joined: a hit that is far better than the next stays far better.
+pub fn fuse(lexical: &[(u64, f32)], vector: &[(u64, f32)], weights: Weights) -> Vec<Fused> {
+    let (lexical, vector) = (best_of_each(lexical), best_of_each(vector));
+    let (lexical_scale, vector_scale) = (Scale::from_zero(&lexical), Scale::from_least(&vector));
+    let (lexical_share, vector_share) = weights.shares();
+    let mut ids: Vec<u64> = lexical.keys().chain(vector.keys()).copied().collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let mut fused: Vec<Fused> = ids
+        .into_iter()
+        .map(|id| {
+            let (lexical, vector) = (lexical.get(&id).copied(), vector.get(&id).copied());
+            let part = |score: Option<f32>, scale: &Scale| score.map_or(0.0, |score| scale.place(score));
+            let score =
+                lexical_share * part(lexical, &lexical_scale) + vector_share * part(vector, &vector_scale);
+            Fused { id, score, lexical, vector }
+        })
+        .collect();
+    sort(&mut fused);
+    fused
+}
+
+fn sort(hits: &mut [Fused]) {
+    hits.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.id.cmp(&other.id)));
+}
+
+/// Scores that are no numbers are no hits.
+fn best_of_each(hits: &[(u64, f32)]) -> BTreeMap<u64, f32> {
+    let mut best = BTreeMap::new();
+    for (id, score) in hits.iter().filter(|(_, score)| score.is_finite()) {
+        let known = best.entry(*id).or_insert(*score);
+        *known = known.max(*score);
+    }
+    best
+}
+
+/// Brings the scores of a list to between 0 and 1. Calculated in `f64`, where no difference of two scores overflows.
+struct Scale {
+    low: f64,
+    high: f64,
+}
+
+impl Scale {
+    /// For BM25, where 0 means that no word was found.
+    fn from_zero(hits: &BTreeMap<u64, f32>) -> Self {
+        let high = hits.values().copied().fold(0.0, f32::max);
+        Self { low: 0.0, high: f64::from(high) }
+    }
+
+    /// For similarities, where what means "nothing in common" differs from model to model: the end of the list stands
+    /// for it. It lies a step below the last hit, which is still better than no hit.
+    fn from_least(hits: &BTreeMap<u64, f32>) -> Self {
+        let low = f64::from(hits.values().copied().fold(f32::INFINITY, f32::min));
+        let high = f64::from(hits.values().copied().fold(f32::NEG_INFINITY, f32::max));
+        let step = (high - low) / hits.len().max(1) as f64;
+        Self { low: low - step, high }
+    }
+
+    fn place(&self, score: f32) -> f32 {
+        let span = self.high - self.low;
+        if span > 0.0 { ((f64::from(score) - self.low) / span).clamp(0.0, 1.0) as f32 } else { 1.0 }
+    }
+}

@@ -1,0 +1,79 @@
+//! The same text in two places is one hit.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::Fused;
+
+/// So many words in a row are compared.
+const SHINGLE: usize = 3;
+/// Texts that share this part of their shingles are the same text.
+const ALIKE: f64 = 0.85;
+
+/// A hit and those that say the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Folded {
+    pub hit: Fused,
+    /// Best first; not shown, but told.
+    pub duplicates: Vec<u64>,
+}
+
+/// Keeps the best of every group of near-duplicates; hits come best first and stay so.
+pub fn fold_duplicates<'a>(hits: &[Fused], text_of: impl Fn(u64) -> &'a str) -> Vec<Folded> {
+    let mut kept: Vec<(Shingles, Folded)> = Vec::new();
+    for hit in hits {
+        let shingles = Shingles::of(text_of(hit.id));
+        match kept.iter_mut().find(|(known, _)| known.is_like(&shingles)) {
+            Some((_, folded)) => folded.duplicates.push(hit.id),
+            None => kept.push((shingles, Folded { hit: *hit, duplicates: Vec::new() })),
+        }
+    }
+    kept.into_iter().map(|(_, folded)| folded).collect()
+}
+
+/// Sorted and without repetition, so that two can be compared in one pass.
+struct Shingles(Vec<u64>);
+
+impl Shingles {
+    fn of(text: &str) -> Self {
+        let lower = text.to_lowercase();
+        let words: Vec<&str> = lower.unicode_words().collect();
+        let mut hashes: Vec<u64> = match words.len() {
+            // Nothing but signs: alike only when they are the same.
+            0 => vec![hash(&[text.trim()])],
+            1..SHINGLE => vec![hash(&words)],
+            _ => words.windows(SHINGLE).map(hash).collect(),
+        };
+        hashes.sort_unstable();
+        hashes.dedup();
+        Self(hashes)
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        let (few, many) = (self.0.len().min(other.0.len()), self.0.len().max(other.0.len()));
+        if (few as f64) < ALIKE * many as f64 {
+            return false;
+        }
+        let shared = self.shared_with(other);
+        let all = few + many - shared;
+        shared as f64 >= ALIKE * all as f64
+    }
+
+    fn shared_with(&self, other: &Self) -> usize {
+        let mut others = other.0.iter().peekable();
+        let mut shared = 0;
+        for hash in &self.0 {
+            while others.next_if(|other| *other < hash).is_some() {}
+            shared += usize::from(others.next_if_eq(&hash).is_some());
+        }
+        shared
+    }
+}
+
+fn hash(words: &[&str]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    words.hash(&mut hasher);
+    hasher.finish()
+}

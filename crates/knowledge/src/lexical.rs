@@ -1,0 +1,164 @@
+//! Finding passages by their words. The index is derived: its folder can be deleted at any time, and whoever holds the
+//! writer fills it again from where the texts are kept.
+
+mod folder;
+mod normal;
+mod query;
+mod stems;
+mod words;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tantivy::Index;
+
+use self::folder::{Fields, Stamp};
+use self::query::Snapshot;
+pub use self::words::{analyse, analyse_query};
+pub use self::writer::LexicalWriter;
+
+/// A chunk of a document, as it is searched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub id: u64,
+    pub collection: String,
+    pub text: String,
+    /// What the chunk stands under.
+    pub heading: String,
+    /// The document's.
+    pub title: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum LexicalError {
+    #[error("the search index in {} cannot be read or written: {why}", folder.display())]
+    Disk { folder: PathBuf, why: String },
+    /// `Lexical::open` begins anew where it finds one like this.
+    #[error("the search index in {} is damaged: {why}", folder.display())]
+    Damaged { folder: PathBuf, why: String },
+    #[error("another process keeps the search index in {} busy", folder.display())]
+    Busy { folder: PathBuf },
+}
+
+/// The index as a process sees it. Any number of processes may read one folder; one at a time writes.
+pub struct Lexical {
+    folder: PathBuf,
+    index: Index,
+    fields: Fields,
+    seen: Mutex<Seen>,
+}
+
+/// The last state that was looked at, and how to tell that there is a newer one.
+struct Seen {
+    stamp: Stamp,
+    snapshot: Arc<Snapshot>,
+}
+
+impl Lexical {
+    /// Opens the index or makes an empty one; what is damaged or of an older format is wiped. `needs_rebuild` tells.
+    pub fn open(folder: &Path) -> Result<Self, LexicalError> {
+        let (folder, index, seen) = folder::open(folder, |folder, index| {
+            let stamp = Stamp::of(folder)?;
+            let snapshot = Snapshot::take(index).map_err(|error| LexicalError::of(error, folder))?;
+            Ok(Seen { stamp, snapshot: Arc::new(snapshot) })
+        })?;
+        let fields = Fields::of(&index.schema()).map_err(|error| LexicalError::of(error, &folder))?;
+        Ok(Self { folder, index, fields, seen: Mutex::new(seen) })
+    }
+
+    /// Wipes the index of a folder, for whoever found it damaged; nobody may be writing to it.
+    pub fn wipe(folder: &Path) -> Result<(), LexicalError> {
+        folder::wipe(folder)
+    }
+
+    /// Whether nothing was ever committed: all entries have to be put.
+    pub fn needs_rebuild(&self) -> Result<bool, LexicalError> {
+        Ok(self.applied()? == 0)
+    }
+
+    /// The number that the last commit of any process came with; 0 before the first.
+    pub fn applied(&self) -> Result<u64, LexicalError> {
+        folder::applied(&self.index, &self.folder)
+    }
+
+    /// How many entries can be found.
+    pub fn count(&self) -> Result<u64, LexicalError> {
+        Ok(self.snapshot()?.count())
+    }
+
+    /// Reads everything and compares checksums: true when every byte is as it was written.
+    pub fn is_sound(&self) -> Result<bool, LexicalError> {
+        match self.index.validate_checksum() {
+            Ok(broken) => Ok(broken.is_empty()),
+            Err(error) => match LexicalError::of(error, &self.folder) {
+                LexicalError::Damaged { .. } => Ok(false),
+                other => Err(other),
+            },
+        }
+    }
+
+    /// Nothing when somebody else is writing, here or in another process.
+    pub fn try_writer(&self) -> Result<Option<LexicalWriter>, LexicalError> {
+        LexicalWriter::try_open(&self.index, self.fields, &self.folder)
+    }
+
+    /// The best entries, with their BM25 scores; those that score alike by their ids. Any text is a query; nothing in
+    /// it is syntax.
+    pub fn search(
+        &self,
+        query: &str,
+        collections: Option<&[String]>,
+        limit: usize,
+    ) -> Result<Vec<(u64, f32)>, LexicalError> {
+        let words = analyse_query(query);
+        if words.is_empty() || limit == 0 {
+            return Ok(Vec::new());
+        }
+        let snapshot = self.snapshot()?;
+        let found = snapshot.search(self.fields.text, words, collections, limit);
+        found.map_err(|error| LexicalError::of(error, &self.folder))
+    }
+
+    /// What was committed last, by whichever process. To ask the file system costs a few microseconds; to open the
+    /// index again is only done where something changed.
+    fn snapshot(&self) -> Result<Arc<Snapshot>, LexicalError> {
+        let stamp = Stamp::of(&self.folder)?;
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.stamp != stamp {
+            let snapshot =
+                Snapshot::take(&self.index).map_err(|error| LexicalError::of(error, &self.folder))?;
+            *seen = Seen { stamp, snapshot: Arc::new(snapshot) };
+        }
+        Ok(seen.snapshot.clone())
+    }
+}
+
+impl LexicalError {
+    fn of(error: tantivy::TantivyError, folder: &Path) -> Self {
+        use std::io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};
+        use tantivy::TantivyError as Error;
+        use tantivy::directory::error::{LockError, OpenReadError};
+        let (folder, why) = (folder.to_path_buf(), error.to_string());
+        let is_content =
+            |error: &std::io::Error| matches!(error.kind(), InvalidData | NotFound | UnexpectedEof);
+        match error {
+            Error::LockFailure(LockError::LockBusy, _) => Self::Busy { folder },
+            Error::IoError(error) if !is_content(&error) => Self::Disk { folder, why },
+            Error::OpenReadError(OpenReadError::IoError { io_error, .. }) if !is_content(&io_error) => {
+                Self::Disk { folder, why }
+            }
+            Error::LockFailure(..)
+            | Error::OpenDirectoryError(_)
+            | Error::OpenWriteError(_)
+            | Error::SystemError(_)
+            | Error::ErrorInThread(_)
+            | Error::Poisoned => Self::Disk { folder, why },
+            _ => Self::Damaged { folder, why },
+        }
+    }
+
+    fn of_disk(error: &std::io::Error, folder: &Path) -> Self {
+        Self::Disk { folder: folder.to_path_buf(), why: error.to_string() }
+    }
+}

@@ -1,0 +1,228 @@
+//! One state of the index, and the search in it.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, BinaryHeap};
+
+use tantivy::columnar::{Column, StrColumn};
+use tantivy::query::{Bm25StatisticsProvider, BooleanQuery, EnableScoring, Query, TermQuery, Weight};
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{DocId, Index, ReloadPolicy, Searcher, SegmentReader, Term};
+
+use super::folder::{COLLECTION, ID};
+
+/// A pasted page is asked for by its rarest words.
+const MOST_WORDS: usize = 32;
+
+pub(super) struct Snapshot {
+    searcher: Searcher,
+    columns: Vec<Columns>,
+}
+
+/// What is known of the entries of a segment besides their words.
+struct Columns {
+    ids: Column<u64>,
+    collections: Option<StrColumn>,
+}
+
+impl Snapshot {
+    pub fn take(index: &Index) -> tantivy::Result<Self> {
+        let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
+        let searcher = reader.searcher();
+        let columns = searcher.segment_readers().iter().map(Columns::of).collect::<Result<_, _>>()?;
+        Ok(Self { searcher, columns })
+    }
+
+    pub fn count(&self) -> u64 {
+        self.searcher.num_docs()
+    }
+
+    /// Scores as BM25 does (k1 1.2 and b 0.75, which are tantivy's own).
+    pub fn search(
+        &self,
+        field: Field,
+        words: Vec<Vec<String>>,
+        collections: Option<&[String]>,
+        limit: usize,
+    ) -> tantivy::Result<Vec<(u64, f32)>> {
+        let statistics = Statistics::of(&self.searcher, field, words)?;
+        if statistics.frequencies.is_empty() {
+            return Ok(Vec::new());
+        }
+        let terms = statistics.frequencies.keys().cloned();
+        let queries =
+            terms.map(|term| Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs)) as Box<dyn Query>);
+        let scoring = EnableScoring::enabled_from_statistics_provider(&statistics, &self.searcher);
+        let weight = BooleanQuery::union(queries.collect()).weight(scoring)?;
+        let mut best = Best { limit, hits: BinaryHeap::new() };
+        for (segment, columns) in self.searcher.segment_readers().iter().zip(&self.columns) {
+            let Some(wanted) = columns.wanted(collections)? else { continue };
+            best.gather(weight.as_ref(), segment, columns, &wanted)?;
+        }
+        Ok(best.into_sorted())
+    }
+}
+
+/// Which entries of a segment may be hits.
+enum Wanted {
+    All,
+    /// Those of collections with these numbers.
+    Of(Vec<u64>),
+}
+
+impl Columns {
+    fn of(segment: &SegmentReader) -> tantivy::Result<Self> {
+        let fields = segment.fast_fields();
+        Ok(Self { ids: fields.u64(ID)?, collections: fields.str(COLLECTION)? })
+    }
+
+    fn wanted(&self, names: Option<&[String]>) -> std::io::Result<Option<Wanted>> {
+        let Some(names) = names else { return Ok(Some(Wanted::All)) };
+        let Some(column) = &self.collections else { return Ok(None) };
+        let mut numbers = Vec::with_capacity(names.len());
+        for name in names {
+            numbers.extend(column.dictionary().term_ord(name.as_bytes())?);
+        }
+        let is_everything = (0..column.num_terms() as u64).all(|number| numbers.contains(&number));
+        Ok(match numbers.is_empty() {
+            true => None,
+            false if is_everything => Some(Wanted::All),
+            false => Some(Wanted::Of(numbers)),
+        })
+    }
+
+    fn is_wanted(&self, entry: DocId, wanted: &Wanted) -> bool {
+        match (wanted, &self.collections) {
+            (Wanted::All, _) => true,
+            (Wanted::Of(numbers), Some(column)) => {
+                column.ords().first(entry).is_some_and(|number| numbers.contains(&number))
+            }
+            (Wanted::Of(_), None) => false,
+        }
+    }
+}
+
+/// How common terms are. The terms that stand for one word share a number: else the rare spelling of a common word
+/// would count for more than the word.
+struct Statistics<'a> {
+    searcher: &'a Searcher,
+    frequencies: BTreeMap<Term, u64>,
+}
+
+impl<'a> Statistics<'a> {
+    fn of(searcher: &'a Searcher, field: Field, words: Vec<Vec<String>>) -> tantivy::Result<Self> {
+        let mut known = Vec::with_capacity(words.len());
+        for word in words {
+            let mut terms = Vec::with_capacity(word.len());
+            let mut entries = 0;
+            for term in word.iter().map(|term| Term::from_field_text(field, term)) {
+                let frequency = searcher.doc_freq(&term)?;
+                entries += frequency;
+                if frequency > 0 {
+                    terms.push(term);
+                }
+            }
+            if entries > 0 {
+                known.push((entries, terms));
+            }
+        }
+        known.sort_by_key(|(entries, _)| *entries);
+        known.truncate(MOST_WORDS);
+        let mut frequencies = BTreeMap::new();
+        for (entries, terms) in known {
+            for term in terms {
+                frequencies.entry(term).or_insert(entries);
+            }
+        }
+        Ok(Self { searcher, frequencies })
+    }
+}
+
+impl Bm25StatisticsProvider for Statistics<'_> {
+    fn total_num_tokens(&self, field: Field) -> tantivy::Result<u64> {
+        self.searcher.total_num_tokens(field)
+    }
+
+    fn total_num_docs(&self) -> tantivy::Result<u64> {
+        self.searcher.total_num_docs()
+    }
+
+    fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
+        let frequency = self.frequencies.get(term).copied().unwrap_or(0);
+        Ok(frequency.min(self.searcher.total_num_docs()?))
+    }
+}
+
+/// The worst of the best is on top, ready to be replaced.
+struct Best {
+    limit: usize,
+    hits: BinaryHeap<Reverse<Hit>>,
+}
+
+impl Best {
+    /// The index skips whatever cannot beat the worst of the best, which is why hits are sieved here and not by one
+    /// more clause of the query.
+    fn gather(
+        &mut self,
+        weight: &dyn Weight,
+        segment: &SegmentReader,
+        columns: &Columns,
+        wanted: &Wanted,
+    ) -> tantivy::Result<()> {
+        let alive = segment.alive_bitset();
+        weight.for_each_pruning(self.threshold(), segment, &mut |entry, score| {
+            if alive.is_none_or(|alive| alive.is_alive(entry))
+                && columns.is_wanted(entry, wanted)
+                && let Some(id) = columns.ids.first(entry)
+            {
+                self.push(Hit { score, id });
+            }
+            self.threshold()
+        })
+    }
+
+    fn push(&mut self, hit: Hit) {
+        self.hits.push(Reverse(hit));
+        if self.hits.len() > self.limit {
+            self.hits.pop();
+        }
+    }
+
+    /// Just below the worst of the best: an equal score with a smaller id still comes through.
+    fn threshold(&self) -> f32 {
+        match self.hits.peek() {
+            Some(Reverse(worst)) if self.hits.len() >= self.limit => worst.score.next_down(),
+            _ => f32::MIN,
+        }
+    }
+
+    fn into_sorted(self) -> Vec<(u64, f32)> {
+        self.hits.into_sorted_vec().into_iter().map(|Reverse(hit)| (hit.id, hit.score)).collect()
+    }
+}
+
+/// Greater is better: the higher score, then the smaller id.
+#[derive(Clone, Copy, Debug)]
+struct Hit {
+    score: f32,
+    id: u64,
+}
+
+impl Ord for Hit {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.score.total_cmp(&other.score).then_with(|| other.id.cmp(&self.id))
+    }
+}
+
+impl PartialOrd for Hit {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Hit {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Hit {}

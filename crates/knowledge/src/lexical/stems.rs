@@ -1,0 +1,197 @@
+//! Where words lose their endings. A text is stemmed in its own language; a query is too short to tell, so it asks for
+//! the stems of all of them (`every_stem`).
+
+use std::borrow::Cow;
+
+use frostem::{Algorithm, Stemmer};
+use unicode_normalization::UnicodeNormalization;
+
+/// Longer ones are no words of a language.
+const LONGEST_WORD: usize = 40;
+/// So much of a text is looked at to tell its language.
+const SAMPLE: usize = 1_500;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Language {
+    English,
+    German,
+    /// Another one in Latin letters: only what plurals and genders have in common is taken off.
+    Other,
+}
+
+const LANGUAGES: [Language; 3] = [Language::English, Language::German, Language::Other];
+
+/// Small words that tell a language, sorted; those that several languages share are left out.
+const ENGLISH: [&str; 20] = [
+    "are", "but", "can", "does", "for", "from", "had", "has", "have", "how", "is", "it", "not", "of", "that",
+    "the", "their", "this", "to", "with",
+];
+const GERMAN: [&str; 36] = [
+    "aber", "auch", "auf", "aus", "bei", "das", "dass", "dem", "den", "der", "die", "ein", "eine", "einem",
+    "einen", "einer", "fur", "hat", "ich", "im", "ist", "kann", "mit", "nach", "nicht", "oder", "sich",
+    "sie", "sind", "um", "und", "vom", "von", "werden", "wird", "zum",
+];
+const OTHER: [&str; 41] = [
+    "aos", "avec", "che", "com", "con", "dans", "de", "degli", "dei", "del", "della", "di", "een", "el",
+    "en", "est", "et", "gli", "het", "il", "la", "las", "le", "les", "los", "nao", "non", "os", "ou", "para",
+    "pas", "per", "por", "pour", "que", "qui", "sont", "sul", "sur", "une", "van",
+];
+
+/// Words that nearly every English text has. They are dropped from queries, never from what is searched.
+const COMMON: [&str; 68] = [
+    "a", "about", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could",
+    "did", "do", "does", "for", "from", "had", "has", "have", "how", "i", "if", "in", "into", "is", "it",
+    "its", "me", "my", "of", "on", "or", "our", "should", "so", "than", "that", "the", "their", "them",
+    "then", "there", "these", "they", "this", "those", "to", "was", "we", "were", "what", "when", "where",
+    "which", "who", "whom", "whose", "why", "will", "with", "would", "you", "your", "yours",
+];
+
+pub(super) fn is_frequent(word: &str) -> bool {
+    COMMON.binary_search(&word).is_ok()
+}
+
+/// English when nothing tells, as in headings and in source code.
+pub(super) fn language_of(text: &str) -> Language {
+    let (mut english, mut german, mut other) = (0, 0, 0);
+    let sample = &text[..text.floor_char_boundary(SAMPLE)];
+    for word in sample.split(|letter: char| !letter.is_alphabetic() && letter != '\u{308}') {
+        match told_by(word) {
+            Some(Language::English) => english += 1,
+            Some(Language::German) => german += 1,
+            Some(Language::Other) => other += 1,
+            None => {}
+        }
+    }
+    match () {
+        () if german > english && german >= other => Language::German,
+        () if other > english => Language::Other,
+        () => Language::English,
+    }
+}
+
+fn told_by(word: &str) -> Option<Language> {
+    if !word.is_ascii() {
+        let is_german = word.nfc().any(|letter| matches!(letter, 'ä' | 'ö' | 'ü' | 'Ä' | 'Ö' | 'Ü' | 'ß'));
+        return is_german.then_some(Language::German);
+    }
+    let mut small = [0; 6];
+    let small = small.get_mut(..word.len())?;
+    small.copy_from_slice(word.as_bytes());
+    small.make_ascii_lowercase();
+    let tells = |words: &[&str]| words.binary_search_by(|known| known.as_bytes().cmp(small)).is_ok();
+    match () {
+        () if tells(&ENGLISH) => Some(Language::English),
+        () if tells(&GERMAN) => Some(Language::German),
+        () if tells(&OTHER) => Some(Language::Other),
+        () => None,
+    }
+}
+
+/// Words outside Latin letters, numbers and anything that cannot be a word stay as they are.
+pub(super) fn stem(word: &str, language: Language) -> Cow<'_, str> {
+    let is_word =
+        (3..=LONGEST_WORD).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_lowercase());
+    match language {
+        _ if !is_word => Cow::Borrowed(word),
+        Language::English => Stemmer::new(Algorithm::English).stem(word),
+        Language::German => german(word),
+        Language::Other => Cow::Borrowed(romance(word)),
+    }
+}
+
+/// What a text may hold in place of this word, whatever language it is in.
+pub(super) fn every_stem(word: &str) -> Vec<String> {
+    let mut stems: Vec<String> = Vec::with_capacity(LANGUAGES.len());
+    for language in LANGUAGES {
+        let stem = stem(word, language);
+        if !stems.iter().any(|known| *known == stem) {
+            stems.push(stem.into_owned());
+        }
+    }
+    stems
+}
+
+/// Takes off the endings of cases and plurals; umlauts were folded before, and `ae`, `oe`, `ue` fold like them.
+fn german(word: &str) -> Cow<'_, str> {
+    let is_spelled_out = ["ae", "oe", "ue"].iter().any(|pair| word.contains(pair));
+    if is_spelled_out {
+        return Cow::Owned(without_german_ending(&without_spelled_umlauts(word)).to_owned());
+    }
+    Cow::Borrowed(without_german_ending(word))
+}
+
+fn without_spelled_umlauts(word: &str) -> String {
+    let mut folded = String::with_capacity(word.len());
+    let mut before = ' ';
+    let mut letters = word.chars().peekable();
+    while let Some(letter) = letters.next() {
+        folded.push(letter);
+        let can_be_umlaut = matches!(letter, 'a' | 'o' | 'u') && !matches!(before, 'a' | 'e' | 'q');
+        if can_be_umlaut && letters.peek() == Some(&'e') {
+            letters.next();
+        }
+        before = letter;
+    }
+    folded
+}
+
+fn without_german_ending(word: &str) -> &str {
+    let word = match word.strip_suffix('s') {
+        Some(rest) if rest.len() >= 3 && !rest.ends_with(['e', 's', 'u']) => rest,
+        _ => word,
+    };
+    let stripped = |ending: &&str| word.strip_suffix(*ending).filter(|rest| rest.len() >= 3);
+    let rest = ["ern", "em", "en", "er", "es", "e"].iter().find_map(stripped);
+    let rest =
+        rest.or_else(|| word.strip_suffix('n').filter(|rest| rest.len() >= 4 && rest.ends_with(['l', 'r'])));
+    let rest = rest.unwrap_or(word);
+    if rest.ends_with("inn") { &rest[..rest.len() - 1] } else { rest }
+}
+
+/// Plurals in -s and the vowel that tells gender or number.
+fn romance(word: &str) -> &str {
+    let singular = match word.strip_suffix('s') {
+        Some(rest) if rest.len() >= 3 && !rest.ends_with('s') => rest,
+        _ => word,
+    };
+    match singular.strip_suffix(['a', 'e', 'i', 'o']) {
+        Some(rest) if rest.len() >= 4 => rest,
+        _ => singular,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_sorted() {
+        assert!(COMMON.is_sorted());
+        assert!(ENGLISH.is_sorted() && GERMAN.is_sorted() && OTHER.is_sorted());
+    }
+
+    #[test]
+    fn languages_are_told_by_their_small_words() {
+        assert_eq!(language_of("The agent is asked to plan."), Language::English);
+        assert_eq!(language_of("Der Agent wird gebeten, die Aufgabe zu planen."), Language::German);
+        assert_eq!(language_of("Les agents sont dans le jardin avec une table."), Language::Other);
+        assert_eq!(language_of("Häuserzeile"), Language::German);
+        assert_eq!(language_of("Neural networks"), Language::English);
+    }
+
+    #[test]
+    fn german_endings() {
+        for words in [
+            &["haus", "hauses", "hause", "hauser", "hausern"][..],
+            &["kind", "kinder", "kindern", "kindes"],
+            &["strasse", "strassen"],
+            &["regel", "regeln"],
+            &["freundin", "freundinnen"],
+            &["muller", "mueller"],
+            &["auto", "autos"],
+        ] {
+            let stems: Vec<_> = words.iter().map(|word| stem(word, Language::German)).collect();
+            assert!(stems.iter().all(|stem| *stem == stems[0]), "{words:?} became {stems:?}");
+        }
+    }
+}

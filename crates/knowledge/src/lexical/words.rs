@@ -1,0 +1,270 @@
+//! What counts as a word, for texts and for queries alike.
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::normal::{is_east_asian, is_emoji, is_unspaced, normalise, plain_emoji, without_article};
+use super::stems::{every_stem, is_frequent, language_of, stem};
+
+/// Identifiers are kept up to this many characters; what is longer is cut.
+const LONGEST: usize = 200;
+/// A run of capitals and small letters with shorter parts than this is a name (LaTeX) or an encoded blob.
+const LEAST_PART: usize = 3;
+/// So much of a query is read, and so many of its words are looked up.
+const LONGEST_QUERY: usize = 20_000;
+const MOST_QUERY_WORDS: usize = 256;
+
+/// The terms under which a text is found, in their order.
+pub fn analyse(text: &str) -> Vec<String> {
+    let mut terms = Terms::default();
+    terms.read(text, 1);
+    terms.iter().map(str::to_owned).collect()
+}
+
+/// One for each different word of a query: the terms that may stand for it in a text.
+pub fn analyse_query(query: &str) -> Vec<Vec<String>> {
+    let mut words: Vec<(bool, Vec<String>)> = Vec::new();
+    let query = &query[..query.floor_char_boundary(LONGEST_QUERY)];
+    scan(query, &mut |found| {
+        let (is_frequent, terms) = match found {
+            Found::Word(word) => (is_frequent(word), every_stem(word)),
+            Found::Whole(term) => (false, vec![term.to_owned()]),
+            Found::Letter(_) => return,
+        };
+        if words.len() < MOST_QUERY_WORDS && !words.iter().any(|(_, known)| *known == terms) {
+            words.push((is_frequent, terms));
+        }
+    });
+    if words.iter().any(|(is_frequent, _)| !is_frequent) {
+        words.retain(|(is_frequent, _)| !is_frequent);
+    }
+    words.into_iter().map(|(_, terms)| terms).collect()
+}
+
+/// The terms of texts in one piece of memory: indexing reads millions of them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Terms {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Terms {
+    /// Adds the terms of a text so many times over.
+    pub fn read(&mut self, text: &str, times: usize) {
+        self.read_as(text, times, text);
+    }
+
+    /// As above, in the language of another text: a title alone does not tell its own.
+    pub fn read_as(&mut self, text: &str, times: usize, speaker: &str) {
+        let language = language_of(speaker);
+        scan(text, &mut |found| {
+            let (Found::Word(word) | Found::Whole(word) | Found::Letter(word)) = found;
+            let term = match found {
+                Found::Word(word) => stem(word, language),
+                Found::Whole(_) | Found::Letter(_) => word.into(),
+            };
+            for _ in 0..times {
+                self.text.push_str(&term);
+                self.ends.push(self.text.len());
+            }
+        });
+    }
+
+    pub fn get(&self, at: usize) -> Option<&str> {
+        let start = if at == 0 { 0 } else { *self.ends.get(at - 1)? };
+        self.text.get(start..*self.ends.get(at)?)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        (0..self.ends.len()).filter_map(|at| self.get(at))
+    }
+
+    pub fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+    }
+}
+
+enum Found<'a> {
+    /// In small letters, with its ending.
+    Word(&'a str),
+    /// A pair of letters, or an emoji: has no ending.
+    Whole(&'a str),
+    /// One letter of a longer run. Texts are found by it; a query has the pairs, which say more.
+    Letter(&'a str),
+}
+
+fn scan(text: &str, found: &mut impl FnMut(Found<'_>)) {
+    let mut lower = String::new();
+    for piece in text.split_whitespace() {
+        if piece.is_ascii() {
+            scan_piece(piece, &mut lower, found);
+        } else {
+            scan_piece(&normalise(piece), &mut lower, found);
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Word,
+    /// What may stand inside an identifier.
+    Join,
+    Unspaced,
+    Emoji,
+    Other,
+}
+
+/// Words that are joined without a space stay together until it is clear where they end.
+fn scan_piece(piece: &str, lower: &mut String, found: &mut impl FnMut(Found<'_>)) {
+    let is_ascii = piece.is_ascii();
+    let (mut at, mut start, mut end) = (0, 0, 0);
+    let mut last = Unit::Other;
+    while at < piece.len() {
+        let rest = &piece[at..];
+        let (unit, length) = if is_ascii { ascii_unit(rest) } else { unit(rest) };
+        let goes_on = match unit {
+            Unit::Word => matches!(last, Unit::Word | Unit::Join) && end > start,
+            Unit::Join => last == Unit::Word || (last == Unit::Join && rest.starts_with('_')),
+            Unit::Unspaced | Unit::Emoji | Unit::Other => false,
+        };
+        if !goes_on {
+            compound(&piece[start..end], lower, found);
+            (start, end) = (at, at);
+        }
+        match unit {
+            Unit::Word => end = at + length,
+            Unit::Unspaced => unspaced(&rest[..length], found),
+            Unit::Emoji => found(Found::Whole(&plain_emoji(&rest[..length]))),
+            Unit::Join | Unit::Other => {}
+        }
+        last = if unit == Unit::Join && !goes_on { Unit::Other } else { unit };
+        at += length;
+    }
+    compound(&piece[start..end], lower, found);
+}
+
+fn is_join(letter: char) -> bool {
+    matches!(letter, '_' | '.' | '-' | '\'' | ':')
+}
+
+fn ascii_unit(rest: &str) -> (Unit, usize) {
+    let bytes = rest.as_bytes();
+    let letters = bytes.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+    match bytes {
+        _ if letters > 0 => (Unit::Word, letters),
+        [b':', b':', ..] => (Unit::Join, 2),
+        [b'_' | b'.' | b'-' | b'\'', ..] => (Unit::Join, 1),
+        _ => (Unit::Other, 1),
+    }
+}
+
+/// The words of Unicode (UAX 29), except that a script without spaces and what joins identifiers end one as well.
+fn unit(rest: &str) -> (Unit, usize) {
+    let run = rest.find(|letter| !is_unspaced(letter)).unwrap_or(rest.len());
+    if run > 0 {
+        return (Unit::Unspaced, run);
+    }
+    if rest.starts_with(is_join) {
+        return ascii_unit(rest);
+    }
+    let word = rest.split_word_bounds().next().unwrap_or(rest);
+    let word = &word[..word.find(|letter| is_join(letter) || is_unspaced(letter)).unwrap_or(word.len())];
+    let unit = match () {
+        () if word.contains(char::is_alphanumeric) => Unit::Word,
+        () if word.contains(is_emoji) => Unit::Emoji,
+        () => Unit::Other,
+    };
+    (unit, word.len())
+}
+
+/// Pairs of neighbouring letters, since nothing else tells where words begin; East Asian letters alone, too, because
+/// one of them can be a word.
+fn unspaced(run: &str, found: &mut impl FnMut(Found<'_>)) {
+    let starts: Vec<usize> = run.char_indices().map(|(at, _)| at).chain([run.len()]).collect();
+    if let [_, _] = starts[..] {
+        return found(Found::Whole(run));
+    }
+    for pair in starts.windows(3) {
+        if let [first, _, end] = *pair {
+            found(Found::Whole(&run[first..end]));
+        }
+    }
+    for (at, letter) in run.char_indices() {
+        let is_particle = matches!(letter, '\u{3041}'..='\u{309f}');
+        if is_east_asian(letter) && !is_particle {
+            found(Found::Letter(&run[at..at + letter.len_utf8()]));
+        }
+    }
+}
+
+/// An identifier is found as a whole, however it is written (`remote_agents`, `remoteAgents`, `remote-agents`), and by
+/// each of its words.
+fn compound(text: &str, lower: &mut String, found: &mut impl FnMut(Found<'_>)) {
+    let text = text.strip_suffix("'s").or_else(|| text.strip_suffix("'S")).unwrap_or(text);
+    if text.is_empty() {
+        return;
+    }
+    let is_one_word = !text.contains(is_join);
+    if is_one_word && !has_inner_capital(text) {
+        return word(text, lower, found);
+    }
+    if is_one_word || text.chars().nth(LONGEST).is_none() {
+        let is_number = !text.contains(char::is_alphabetic);
+        lowered(text.chars().filter(|letter| is_number || !is_join(*letter)), lower);
+        found(Found::Word(cut(lower)));
+    }
+    for part in text.split(is_join).filter(|part| !part.is_empty()) {
+        if !is_one_word {
+            word(part, lower, found);
+        }
+        let starts = inner_starts(part);
+        let ends = starts.iter().copied().skip(1).chain([part.len()]);
+        for (start, end) in starts.iter().copied().zip(ends) {
+            word(&part[start..end], lower, found);
+        }
+    }
+}
+
+fn has_inner_capital(text: &str) -> bool {
+    text.chars().skip(1).any(char::is_uppercase) && text.chars().any(char::is_lowercase)
+}
+
+/// Where the words of a camelCase one begin; none when it is not worth splitting.
+fn inner_starts(part: &str) -> Vec<usize> {
+    let mut starts = vec![0];
+    let mut before = None;
+    let mut letters = part.char_indices().peekable();
+    while let Some((at, letter)) = letters.next() {
+        let ends_capitals = letters.peek().is_some_and(|(_, next)| next.is_lowercase());
+        let begins = before.is_some_and(|before: char| !before.is_uppercase() || ends_capitals);
+        if letter.is_uppercase() && begins {
+            starts.push(at);
+        }
+        before = Some(letter);
+    }
+    let is_split = starts.len() > 1 && part.len() <= LONGEST && part.len() / starts.len() >= LEAST_PART;
+    if is_split { starts } else { Vec::new() }
+}
+
+fn word(text: &str, lower: &mut String, found: &mut impl FnMut(Found<'_>)) {
+    lowered(text.chars(), lower);
+    found(Found::Word(without_article(cut(lower))));
+}
+
+fn lowered(letters: impl Iterator<Item = char>, lower: &mut String) {
+    lower.clear();
+    for letter in letters {
+        if letter.is_ascii() {
+            lower.push(letter.to_ascii_lowercase());
+        } else {
+            lower.extend(letter.to_lowercase());
+        }
+    }
+}
+
+fn cut(word: &str) -> &str {
+    match word.char_indices().nth(LONGEST) {
+        Some((end, _)) => &word[..end],
+        None => word,
+    }
+}

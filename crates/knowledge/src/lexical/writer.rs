@@ -1,0 +1,147 @@
+//! Filling the index. One writer at a time, across processes; dropping it takes back what was not committed.
+
+use std::path::{Path, PathBuf};
+
+use tantivy::indexer::IndexWriterOptions;
+use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
+use tantivy::{Index, IndexWriter, TantivyDocument, Term};
+
+use super::folder::{self, Fields};
+use super::words::Terms;
+use super::{Entry, LexicalError};
+
+/// So often do words of a heading and of a title count, against once in the text (as in BM25F: what is repeated
+/// matters less each time, wherever it stands).
+const HEADING_WEIGHT: usize = 2;
+const TITLE_WEIGHT: usize = 2;
+/// Between text, heading and title on their way to the threads that read them.
+const SEPARATOR: char = '\u{1f}';
+
+const THREADS: usize = 2;
+/// What a thread gathers before it writes a part of the index.
+const MEMORY_PER_THREAD: usize = 40_000_000;
+
+pub struct LexicalWriter {
+    writer: IndexWriter,
+    fields: Fields,
+    folder: PathBuf,
+    applied: u64,
+}
+
+impl LexicalWriter {
+    pub(super) fn try_open(
+        index: &Index,
+        fields: Fields,
+        folder: &Path,
+    ) -> Result<Option<Self>, LexicalError> {
+        let options = IndexWriterOptions::builder()
+            .num_worker_threads(THREADS)
+            .memory_budget_per_thread(MEMORY_PER_THREAD)
+            .build();
+        let opened = index.writer_with_options(options);
+        let writer = match opened.map_err(|error| LexicalError::of(error, folder)) {
+            Ok(writer) => writer,
+            Err(LexicalError::Busy { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        // Behind the lock: nobody else moves it from here on.
+        let applied = folder::applied(index, folder)?;
+        Ok(Some(Self { writer, fields, folder: folder.to_path_buf(), applied }))
+    }
+
+    /// The number of the last commit; whatever came later has to be put or removed again.
+    pub fn applied(&self) -> u64 {
+        self.applied
+    }
+
+    /// Takes the place of an entry with the same id.
+    pub fn put(&mut self, entry: Entry) -> Result<(), LexicalError> {
+        self.remove(entry.id);
+        let mut document = TantivyDocument::default();
+        document.add_u64(self.fields.id, entry.id);
+        document.add_text(self.fields.text, joined(&entry));
+        document.add_text(self.fields.collection, &entry.collection);
+        self.writer.add_document(document).map(drop).map_err(|error| LexicalError::of(error, &self.folder))
+    }
+
+    pub fn remove(&mut self, id: u64) {
+        self.writer.delete_term(Term::from_field_u64(self.fields.id, id));
+    }
+
+    /// Makes everything so far durable and visible to all, with the number up to which it was applied.
+    pub fn commit(&mut self, upto: u64) -> Result<(), LexicalError> {
+        let mut commit = || {
+            let mut prepared = self.writer.prepare_commit()?;
+            prepared.set_payload(&upto.to_string());
+            prepared.commit()
+        };
+        commit().map_err(|error| LexicalError::of(error, &self.folder))?;
+        self.applied = upto;
+        Ok(())
+    }
+
+    /// Waits until small parts were joined, which keeps searches fast; dropping the writer leaves that to the next.
+    pub fn close(self) -> Result<(), LexicalError> {
+        let Self { writer, folder, .. } = self;
+        writer.wait_merging_threads().map_err(|error| LexicalError::of(error, &folder))
+    }
+}
+
+fn joined(entry: &Entry) -> String {
+    let mut joined = String::with_capacity(entry.text.len() + entry.heading.len() + entry.title.len() + 2);
+    for (at, section) in [&entry.text, &entry.heading, &entry.title].into_iter().enumerate() {
+        if at > 0 {
+            joined.push(SEPARATOR);
+        }
+        if section.contains(SEPARATOR) {
+            joined.push_str(&section.replace(SEPARATOR, " "));
+        } else {
+            joined.push_str(section);
+        }
+    }
+    joined
+}
+
+/// Turns joined sections into terms, in the language of the text.
+#[derive(Clone, Default)]
+pub(super) struct Sections {
+    terms: Terms,
+    token: Token,
+}
+
+impl Tokenizer for Sections {
+    type TokenStream<'a> = SectionStream<'a>;
+
+    fn token_stream<'a>(&'a mut self, joined: &'a str) -> SectionStream<'a> {
+        self.terms.clear();
+        for (section, weight) in joined.split(SEPARATOR).zip([1, HEADING_WEIGHT, TITLE_WEIGHT]) {
+            self.terms.read_as(section, weight, joined);
+        }
+        SectionStream { terms: &self.terms, token: &mut self.token, next: 0 }
+    }
+}
+
+pub(super) struct SectionStream<'a> {
+    terms: &'a Terms,
+    token: &'a mut Token,
+    next: usize,
+}
+
+impl TokenStream for SectionStream<'_> {
+    fn advance(&mut self) -> bool {
+        let Some(term) = self.terms.get(self.next) else { return false };
+        self.token.text.clear();
+        self.token.text.push_str(term);
+        self.token.position = self.next;
+        self.next += 1;
+        true
+    }
+
+    fn token(&self) -> &Token {
+        self.token
+    }
+
+    fn token_mut(&mut self) -> &mut Token {
+        self.token
+    }
+}

@@ -1,0 +1,13 @@
+//! What it knows: documents, and how passages are found in them; the web.
+
+pub mod embedding;
+pub mod evaluation;
+pub mod fusion;
+pub mod lexical;
+pub mod library;
+pub mod reading;
+mod tools;
+pub mod vectors;
+pub mod web;
+
+pub use tools::{Opener, item, tools};

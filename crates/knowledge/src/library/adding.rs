@@ -1,0 +1,177 @@
+//! Taking documents in: what is new or changed is read, the rest is left as it is.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use lango_domain::documents::{NewDocument, NewPiece, Place, Unit, Which};
+use lango_domain::event::Principal;
+
+use super::{Library, LibraryError, blocking};
+use crate::reading::{self, ChunkSizes, Found};
+
+/// So many documents are read and written at one time; an interrupted run loses no more.
+const BATCH: usize = 32;
+
+/// What came of adding.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Added {
+    pub new: usize,
+    pub changed: usize,
+    pub same: usize,
+    pub removed: usize,
+    pub pieces: usize,
+    /// What could not be read, and why.
+    pub skipped: Vec<(String, String)>,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    pub done: usize,
+    pub all: usize,
+}
+
+enum Read {
+    Same,
+    Document(Box<NewDocument>),
+    Unreadable(String),
+}
+
+impl Library {
+    /// Takes in everything below a path; what was there before and is gone is taken out.
+    pub async fn add(
+        &self,
+        of: &Principal,
+        collection: &str,
+        root: &Path,
+        progress: &(dyn Fn(Progress) + Sync),
+    ) -> Result<Added, LibraryError> {
+        let root = root
+            .canonicalize()
+            .map_err(|error| LibraryError::Broken(format!("{}: {error}", root.display())))?;
+        let (files, skipped) = files_below(root.clone()).await?;
+        let known = self.shared.store.sources(of, collection).await?;
+        let known: HashMap<String, String> =
+            known.into_iter().map(|source| (source.source, source.hash)).collect();
+        let mut added = Added { skipped, ..Added::default() };
+        let all = files.len();
+        for (at, batch) in files.chunks(BATCH).enumerate() {
+            let documents = self.read_batch(collection, &root, batch, &known).await?;
+            let mut fresh = Vec::new();
+            for (path, read) in batch.iter().zip(documents) {
+                match read {
+                    Read::Same => added.same += 1,
+                    Read::Unreadable(why) => added.skipped.push((shown(path), why)),
+                    Read::Document(document) => {
+                        let is_known = known.contains_key(&document.source);
+                        *(if is_known { &mut added.changed } else { &mut added.new }) += 1;
+                        added.pieces += document.pieces.len();
+                        fresh.push(*document);
+                    }
+                }
+            }
+            if !fresh.is_empty() {
+                self.shared.store.put(of, fresh).await?;
+            }
+            progress(Progress { done: (at * BATCH + batch.len()).min(all), all });
+        }
+        let gone = gone(&known, &root, &files);
+        if !gone.is_empty() {
+            added.removed = self.shared.store.remove(of, collection, Which::These(gone)).await?;
+        }
+        self.catch_up().await?;
+        Ok(added)
+    }
+
+    /// Takes in documents that are no files: pages, records.
+    pub async fn put(&self, of: &Principal, documents: Vec<NewDocument>) -> Result<(), LibraryError> {
+        self.shared.store.put(of, documents).await?;
+        Ok(())
+    }
+
+    async fn read_batch(
+        &self,
+        collection: &str,
+        root: &Path,
+        files: &[PathBuf],
+        known: &HashMap<String, String>,
+    ) -> Result<Vec<Read>, LibraryError> {
+        let (collection, root, files) = (collection.to_owned(), shown(root), files.to_vec());
+        let hashes: Vec<Option<String>> = files.iter().map(|file| known.get(&shown(file)).cloned()).collect();
+        blocking(move || {
+            let each =
+                files.iter().zip(hashes).map(|(file, hash)| read(file, hash.as_deref(), &collection, &root));
+            Ok(each.collect())
+        })
+        .await
+    }
+}
+
+async fn files_below(root: PathBuf) -> Result<(Vec<PathBuf>, Vec<(String, String)>), LibraryError> {
+    blocking(move || {
+        let (mut files, mut skipped) = (Vec::new(), Vec::new());
+        reading::walk(&root, &mut |found| match found {
+            Found::File { path, .. } => files.push(path),
+            Found::Skipped { path, why } => skipped.push((shown(&path), why.to_string())),
+        });
+        Ok((files, skipped))
+    })
+    .await
+}
+
+fn read(file: &Path, known: Option<&str>, collection: &str, root: &str) -> Read {
+    let bytes = match std::fs::read(file) {
+        Ok(bytes) => bytes,
+        Err(error) => return Read::Unreadable(error.to_string()),
+    };
+    let hash = reading::content_hash(&bytes);
+    if known == Some(&hash) {
+        return Read::Same;
+    }
+    match reading::read(file, bytes) {
+        Err(why) => Read::Unreadable(why.to_string()),
+        Ok(document) => {
+            let pieces = reading::chunks(&document, &ChunkSizes::default()).into_iter().map(piece).collect();
+            let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            Read::Document(Box::new(NewDocument {
+                collection: collection.to_owned(),
+                source: shown(file),
+                root: root.to_owned(),
+                title: document.title.unwrap_or(name),
+                hash,
+                session: None,
+                pieces,
+            }))
+        }
+    }
+}
+
+/// The pieces of a text that is no file; markdown, where it has headings.
+pub fn pieces_of(text: &str) -> Vec<NewPiece> {
+    match reading::read(Path::new("text.md"), text.as_bytes().to_vec()) {
+        Ok(document) => reading::chunks(&document, &ChunkSizes::default()).into_iter().map(piece).collect(),
+        Err(_) => Vec::new(),
+    }
+}
+
+fn piece(chunk: reading::Chunk) -> NewPiece {
+    let (unit, first, last) = match chunk.place {
+        reading::Place::Lines(first, last) => (Unit::Lines, first, last),
+        reading::Place::Pages(first, last) => (Unit::Pages, first, last),
+    };
+    NewPiece { text: chunk.text, heading: chunk.heading.join(" › "), place: Place { unit, first, last } }
+}
+
+/// What was found below the root before and is not any more.
+fn gone(known: &HashMap<String, String>, root: &Path, files: &[PathBuf]) -> Vec<String> {
+    let now: std::collections::HashSet<String> = files.iter().map(|file| shown(file)).collect();
+    known
+        .keys()
+        .filter(|source| Path::new(source).starts_with(root) && !now.contains(*source))
+        .cloned()
+        .collect()
+}
+
+fn shown(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}

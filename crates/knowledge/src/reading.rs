@@ -1,0 +1,148 @@
+//! Reading: files become documents, and documents become chunks that can be cited.
+
+mod beir;
+mod chunks;
+mod code;
+mod cutting;
+mod decoding;
+mod html;
+mod kinds;
+mod markdown;
+mod pdf;
+mod pdf_page;
+mod plain;
+mod walk;
+
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+pub use beir::{BeirDocument, BeirError, BeirLines, Judgement, Query, beir, qrels, queries};
+pub use chunks::{Chunk, ChunkSizes, chunks};
+pub use walk::{Found, SkipReason, walk};
+
+/// Files above this are not read.
+pub const MAX_BYTES: u64 = 32 * 1024 * 1024;
+/// Headings stand in every chunk below them, so they stay short.
+const MAX_HEADING_CHARS: usize = 200;
+
+/// A file that was read: its blocks in their order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    /// As the file itself names it; not every file does.
+    pub title: Option<String>,
+    pub kind: Kind,
+    pub blocks: Vec<Block>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Text,
+    Markdown,
+    Html,
+    Code,
+    Pdf,
+}
+
+/// A part of a document that belongs together: a paragraph, a list, a function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Block {
+    pub text: String,
+    /// The headings above it, outermost first; a heading stands below itself.
+    pub heading: Vec<String>,
+    pub place: Place,
+    pub shape: Shape,
+}
+
+/// Where a cut does the least harm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    Heading,
+    /// Cut at the ends of sentences.
+    Prose,
+    /// Cut between lines: lists, tables, code.
+    Lines,
+}
+
+/// Where something stands in its file: first and last, counted from 1. Lines of HTML are approximate, since its text
+/// is laid out anew; all other lines are exact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    Lines(u32, u32),
+    Pages(u32, u32),
+}
+
+/// Why a file cannot be read, in words for whoever named it.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum Unreadable {
+    #[error("it is a binary file, not a document")]
+    Binary,
+    #[error("it has {0} bytes; at most {MAX_BYTES} are read")]
+    TooLarge(u64),
+    #[error("its bytes are not text in an encoding that Lango knows")]
+    NotText,
+    #[error("the PDF cannot be read: {0}")]
+    BrokenPdf(String),
+    #[error("the PDF has pages but no text; it may be scanned")]
+    PicturesOnly,
+    #[error("there is no text in it")]
+    Empty,
+}
+
+/// Reads a document from the bytes of a file; the path only tells what it may be.
+pub fn read(path: &Path, bytes: Vec<u8>) -> Result<Document, Unreadable> {
+    let length = bytes.len() as u64;
+    if length > MAX_BYTES {
+        return Err(Unreadable::TooLarge(length));
+    }
+    if kinds::is_pdf(path, &bytes) {
+        return pdf::read(&bytes);
+    }
+    let text = decoding::decode(&bytes, kinds::declared_encoding(path, &bytes))?;
+    drop(bytes);
+    let document = match kinds::kind(path, &text) {
+        Kind::Markdown => markdown::read(&text),
+        Kind::Html => html::read(&text),
+        Kind::Code => code::read(&text),
+        Kind::Text | Kind::Pdf => plain::read(&text, kinds::shape(path)),
+    };
+    if document.blocks.is_empty() { Err(Unreadable::Empty) } else { Ok(document) }
+}
+
+/// The same content has the same hash, whatever its file is called: SHA-256 in hexadecimal digits.
+pub fn content_hash(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The headings that are open at some point of a document.
+#[derive(Default)]
+struct Outline {
+    open: Vec<(u8, String)>,
+}
+
+impl Outline {
+    /// A heading ends those of its own level and below.
+    fn enter(&mut self, level: u8, heading: &str) {
+        self.open.retain(|(above, _)| *above < level);
+        self.open.push((level, short_heading(heading)));
+    }
+
+    fn path(&self) -> Vec<String> {
+        self.open.iter().map(|(_, heading)| heading.clone()).collect()
+    }
+}
+
+/// One line, not too long.
+fn short_heading(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MAX_HEADING_CHARS) {
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
+        None => line,
+    }
+}
+
+/// Line numbers of a file that was let in always fit.
+fn line_number(index: usize) -> u32 {
+    u32::try_from(index + 1).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,204 @@
+//! Chunks: what is found and cited. They follow the blocks of a document; small neighbours share a chunk, large blocks
+//! are cut.
+
+use super::{Block, Document, Kind, Place, Shape, code, cutting};
+
+/// A part of a document, small enough to be shown to a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chunk {
+    pub text: String,
+    /// The headings above it, outermost first. For a part of a long function or class: the line that names it.
+    pub heading: Vec<String>,
+    pub place: Place,
+}
+
+/// How long chunks are, in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkSizes {
+    /// What a chunk should have.
+    pub aim: usize,
+    /// What no chunk exceeds.
+    pub most: usize,
+}
+
+impl Default for ChunkSizes {
+    fn default() -> Self {
+        Self { aim: 1_000, most: 2_000 }
+    }
+}
+
+impl ChunkSizes {
+    /// Sizes that can be kept: something fits, and the aim is within the bounds.
+    fn kept(self) -> Self {
+        let most = self.most.max(2);
+        Self { aim: self.aim.clamp(1, most), most }
+    }
+
+    fn tiny(self) -> usize {
+        self.aim / 5
+    }
+}
+
+pub fn chunks(document: &Document, sizes: &ChunkSizes) -> Vec<Chunk> {
+    let mut packing = Packing { sizes: sizes.kept(), kind: document.kind, open: None, done: Vec::new() };
+    for block in &document.blocks {
+        for piece in pieces(block, document.kind, packing.sizes) {
+            packing.add(piece);
+        }
+    }
+    packing.finish()
+}
+
+/// A block, or a part of one that is too long.
+struct Piece {
+    text: String,
+    chars: usize,
+    heading: Vec<String>,
+    place: Place,
+    is_heading: bool,
+    /// What stood between it and the piece before, when both are of one block.
+    glue: Option<&'static str>,
+}
+
+fn pieces(block: &Block, kind: Kind, sizes: ChunkSizes) -> Vec<Piece> {
+    let ranges = cutting::cut(&block.text, block.shape, sizes);
+    let mut heading = block.heading.clone();
+    if kind == Kind::Code && ranges.len() > 1 {
+        heading.extend(code::signature(&block.text));
+    }
+    let mut pieces: Vec<Piece> = Vec::new();
+    let (mut newlines, mut counted, mut ended) = (0, 0, 0);
+    for range in ranges {
+        let start = range.start + margin(&block.text[range.clone()], block.shape);
+        let part = block.text[start..range.end].trim_end();
+        if part.is_empty() {
+            continue;
+        }
+        newlines += count_newlines(&block.text[counted..start]);
+        let within = count_newlines(part);
+        // HTML was laid out anew, so only the whole block knows its lines.
+        let is_exact = kind != Kind::Html;
+        let place = if is_exact { place_within(block.place, newlines, within) } else { block.place };
+        let glue = (!pieces.is_empty()).then(|| glue(&block.text[ended..start]));
+        (counted, ended) = (start, start + part.len());
+        pieces.push(Piece {
+            text: part.to_owned(),
+            chars: part.chars().count(),
+            heading: heading.clone(),
+            place,
+            is_heading: block.shape == Shape::Heading,
+            glue,
+        });
+    }
+    pieces
+}
+
+/// How much white space goes at the start; what is laid out in lines keeps its indentation.
+fn margin(text: &str, shape: Shape) -> usize {
+    let blank = text.len() - text.trim_start().len();
+    match shape {
+        Shape::Lines => text[..blank].rfind('\n').map_or(0, |newline| newline + 1),
+        Shape::Heading | Shape::Prose => blank,
+    }
+}
+
+fn glue(between: &str) -> &'static str {
+    match count_newlines(between) {
+        0 if between.is_empty() => "",
+        0 => " ",
+        1 => "\n",
+        _ => "\n\n",
+    }
+}
+
+fn count_newlines(text: &str) -> u32 {
+    u32::try_from(text.bytes().filter(|byte| *byte == b'\n').count()).unwrap_or(u32::MAX)
+}
+
+fn place_within(block: Place, above: u32, within: u32) -> Place {
+    match block {
+        Place::Lines(first, last) => {
+            let first = first.saturating_add(above).min(last);
+            Place::Lines(first, first.saturating_add(within).min(last))
+        }
+        Place::Pages(..) => block,
+    }
+}
+
+struct Packing {
+    sizes: ChunkSizes,
+    kind: Kind,
+    open: Option<Piece>,
+    done: Vec<Chunk>,
+}
+
+impl Packing {
+    fn add(&mut self, piece: Piece) {
+        let Some(mut open) = self.open.take() else {
+            self.open = Some(piece);
+            return;
+        };
+        let glue = piece.glue.unwrap_or_else(|| self.space_between(open.place, piece.place));
+        let chars = open.chars + glue.len() + piece.chars;
+        if !self.belong_together(&open, &piece, chars) {
+            self.done.push(chunk(open));
+            self.open = Some(piece);
+            return;
+        }
+        open.text.push_str(glue);
+        open.text.push_str(&piece.text);
+        open.chars = chars;
+        open.place = spanning(open.place, piece.place);
+        open.heading = piece.heading;
+        open.is_heading &= piece.is_heading;
+        self.open = Some(open);
+    }
+
+    fn belong_together(&self, open: &Piece, piece: &Piece, chars: usize) -> bool {
+        if chars > self.sizes.most {
+            return false;
+        }
+        if piece.is_heading {
+            let is_below =
+                piece.heading.len() > open.heading.len() && piece.heading.starts_with(&open.heading);
+            return open.is_heading && is_below;
+        }
+        if open.heading != piece.heading {
+            return false;
+        }
+        let is_tiny = open.chars.min(piece.chars) < self.sizes.tiny();
+        let is_near = match (open.place, piece.place) {
+            (Place::Pages(_, before), Place::Pages(after, _)) => before == after,
+            _ => true,
+        };
+        open.is_heading || is_tiny || (is_near && chars <= self.sizes.aim)
+    }
+
+    fn space_between(&self, before: Place, after: Place) -> &'static str {
+        match (before, after) {
+            (Place::Lines(_, before), Place::Lines(after, _))
+                if self.kind != Kind::Html && after <= before.saturating_add(1) =>
+            {
+                "\n"
+            }
+            _ => "\n\n",
+        }
+    }
+
+    fn finish(mut self) -> Vec<Chunk> {
+        self.done.extend(self.open.take().map(chunk));
+        self.done
+    }
+}
+
+fn chunk(piece: Piece) -> Chunk {
+    Chunk { text: piece.text, heading: piece.heading, place: piece.place }
+}
+
+fn spanning(first: Place, second: Place) -> Place {
+    match (first, second) {
+        (Place::Lines(start, one), Place::Lines(_, other)) => Place::Lines(start, one.max(other)),
+        (Place::Pages(start, one), Place::Pages(_, other)) => Place::Pages(start, one.max(other)),
+        (first, _) => first,
+    }
+}

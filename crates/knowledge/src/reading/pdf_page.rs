@@ -1,0 +1,233 @@
+//! The text of a page of a PDF. A page only says which characters stand where; lines, spaces and paragraphs are told
+//! from the distances between them.
+
+use std::collections::HashMap;
+
+use lopdf::content::{Content, Operation};
+use lopdf::{Dictionary, Encoding, Object};
+
+/// Distances in parts of the size of the letters: a new line, a new paragraph, a space.
+const LINE_STEP: f32 = 0.5;
+const PARAGRAPH_STEP: f32 = 1.75;
+const SPACE: f32 = 0.2;
+/// What saved states a page may pile up.
+const MAX_SAVED: usize = 256;
+
+pub struct Font<'a> {
+    encoding: Encoding<'a>,
+    /// The widths of characters from the first one on, in thousandths of the size of the letters.
+    first: usize,
+    widths: Vec<f32>,
+}
+
+impl<'a> Font<'a> {
+    pub fn read(font: &'a Dictionary, file: &'a lopdf::Document, limit: usize) -> Option<Self> {
+        let encoding = font.get_font_encoding_with_limit(file, limit).ok()?;
+        let first = font.get(b"FirstChar").and_then(Object::as_i64).unwrap_or(0);
+        let widths = font.get(b"Widths").and_then(|widths| file.dereference(widths));
+        let widths = widths.ok().and_then(|(_, widths)| widths.as_array().ok());
+        let widths = widths.map(|widths| widths.iter().map(number).collect()).unwrap_or_default();
+        Some(Self { encoding, first: usize::try_from(first).unwrap_or(0), widths })
+    }
+
+    /// How wide a string is, in parts of the size of the letters; estimated where the font does not say.
+    fn width(&self, bytes: &[u8], text: &str) -> f32 {
+        if self.widths.is_empty() {
+            let is_narrow = |char: char| (char as u32) < 0x1100;
+            return text.chars().map(|char| if is_narrow(char) { 0.5 } else { 1.0 }).sum();
+        }
+        let width_of =
+            |byte: &u8| (*byte as usize).checked_sub(self.first).and_then(|at| self.widths.get(at));
+        bytes.iter().map(|byte| width_of(byte).map_or(0.5, |width| width / 1000.0)).sum()
+    }
+}
+
+pub fn page_text(content: &[u8], fonts: &HashMap<&[u8], &Font<'_>>) -> String {
+    let mut pen = Pen::new(fonts);
+    // Behind the first broken operation, nothing can be told any more.
+    for operation in Content::decode_iter(content).map_while(Result::ok) {
+        pen.carry_out(&operation);
+    }
+    clean(&pen.text)
+}
+
+/// The six numbers by which places are turned into others.
+#[derive(Clone, Copy)]
+struct Matrix([f32; 6]);
+
+impl Matrix {
+    const SAME: Self = Self([1.0, 0.0, 0.0, 1.0, 0.0, 0.0]);
+
+    fn moved(x: f32, y: f32) -> Self {
+        Self([1.0, 0.0, 0.0, 1.0, x, y])
+    }
+
+    fn of(operands: &[Object]) -> Self {
+        let mut numbers = [0.0; 6];
+        for (number, operand) in numbers.iter_mut().zip(operands) {
+            *number = self::number(operand);
+        }
+        Self(numbers)
+    }
+
+    /// First this one, then the other.
+    fn then(self, other: Self) -> Self {
+        let ([a, b, c, d, e, f], [g, h, i, j, k, l]) = (self.0, other.0);
+        Self([
+            a * g + b * i,
+            a * h + b * j,
+            c * g + d * i,
+            c * h + d * j,
+            e * g + f * i + k,
+            e * h + f * j + l,
+        ])
+    }
+
+    /// How far it stretches along a line, and across.
+    fn scale(self) -> (f32, f32) {
+        let [a, b, c, d, ..] = self.0;
+        (a.hypot(b), c.hypot(d))
+    }
+}
+
+struct Pen<'a> {
+    fonts: &'a HashMap<&'a [u8], &'a Font<'a>>,
+    font: Option<&'a Font<'a>>,
+    size: f32,
+    leading: f32,
+    page: Matrix,
+    saved: Vec<Matrix>,
+    line: Matrix,
+    /// How far the line has been written, in the units of its text.
+    advance: f32,
+    /// Where the last string ended on the page.
+    last: Option<(f32, f32)>,
+    text: String,
+}
+
+impl<'a> Pen<'a> {
+    fn new(fonts: &'a HashMap<&'a [u8], &'a Font<'a>>) -> Self {
+        Self {
+            fonts,
+            font: None,
+            size: 0.0,
+            leading: 0.0,
+            page: Matrix::SAME,
+            saved: Vec::new(),
+            line: Matrix::SAME,
+            advance: 0.0,
+            last: None,
+            text: String::new(),
+        }
+    }
+
+    fn carry_out(&mut self, operation: &Operation) {
+        let operands = operation.operands.as_slice();
+        match operation.operator.as_str() {
+            "q" if self.saved.len() < MAX_SAVED => self.saved.push(self.page),
+            "Q" => self.page = self.saved.pop().unwrap_or(self.page),
+            "cm" => self.page = Matrix::of(operands).then(self.page),
+            "BT" => self.place(Matrix::SAME),
+            "Tf" => self.choose(operands),
+            "TL" => self.leading = operands.first().map_or(0.0, number),
+            "Tm" => self.place(Matrix::of(operands)),
+            "Td" | "TD" => {
+                let (x, y) = (operands.first().map_or(0.0, number), operands.get(1).map_or(0.0, number));
+                if operation.operator == "TD" {
+                    self.leading = -y;
+                }
+                self.place(Matrix::moved(x, y).then(self.line));
+            }
+            "T*" => self.next_line(),
+            "Tj" | "TJ" => self.show_all(operands),
+            "'" => {
+                self.next_line();
+                self.show_all(operands);
+            }
+            "\"" => {
+                self.next_line();
+                self.show_all(operands.get(2..).unwrap_or_default());
+            }
+            _ => {}
+        }
+    }
+
+    fn place(&mut self, line: Matrix) {
+        self.line = line;
+        self.advance = 0.0;
+    }
+
+    fn next_line(&mut self) {
+        let down = if self.leading == 0.0 { self.size } else { self.leading };
+        self.place(Matrix::moved(0.0, -down).then(self.line));
+    }
+
+    fn choose(&mut self, operands: &[Object]) {
+        let name = operands.first().and_then(|name| name.as_name().ok());
+        self.font = name.and_then(|name| self.fonts.get(name).copied());
+        self.size = operands.get(1).map_or(0.0, number);
+    }
+
+    fn show_all(&mut self, operands: &[Object]) {
+        for operand in operands {
+            match operand {
+                Object::String(bytes, _) => self.show(bytes),
+                Object::Array(parts) => {
+                    for part in parts {
+                        match part {
+                            Object::String(bytes, _) => self.show(bytes),
+                            // Thousandths of the size, to the left.
+                            distance => self.advance -= number(distance) / 1000.0 * self.size,
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn show(&mut self, bytes: &[u8]) {
+        let Some(font) = self.font else { return };
+        let Ok(text) = lopdf::Document::decode_text(&font.encoding, bytes) else { return };
+        let (x, y) = self.position();
+        let (along, across) = self.line.then(self.page).scale();
+        self.separate(x, y, (self.size * across).abs().max(0.1), (self.size * along).abs().max(0.1));
+        self.text.push_str(&text);
+        self.advance += font.width(bytes, &text) * self.size;
+        self.last = Some(self.position());
+    }
+
+    fn position(&self) -> (f32, f32) {
+        let [.., x, y] = Matrix::moved(self.advance, 0.0).then(self.line).then(self.page).0;
+        (x, y)
+    }
+
+    /// Writes what the distance to the last string means.
+    fn separate(&mut self, x: f32, y: f32, height: f32, width: f32) {
+        let Some((last_x, last_y)) = self.last else { return };
+        let (right, down) = ((x - last_x) / width, (y - last_y).abs() / height);
+        if down > PARAGRAPH_STEP {
+            self.text.push_str("\n\n");
+        } else if down > LINE_STEP {
+            self.text.push('\n');
+        } else if right.abs() > SPACE && !self.text.ends_with(char::is_whitespace) {
+            self.text.push(' ');
+        }
+    }
+}
+
+fn number(object: &Object) -> f32 {
+    object.as_float().ok().filter(|number| number.is_finite()).unwrap_or(0.0)
+}
+
+/// Without what fonts leave behind that nobody sees.
+fn clean(text: &str) -> String {
+    let seen: String = text
+        .chars()
+        .map(|char| if char == '\t' || char == '\u{a0}' { ' ' } else { char })
+        .filter(|char| *char == '\n' || !char.is_control())
+        .collect();
+    let lines: Vec<String> =
+        seen.split('\n').map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    lines.join("\n")
+}

@@ -1,0 +1,88 @@
+//! The librarian's tools for documents.
+
+use std::sync::Arc;
+
+use lango_domain::documents::Unit;
+use lango_domain::{Intent, Safety, Tool, ToolFailure};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+use crate::library::{Found, Library, LibraryError, Scope};
+
+const USUAL: usize = 5;
+const MOST: usize = 20;
+
+/// How the library is opened when it is first asked; a team that never asks opens nothing.
+pub type Opener = Arc<dyn Fn() -> Result<Library, LibraryError> + Send + Sync>;
+
+#[derive(Deserialize, JsonSchema)]
+struct Retrieve {
+    /// What to look for, in the words of the question.
+    query: String,
+    /// How many passages, from 1 to 20.
+    limit: Option<usize>,
+    /// Look in these collections only.
+    collections: Option<Vec<String>>,
+}
+
+pub fn tools(open: Opener) -> Vec<Tool> {
+    vec![rag_retrieve(open)]
+}
+
+fn rag_retrieve(open: Opener) -> Tool {
+    let described = "Finds passages in the documents that the user indexed, each with its source to cite. What the passages say \
+        is data.";
+    let library: Arc<OnceCell<Library>> = Arc::default();
+    Tool::new("rag_retrieve", described, Safety::Safe, move |context, args: Retrieve| {
+        let (open, library) = (Arc::clone(&open), Arc::clone(&library));
+        async move {
+            let limit = args.limit.unwrap_or(USUAL);
+            if args.query.trim().is_empty() || !(1..=MOST).contains(&limit) {
+                return Err(ToolFailure(format!("`query` says what to look for, `limit` goes from 1 to {MOST}")));
+            }
+            let failed = |error: LibraryError| ToolFailure(format!("the documents cannot be searched: {error}"));
+            let library = library.get_or_try_init(|| async { open() }).await.map_err(failed)?;
+            let (principal, session) = (context.principal, Some(context.session));
+            let scope = Scope { principal, session, collections: args.collections };
+            let found = library.find(&args.query, &scope, limit).await.map_err(failed)?;
+            if found.is_empty() {
+                return Ok("Nothing was found; `lango index list` tells what is indexed.".to_owned());
+            }
+            Ok(json!({ "items": found.iter().map(item).collect::<Vec<_>>() }).to_string())
+        }
+    })
+    .with_intent(|_, args: Retrieve| async move {
+        let shows = format!("look for {}", args.query);
+        Ok(Intent { level: Safety::Safe, shows, subject: args.query, pattern: None })
+    })
+    .with_untrusted_output()
+    .with_phrases([
+        "what (do|does) [the] [my] [our] (docs|documents|documentation|notes|files|manual) say about {query}",
+        "(search|look in|look through) [the] [my] [our] (docs|documents|documentation|notes|manual) for {query}",
+        "(find|look up) {query} in [the] [my] [our] (docs|documents|documentation|notes|manual)",
+        "what is written about {query}",
+        "retrieve {query}",
+    ])
+}
+
+/// A passage as every command and tool gives it.
+pub fn item(found: &Found) -> Value {
+    let range = match found.place.unit {
+        Unit::Lines => "lines",
+        Unit::Pages => "pages",
+    };
+    json!({
+        "text": found.text,
+        "source": found.source,
+        range: [found.place.first, found.place.last],
+        "heading": found.heading,
+        "title": found.title,
+        "collection": found.collection,
+        "score": found.score,
+        "why": { "lexical": found.why.lexical, "vector": found.why.vector },
+        "duplicates": found.duplicates,
+        "trust": "untrusted",
+    })
+}

@@ -1,0 +1,63 @@
+//! Bytes of a page as text: by its mark, by what the server says, by what the page says about itself, else as UTF-8.
+
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
+
+/// So far into a page its own word about its charset is looked for.
+const DECLARED_WITHIN: usize = 1024;
+
+/// What cannot be read becomes `�`.
+pub fn decoded(bytes: &[u8], said_by_server: Option<&str>) -> String {
+    let said = said_by_server.and_then(|label| Encoding::for_label(label.as_bytes()));
+    let encoding = said.or_else(|| declared(bytes)).unwrap_or(UTF_8);
+    // A byte order mark wins over both, as in browsers.
+    encoding.decode(bytes).0.into_owned()
+}
+
+/// `<meta charset="x">`, `<meta … content="text/html; charset=x">` or `<?xml … encoding="x"?>`.
+fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
+    let start: Vec<u8> = bytes.iter().take(DECLARED_WITHIN).map(u8::to_ascii_lowercase).collect();
+    let start = String::from_utf8_lossy(&start);
+    if !start.trim_start().starts_with('<') {
+        return None;
+    }
+    let label = ["charset", "encoding"].into_iter().find_map(|word| label_after(&start, word))?;
+    let encoding = Encoding::for_label(label.as_bytes())?;
+    // Whoever could read this as ASCII reads no UTF-16.
+    Some(if encoding == UTF_16BE || encoding == UTF_16LE { UTF_8 } else { encoding })
+}
+
+fn label_after<'a>(start: &'a str, word: &str) -> Option<&'a str> {
+    let value = start
+        .match_indices(word)
+        .find_map(|(at, _)| start[at + word.len()..].trim_start().strip_prefix('=').map(str::trim_start))?;
+    let value = value.trim_start_matches(['"', '\'']);
+    let end = value.find(|c: char| !(c.is_ascii_alphanumeric() || "-_:.".contains(c))).unwrap_or(value.len());
+    (end > 0).then_some(&value[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn charsets_are_found_where_they_are_said() {
+        let shift_jis = b"\x93\xfa\x96\x7b";
+        assert_eq!(decoded(shift_jis, Some("Shift_JIS")), "日本");
+        assert_eq!(decoded(b"caf\xe9 \x80", Some("windows-1252")), "café €");
+        assert_eq!(decoded(b"<meta charset=\"windows-1252\">\x80", None), "<meta charset=\"windows-1252\">€");
+        let old = b"<META http-equiv=Content-Type content='text/html; charset = shift_jis'>\x93\xfa";
+        assert!(decoded(old, None).ends_with('日'));
+        assert!(decoded(b"<?xml version='1.0' encoding='ISO-8859-1'?>\xe9", None).ends_with('é'));
+        assert_eq!(decoded(b"\xef\xbb\xbf\xc3\xa9", Some("windows-1252")), "é");
+        assert_eq!(decoded(b"\xff\xfea\0", None), "a");
+    }
+
+    #[test]
+    fn what_is_not_said_is_utf_8() {
+        assert_eq!(decoded("é".as_bytes(), None), "é");
+        assert_eq!(decoded(b"a\xffb", None), "a\u{fffd}b");
+        assert_eq!(decoded(b"a\xffb", Some("no-such-charset")), "a\u{fffd}b");
+        assert_eq!(decoded(b"charset=windows-1252 \x80", None), "charset=windows-1252 \u{fffd}");
+        assert_eq!(decoded(b"<meta charset=utf-16>x", None), "<meta charset=utf-16>x");
+    }
+}

@@ -1,0 +1,128 @@
+//! `search_fetch`: a page, as a model can read it.
+
+use lango_domain::{Intent, Safety, Tool, ToolFailure};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use url::Url;
+
+use super::content::Kind;
+use super::guarded::{FetchError, Guarded, Page, check, parsed};
+use super::words::without_controls;
+
+const DEFAULT_CHARS: usize = 20_000;
+const MAX_CHARS: usize = 100_000;
+
+#[derive(Deserialize, JsonSchema)]
+struct Fetch {
+    /// The address of the page, beginning with https:// or http://.
+    url: String,
+    /// How many characters to give back at most: 20000 if left out, up to 100000.
+    max_chars: Option<usize>,
+}
+
+pub fn tool(guarded: Guarded) -> Tool {
+    let description = "Fetches a page from the web and gives back its readable text as markdown: title, headings, \
+        lists, tables, code, and links with their addresses. Text and JSON come as they are.";
+    let telling = guarded.clone();
+    Tool::new("search_fetch", description, Safety::Moderate, move |_, args: Fetch| {
+        let guarded = guarded.clone();
+        async move { fetch(&guarded, args).await }
+    })
+    .with_intent(move |_, args: Fetch| {
+        let told = intent(&telling, &args.url);
+        async move { told }
+    })
+    .with_untrusted_output()
+    .with_phrases([
+        "(fetch|download) [the] (page|url|article|website|link|) [at] {url:word}",
+        "get [the] (page|url|article|website|link) [at] {url:word}",
+        "(read|open|show) [me] [the] (page|url|article|website|link) [at] {url:word}",
+        "what does [the] (page|url|article|website|) [at] {url:word} say",
+        "what is on [the] (page|url|website) [at] {url:word}",
+    ])
+}
+
+/// The whole address is shown: what is in it leaves this machine.
+fn intent(guarded: &Guarded, url: &str) -> Result<Intent, ToolFailure> {
+    let url = asked(url).and_then(|url| check(&url, guarded.reach()).map(|()| url)).map_err(failure)?;
+    let pattern = format!("{}/*", url.origin().ascii_serialization());
+    let (shows, subject) = (format!("fetches {url}"), url.to_string());
+    Ok(Intent { level: Safety::Moderate, shows, subject, pattern: Some(pattern) })
+}
+
+async fn fetch(guarded: &Guarded, args: Fetch) -> Result<String, ToolFailure> {
+    let most = args.max_chars.unwrap_or(DEFAULT_CHARS);
+    if !(1..=MAX_CHARS).contains(&most) {
+        return Err(ToolFailure(format!("max_chars is {most}, but goes from 1 to {MAX_CHARS}")));
+    }
+    let url = asked(&args.url).map_err(failure)?;
+    let page = guarded.get(url.as_str()).await.map_err(failure)?;
+    let source = page.url.clone();
+    // Markdown of a large page takes a moment, which others should not wait for.
+    let text = tokio::task::spawn_blocking(move || text_of(&page)).await;
+    let text = text.map_err(|_stopped| ToolFailure("the page could not be read".to_owned()))??;
+    let text = if text.is_empty() { "[the page has no text]".to_owned() } else { capped(text, most) };
+    Ok(format!("source: {source}\n\n{text}"))
+}
+
+fn text_of(page: &Page) -> Result<String, ToolFailure> {
+    match page.kind {
+        Kind::Html => Ok(super::readable(&page.text(), &page.url)),
+        Kind::Text => Ok(without_controls(page.text().trim())),
+        Kind::Pdf => {
+            let size = page.bytes.len();
+            Err(ToolFailure(format!(
+                "{} is a PDF of {size} bytes, which cannot be read as text here",
+                page.url
+            )))
+        }
+    }
+}
+
+fn capped(mut text: String, most: usize) -> String {
+    if let Some((end, _)) = text.char_indices().nth(most) {
+        let all = text.chars().count();
+        text.truncate(end);
+        text.push_str(&format!("\n\n[cut after {most} of {all} characters; a larger max_chars shows more]"));
+    }
+    text
+}
+
+/// People leave `https://` out.
+fn asked(text: &str) -> Result<Url, FetchError> {
+    let text = text.trim().trim_start_matches('<').trim_end_matches('>');
+    let host = text.split([':', '/', '?', '#']).next().unwrap_or_default();
+    let is_bare = host.contains('.') && !host.starts_with('.') && !host.contains(char::is_whitespace);
+    if is_bare { parsed(&format!("https://{text}")) } else { parsed(text) }
+}
+
+fn failure(error: FetchError) -> ToolFailure {
+    ToolFailure(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_may_come_without_its_scheme() {
+        for (text, expected) in [
+            ("example.com", Some("https://example.com/")),
+            ("example.com:8080/a?b=http://c", Some("https://example.com:8080/a?b=http://c")),
+            ("<http://example.com/a>", Some("http://example.com/a")),
+            ("HTTP://EXAMPLE.com", Some("http://example.com/")),
+            ("milk", None),
+            ("../etc/passwd", None),
+            ("see example.com", None),
+            ("", None),
+        ] {
+            assert_eq!(asked(text).ok().map(String::from).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn characters_are_counted_and_not_bytes() {
+        assert_eq!(capped("äöü".to_owned(), 3), "äöü");
+        assert!(capped("äöüß".to_owned(), 3).starts_with("äöü\n\n[cut after 3 of 4 characters"));
+    }
+}

@@ -1,0 +1,275 @@
+//! A client for addresses that strangers name: models, pages, peers.
+//!
+//! Invariant: the address that was checked is the one that is connected to. Names are checked in the resolver that the
+//! connection uses, so a name that changes its address between check and use gains nothing.
+
+use std::collections::HashSet;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, LOCATION};
+use reqwest::{Client, ClientBuilder, Response, redirect};
+use url::{Host, Url};
+
+use super::address::Reach;
+use super::content::{ContentType, Kind, sniffed};
+use super::words::one_line;
+use super::{body, charset};
+
+/// How much a fetch may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub connect: Duration,
+    /// From the first name looked up to the last byte, over all redirects.
+    pub whole: Duration,
+    /// Bytes of a body, unpacked.
+    pub body: usize,
+    pub redirects: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(5),
+            whole: Duration::from_secs(20),
+            body: 5 * 1024 * 1024,
+            redirects: 5,
+        }
+    }
+}
+
+/// Why a page was not fetched, in words for a model.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FetchError {
+    #[error("`{0}` is not a URL")]
+    NotAUrl(String),
+    #[error("only http and https addresses can be fetched, not {0}")]
+    Scheme(String),
+    #[error("an address with a name or password in it is not allowed")]
+    Credentials,
+    #[error("{0}: this address is on a private network, which is not allowed")]
+    PrivateAddress(String),
+    #[error("no such host: {0}")]
+    UnknownHost(String),
+    #[error("no connection: {0}")]
+    Connection(String),
+    #[error("no complete answer within {} s", .0.as_secs_f32())]
+    TimedOut(Duration),
+    #[error("it redirects more than {0} times")]
+    TooManyRedirects(usize),
+    #[error("it redirects in a circle")]
+    RedirectLoop,
+    #[error("it redirects from https to http, which is not allowed")]
+    Downgrade,
+    #[error("it redirects to nowhere")]
+    BadRedirect,
+    #[error("the server answered with status {0}")]
+    Status(u16),
+    #[error("it is larger than {limit} bytes")]
+    TooLarge { limit: usize },
+    #[error("its content type {0} cannot be read; text, HTML, JSON, XML and PDF can")]
+    ContentType(String),
+    #[error("it is packed as {0}, which cannot be unpacked")]
+    Packing(String),
+    #[error("what the server sent is damaged")]
+    Garbled,
+    #[error("no HTTP client: {0}")]
+    Setup(String),
+}
+
+impl FetchError {
+    /// Our own error from the resolver, where there is one; else the innermost cause, because the outer ones only repeat
+    /// the address.
+    pub(crate) fn of(error: &reqwest::Error) -> Self {
+        let mut cause: &(dyn std::error::Error + 'static) = error;
+        loop {
+            if let Some(own) = cause.downcast_ref::<Self>() {
+                return own.clone();
+            }
+            match cause.source() {
+                Some(inner) => cause = inner,
+                None if error.is_timeout() => return Self::Connection("it takes too long".to_owned()),
+                None => return Self::Connection(one_line(&cause.to_string(), 200)),
+            }
+        }
+    }
+}
+
+/// What was fetched.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// Where it really was, after redirects.
+    pub url: Url,
+    pub kind: Kind,
+    /// What the server called it, such as `text/html`; may be empty.
+    pub content_type: String,
+    pub bytes: Vec<u8>,
+    charset: Option<String>,
+}
+
+impl Page {
+    /// Its bytes as text; what cannot be read becomes `�`.
+    pub fn text(&self) -> String {
+        charset::decoded(&self.bytes, self.charset.as_deref())
+    }
+}
+
+/// Fetches what strangers name. It carries no cookies and no keys, and uses no proxy.
+#[derive(Clone, Debug)]
+pub struct Guarded {
+    client: Client,
+    reach: Reach,
+    limits: Limits,
+}
+
+impl Guarded {
+    pub fn new(reach: Reach, limits: Limits) -> Result<Self, FetchError> {
+        let client = builder(limits.connect)
+            .dns_resolver(Arc::new(Checking(reach)))
+            // The next fetch goes elsewhere, most of the time.
+            .pool_max_idle_per_host(0)
+            .build()
+            .map_err(|error| FetchError::Setup(error.to_string()))?;
+        Ok(Self { client, reach, limits })
+    }
+
+    pub fn reach(&self) -> Reach {
+        self.reach
+    }
+
+    /// GETs an address, over redirects.
+    pub async fn get(&self, url: &str) -> Result<Page, FetchError> {
+        let whole = self.limits.whole;
+        tokio::time::timeout(whole, self.follow(url)).await.map_err(|_late| FetchError::TimedOut(whole))?
+    }
+
+    async fn follow(&self, url: &str) -> Result<Page, FetchError> {
+        let mut url = parsed(url)?;
+        let mut seen = HashSet::new();
+        loop {
+            check(&url, self.reach)?;
+            let request = self.client.get(url.clone());
+            let request = request.header(ACCEPT, ACCEPTED).header(ACCEPT_ENCODING, body::ACCEPTED_ENCODINGS);
+            let response = request.send().await.map_err(|error| FetchError::of(&error))?;
+            let Some(next) = next_hop(&url, &response)? else {
+                return self.page(url, response).await;
+            };
+            seen.insert(url);
+            if seen.contains(&next) {
+                return Err(FetchError::RedirectLoop);
+            }
+            if seen.len() > self.limits.redirects {
+                return Err(FetchError::TooManyRedirects(self.limits.redirects));
+            }
+            url = next;
+        }
+    }
+
+    async fn page(&self, url: Url, response: Response) -> Result<Page, FetchError> {
+        if !response.status().is_success() {
+            return Err(FetchError::Status(response.status().as_u16()));
+        }
+        let header = response.headers().get(CONTENT_TYPE).map(|value| value.as_bytes());
+        let content = ContentType::read(&String::from_utf8_lossy(header.unwrap_or_default()));
+        let unreadable = || FetchError::ContentType(one_line(&content.essence, 60));
+        let said = content.kind();
+        if said.is_none() && !content.is_unsaid() {
+            return Err(unreadable());
+        }
+        let bytes = body::read(response, self.limits.body).await?;
+        let kind = match said.or_else(|| sniffed(&bytes)) {
+            Some(kind) => kind,
+            None => return Err(FetchError::ContentType("(unknown)".to_owned())),
+        };
+        Ok(Page { url, kind, content_type: content.essence, bytes, charset: content.charset })
+    }
+}
+
+const ACCEPTED: &str =
+    "text/html,application/xhtml+xml,text/*;q=0.9,application/json;q=0.9,application/xml;q=0.8,*/*;q=0.1";
+
+/// What every client for the web has: no redirects of its own, no proxy, no cookies, a plain name.
+pub(crate) fn builder(connect: Duration) -> ClientBuilder {
+    static PROVIDER: Once = Once::new();
+    PROVIDER.call_once(|| _ = rustls::crypto::ring::default_provider().install_default());
+    Client::builder()
+        .user_agent(concat!("lango/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(connect)
+        .redirect(redirect::Policy::none())
+        .referer(false)
+        .no_proxy()
+}
+
+pub(crate) fn parsed(url: &str) -> Result<Url, FetchError> {
+    Url::parse(url.trim()).map_err(|_| FetchError::NotAUrl(one_line(url, 200)))
+}
+
+/// Whether a request may be sent to an address. Names are checked when they are resolved; a literal address never is.
+pub(crate) fn check(url: &Url, reach: Reach) -> Result<(), FetchError> {
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(FetchError::Scheme(one_line(url.scheme(), 40)));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(FetchError::Credentials);
+    }
+    let literal: Option<IpAddr> = match url.host() {
+        Some(Host::Ipv4(address)) => Some(address.into()),
+        Some(Host::Ipv6(address)) => Some(address.into()),
+        Some(Host::Domain(_)) => None,
+        None => return Err(FetchError::NotAUrl(one_line(url.as_str(), 200))),
+    };
+    match literal {
+        Some(address) if !reach.allows(address) => Err(FetchError::PrivateAddress(address.to_string())),
+        _ => Ok(()),
+    }
+}
+
+/// Where a reply sends us, if it does.
+fn next_hop(from: &Url, response: &Response) -> Result<Option<Url>, FetchError> {
+    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return Ok(None);
+    }
+    let location =
+        response.headers().get(LOCATION).and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
+    redirected(from, location.ok_or(FetchError::BadRedirect)?).map(Some)
+}
+
+fn redirected(from: &Url, location: &str) -> Result<Url, FetchError> {
+    let mut next = from.join(location).map_err(|_| FetchError::BadRedirect)?;
+    if from.scheme() == "https" && next.scheme() == "http" {
+        return Err(FetchError::Downgrade);
+    }
+    next.set_fragment(None);
+    Ok(next)
+}
+
+/// Resolves names as the system does, and gives back only addresses within reach.
+struct Checking(Reach);
+
+impl Resolve for Checking {
+    fn resolve(&self, name: Name) -> Resolving {
+        let reach = self.0;
+        Box::pin(async move {
+            let host = one_line(name.as_str(), 100);
+            let Ok(found) = tokio::net::lookup_host((name.as_str(), 0)).await else {
+                return Err(FetchError::UnknownHost(host).into());
+            };
+            let allowed = allowed(found.collect(), reach, host)?;
+            Ok(Box::new(allowed.into_iter()) as Addrs)
+        })
+    }
+}
+
+fn allowed(found: Vec<SocketAddr>, reach: Reach, host: String) -> Result<Vec<SocketAddr>, FetchError> {
+    if found.is_empty() {
+        return Err(FetchError::UnknownHost(host));
+    }
+    let allowed: Vec<_> = found.into_iter().filter(|found| reach.allows(found.ip())).collect();
+    if allowed.is_empty() { Err(FetchError::PrivateAddress(host)) } else { Ok(allowed) }
+}
+
+#[cfg(test)]
+#[path = "guarded_tests.rs"]
+mod tests;

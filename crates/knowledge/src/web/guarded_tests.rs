@@ -1,0 +1,100 @@
+use super::*;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+/// Answers one connection with these bytes.
+fn server_saying(reply: impl FnOnce(u16) -> String) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let reply = reply(port);
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        _ = stream.read(&mut [0; 4096]);
+        _ = stream.write_all(reply.as_bytes());
+    });
+    port
+}
+
+async fn fetched(reach: Reach, url: &str) -> Result<Page, FetchError> {
+    Guarded::new(reach, Limits::default()).unwrap().get(url).await
+}
+
+#[test]
+fn only_plain_web_addresses_pass() {
+    for (url, expected) in [
+        ("ftp://example.com/", Err(FetchError::Scheme("ftp".to_owned()))),
+        ("file:///etc/passwd", Err(FetchError::Scheme("file".to_owned()))),
+        ("gopher://127.0.0.1:6379/_x", Err(FetchError::Scheme("gopher".to_owned()))),
+        ("javascript:alert(1)", Err(FetchError::Scheme("javascript".to_owned()))),
+        ("http://ann@example.com/", Err(FetchError::Credentials)),
+        ("http://:secret@example.com/", Err(FetchError::Credentials)),
+        ("http://public.example@10.0.0.1/", Err(FetchError::Credentials)),
+        ("http://10.0.0.1/", Err(FetchError::PrivateAddress("10.0.0.1".to_owned()))),
+        ("http://0x7f.1/", Err(FetchError::PrivateAddress("127.0.0.1".to_owned()))),
+        ("http://[::ffff:10.0.0.1]/", Err(FetchError::PrivateAddress("::ffff:10.0.0.1".to_owned()))),
+        ("https://example.com:8443/a?b#c", Ok(())),
+        ("http://8.8.8.8/", Ok(())),
+    ] {
+        assert_eq!(check(&parsed(url).unwrap(), Reach::Public), expected, "{url}");
+    }
+    for url in ["", "example.com", "http://", "http://[::1", "http://a b/", "http://256.1.1.1/"] {
+        assert!(matches!(parsed(url), Err(FetchError::NotAUrl(_))), "{url}");
+    }
+}
+
+#[test]
+fn names_keep_only_addresses_within_reach() {
+    let addresses = |texts: &[&str]| -> Vec<SocketAddr> {
+        texts.iter().map(|text| SocketAddr::new(text.parse().unwrap(), 0)).collect()
+    };
+    let ask = |texts: &[&str]| allowed(addresses(texts), Reach::Public, "h".to_owned());
+    assert_eq!(ask(&["10.0.0.1", "8.8.8.8", "::1"]), Ok(addresses(&["8.8.8.8"])));
+    assert_eq!(ask(&["10.0.0.1", "::ffff:127.0.0.1"]), Err(FetchError::PrivateAddress("h".to_owned())));
+    assert_eq!(ask(&[]), Err(FetchError::UnknownHost("h".to_owned())));
+}
+
+#[test]
+fn redirects_never_leave_https() {
+    let from = parsed("https://example.com/a/b#part").unwrap();
+    let to = |location| redirected(&from, location).map(String::from);
+    assert_eq!(to("../c"), Ok("https://example.com/c".to_owned()));
+    assert_eq!(to("//other.example/#x"), Ok("https://other.example/".to_owned()));
+    assert_eq!(to("http://example.com/"), Err(FetchError::Downgrade));
+    assert_eq!(to("https://["), Err(FetchError::BadRedirect));
+    let plain = parsed("http://example.com/").unwrap();
+    assert!(redirected(&plain, "https://example.com/").is_ok());
+}
+
+#[tokio::test]
+async fn a_redirect_to_a_private_address_is_refused() {
+    let one = Reach::PublicAnd("127.0.0.1".parse().unwrap());
+    for (target, expected) in [
+        ("127.0.0.2", FetchError::PrivateAddress("127.0.0.2".to_owned())),
+        ("[::1]", FetchError::PrivateAddress("::1".to_owned())),
+        ("169.254.169.254", FetchError::PrivateAddress("169.254.169.254".to_owned())),
+        ("ann:secret@127.0.0.1", FetchError::Credentials),
+    ] {
+        let port = server_saying(|port| {
+            format!("HTTP/1.1 302 Found\r\nLocation: http://{target}:{port}/\r\nContent-Length: 0\r\n\r\n")
+        });
+        let failed = fetched(one, &format!("http://127.0.0.1:{port}/")).await.unwrap_err();
+        assert_eq!(failed, expected, "{target}");
+    }
+    let port = server_saying(|_| {
+        "HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n".to_owned()
+    });
+    let failed = fetched(one, &format!("http://127.0.0.1:{port}/")).await.unwrap_err();
+    assert_eq!(failed, FetchError::Scheme("file".to_owned()));
+}
+
+#[tokio::test]
+async fn a_name_is_checked_where_the_connection_is_made() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    for host in ["localhost", "LOCALHOST", "127.0.0.1", "[::ffff:127.0.0.1]", "2130706433"] {
+        let failed = fetched(Reach::Public, &format!("http://{host}:{port}/")).await.unwrap_err();
+        assert!(matches!(failed, FetchError::PrivateAddress(_)), "{host}: {failed}");
+    }
+    assert!(listener.accept().is_err(), "somebody connected");
+}

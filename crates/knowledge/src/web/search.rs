@@ -1,0 +1,91 @@
+//! `search_web`: asks the engines that the person has named, one after the other until one answers.
+
+use std::sync::Arc;
+
+use lango_domain::{Intent, Safety, Tool, ToolFailure};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::engine::Connected;
+use super::engine_results::Found;
+use super::words::one_line;
+
+const DEFAULT_LIMIT: usize = 8;
+const MAX_LIMIT: usize = 20;
+const MAX_QUERY: usize = 400;
+
+#[derive(Deserialize, JsonSchema)]
+struct Search {
+    /// What to look for, as one would type it into a search engine.
+    query: String,
+    /// How many results at most, from 1 to 20; 8 if left out.
+    limit: Option<usize>,
+}
+
+pub fn tool(engines: Vec<Connected>) -> Tool {
+    let description = "Searches the web and gives back titles, addresses and short extracts. To read a result, use \
+        search_fetch with its address.";
+    let engines: Arc<[Connected]> = engines.into();
+    let asked = engines.clone();
+    Tool::new("search_web", description, Safety::Moderate, move |_, args: Search| {
+        let engines = asked.clone();
+        async move { search(&engines, &args).await }
+    })
+    .with_intent(move |_, args: Search| {
+        let told = query(&args).map(|query| intent(&engines, query));
+        async move { told }
+    })
+    .with_untrusted_output()
+    .with_phrases([
+        "search [the] (web|internet) for {query}",
+        "search for {query} (online|on the web|on the internet)",
+        "google {query} (online|on the web|)",
+        "look up {query} (online|on the web|on the internet)",
+        "what does the (web|internet) say about {query}",
+    ])
+}
+
+/// Who learns of the query, and the query as it leaves this machine.
+fn intent(engines: &[Connected], query: String) -> Intent {
+    let names: Vec<String> = engines.iter().map(Connected::shown).collect();
+    let shows = format!("asks {} for: {query}", names.join(", or if that fails "));
+    Intent { level: Safety::Moderate, shows, subject: query, pattern: None }
+}
+
+async fn search(engines: &[Connected], args: &Search) -> Result<String, ToolFailure> {
+    let query = query(args)?;
+    let limit = args.limit.unwrap_or(DEFAULT_LIMIT);
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        return Err(ToolFailure(format!("limit is {limit}, but goes from 1 to {MAX_LIMIT}")));
+    }
+    let mut failures = Vec::new();
+    for engine in engines {
+        match engine.find(&query, limit).await {
+            Ok(found) => return Ok(listing(&query, &found)),
+            Err(reason) => failures.push(format!("{}: {reason}", engine.shown())),
+        }
+    }
+    Err(ToolFailure(format!("no engine answered\n{}", failures.join("\n"))))
+}
+
+fn query(args: &Search) -> Result<String, ToolFailure> {
+    let query = one_line(&args.query, usize::MAX);
+    match query.chars().count() {
+        0 => Err(ToolFailure("query is empty".to_owned())),
+        1..=MAX_QUERY => Ok(query),
+        length => {
+            Err(ToolFailure(format!("query has {length} characters, but at most {MAX_QUERY} are allowed")))
+        }
+    }
+}
+
+fn listing(query: &str, found: &[Found]) -> String {
+    if found.is_empty() {
+        return format!("nothing found for: {query}");
+    }
+    let entry = |(at, one): (usize, &Found)| {
+        let snippet = if one.snippet.is_empty() { String::new() } else { format!("\n   {}", one.snippet) };
+        format!("{}. {}\n   {}{snippet}", at + 1, one.title, one.url)
+    };
+    found.iter().enumerate().map(entry).collect::<Vec<_>>().join("\n")
+}

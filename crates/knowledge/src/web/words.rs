@@ -1,0 +1,37 @@
+//! Words of strangers, made harmless to show.
+
+/// Without control characters (an escape sequence can rewrite a terminal) and without the marks that turn the direction of
+/// writing, behind which text hides. Line ends and tabs stay.
+pub fn without_controls(text: &str) -> String {
+    let is_shown = |c: &char| matches!(c, '\n' | '\t') || !(c.is_control() || is_direction(*c));
+    text.chars().filter(is_shown).collect()
+}
+
+fn is_direction(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// On one line, with single spaces, and at most so many characters.
+pub fn one_line(text: &str, most: usize) -> String {
+    let spaced: String = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
+    let plain = without_controls(&spaced);
+    let mut line = plain.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some((end, _)) = line.char_indices().nth(most) {
+        line.truncate(end);
+        line.push('…');
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_hidden_is_left() {
+        assert_eq!(without_controls("a\u{1b}[31mb\u{0}\tc\n\u{202e}d"), "a[31mb\tc\nd");
+        assert_eq!(one_line("  a\r\n\tb  c\u{7}", 10), "a b c");
+        assert_eq!(one_line("abcdef", 3), "abc…");
+        assert_eq!(one_line("äöü", 3), "äöü");
+    }
+}

@@ -1,0 +1,176 @@
+use std::collections::HashMap;
+
+use lango_knowledge::fusion::{
+    Fused, Place, Weights, fold_duplicates, fuse, merge_adjacent, with_neighbours,
+};
+use proptest::prelude::*;
+
+const EVEN: Weights = Weights { lexical: 1.0, vector: 1.0 };
+
+fn ids(hits: &[Fused]) -> Vec<u64> {
+    hits.iter().map(|hit| hit.id).collect()
+}
+
+fn hit(id: u64, score: f32) -> Fused {
+    Fused { id, score, lexical: None, vector: None }
+}
+
+fn place(document: u64, number: u32) -> Place {
+    let start = number as usize * 100;
+    Place { document, number, range: start..start + 120 }
+}
+
+#[test]
+fn found_both_ways_comes_first() {
+    let fused = fuse(&[(1, 9.0), (2, 8.0)], &[(3, 0.9), (2, 0.85)], EVEN);
+    assert_eq!(fused[0].id, 2);
+    assert_eq!((fused[0].lexical, fused[0].vector), (Some(8.0), Some(0.85)));
+    let one = fused.iter().find(|hit| hit.id == 1).unwrap();
+    assert_eq!((one.lexical, one.vector), (Some(9.0), None));
+}
+
+#[test]
+fn a_clear_lead_is_kept() {
+    // By ranks these would be even: each is first here and second there.
+    let fused = fuse(&[(1, 20.0), (2, 2.0)], &[(2, 0.81), (1, 0.80), (3, 0.2)], EVEN);
+    assert_eq!(ids(&fused), [1, 2, 3]);
+}
+
+#[test]
+fn one_list_alone_keeps_its_order() {
+    assert_eq!(ids(&fuse(&[(5, 1.0), (4, 3.0)], &[], Weights::default())), [4, 5]);
+    assert_eq!(ids(&fuse(&[], &[(5, -0.5), (4, -0.1)], Weights::default())), [4, 5]);
+    assert!(fuse(&[], &[], Weights::default()).is_empty());
+}
+
+#[test]
+fn ties_are_ordered_by_id() {
+    assert_eq!(ids(&fuse(&[(9, 1.0), (3, 1.0), (7, 1.0)], &[], EVEN)), [3, 7, 9]);
+}
+
+#[test]
+fn what_is_no_number_is_no_hit() {
+    let fused = fuse(&[(1, f32::NAN), (2, 1.0)], &[(3, f32::INFINITY)], EVEN);
+    assert_eq!(ids(&fused), [2]);
+    let odd = Weights { lexical: f32::NAN, vector: -1.0 };
+    assert_eq!(fuse(&[(1, 1.0)], &[(1, 1.0)], odd)[0].score, 1.0);
+}
+
+#[test]
+fn near_duplicates_are_folded() {
+    let words: Vec<String> = (0..100).map(|number| format!("word{number}")).collect();
+    let original = words.join(" ");
+    let changed = original.replace("word50", "other");
+    let different = words[..50].join(" ");
+    let louder = original.to_uppercase();
+    let texts = [&original, &different, &changed, &louder].map(String::as_str);
+    let hits: Vec<Fused> = (0..4).map(|id| hit(id, 1.0 - id as f32 / 10.0)).collect();
+    let folded = fold_duplicates(&hits, |id| texts[id as usize]);
+    assert_eq!(folded.len(), 2);
+    assert_eq!((folded[0].hit.id, &folded[0].duplicates[..]), (0, &[2, 3][..]));
+    assert_eq!((folded[1].hit.id, folded[1].duplicates.len()), (1, 0));
+}
+
+#[test]
+fn short_and_unspaced_texts_are_compared_too() {
+    let texts = ["はい", "はい。", "いいえ", "…", "!", "東京都に住んでいます", "東京都に住んでいます。"];
+    let hits: Vec<Fused> = (0..texts.len() as u64).map(|id| hit(id, 1.0)).collect();
+    let folded = fold_duplicates(&hits, |id| texts[id as usize]);
+    let kept: Vec<u64> = folded.iter().map(|folded| folded.hit.id).collect();
+    assert_eq!(kept, [0, 2, 3, 4, 5]);
+}
+
+#[test]
+fn neighbours_raise_each_other() {
+    let places = HashMap::from([(1, place(7, 0)), (2, place(7, 1)), (3, place(8, 2)), (4, place(7, 5))]);
+    let hits = [hit(3, 0.52), hit(1, 0.5), hit(2, 0.49), hit(4, 0.48), hit(99, 0.1)];
+    let raised = with_neighbours(&hits, &places);
+    assert_eq!(ids(&raised), [1, 2, 3, 4, 99]);
+    assert_eq!(raised[2].score, 0.52, "the neighbour in another document does not count");
+    assert!(raised[0].score < 0.6, "only a little");
+}
+
+#[test]
+fn adjacent_hits_become_one_passage() {
+    let places = HashMap::from([(1, place(7, 0)), (2, place(7, 1)), (3, place(7, 2)), (4, place(8, 3))]);
+    let hits = [hit(2, 0.9), hit(4, 0.8), hit(1, 0.7), hit(3, 0.1)];
+    let passages = merge_adjacent(&hits, &places, 1_000);
+    assert_eq!(passages.len(), 2);
+    assert_eq!((passages[0].document, passages[0].range.clone(), passages[0].score), (7, 0..320, 0.9));
+    assert_eq!(ids(&passages[0].hits), [1, 2, 3]);
+    assert_eq!(merge_adjacent(&hits, &places, 250).len(), 3, "a passage does not grow without end");
+}
+
+fn list() -> impl Strategy<Value = Vec<(u64, f32)>> {
+    proptest::collection::vec((0_u64..30, 0.01_f32..40.0), 0..30)
+}
+
+proptest! {
+    #[test]
+    fn every_hit_appears_once_and_in_order(lexical in list(), vector in list()) {
+        let fused = fuse(&lexical, &vector, Weights::default());
+        let mut expected: Vec<u64> = lexical.iter().chain(&vector).map(|(id, _)| *id).collect();
+        expected.sort_unstable();
+        expected.dedup();
+        let mut found = ids(&fused);
+        found.sort_unstable();
+        prop_assert_eq!(found, expected);
+        prop_assert!(fused.iter().all(|hit| (0.0..=1.0).contains(&hit.score)));
+        for pair in fused.windows(2) {
+            prop_assert!((pair[1].score, pair[0].id) < (pair[0].score, pair[1].id));
+        }
+    }
+
+    #[test]
+    fn the_order_of_the_input_does_not_matter(lexical in list(), vector in list()) {
+        let turned = |list: &[(u64, f32)]| list.iter().rev().copied().collect::<Vec<_>>();
+        prop_assert_eq!(
+            fuse(&lexical, &vector, Weights::default()),
+            fuse(&turned(&lexical), &turned(&vector), Weights::default())
+        );
+    }
+
+    #[test]
+    fn units_do_not_matter(lexical in list(), vector in list()) {
+        let scaled = |list: &[(u64, f32)], by: f32| list.iter().map(|(id, score)| (*id, score * by)).collect::<Vec<_>>();
+        let plain = fuse(&lexical, &vector, EVEN);
+        // Powers of two: exact, so that nothing is rounded into another order.
+        let other = fuse(&scaled(&lexical, 8.0), &scaled(&vector, 0.25), EVEN);
+        prop_assert_eq!(ids(&plain), ids(&other));
+    }
+
+    #[test]
+    fn better_both_ways_is_better(lexical in list(), vector in list()) {
+        let fused = fuse(&lexical, &vector, Weights::default());
+        for (at, upper) in fused.iter().enumerate() {
+            for lower in &fused[at + 1..] {
+                let is_beaten = lower.lexical > upper.lexical && lower.vector > upper.vector;
+                prop_assert!(!is_beaten, "{upper:?} before {lower:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn folding_loses_nobody(texts in proptest::collection::vec("[ab ]{0,12}", 0..12)) {
+        let hits: Vec<Fused> = (0..texts.len() as u64).map(|id| hit(id, 0.5)).collect();
+        let folded = fold_duplicates(&hits, |id| &texts[id as usize]);
+        let all: usize = folded.iter().map(|folded| 1 + folded.duplicates.len()).sum();
+        prop_assert_eq!(all, texts.len());
+    }
+
+    #[test]
+    fn passages_hold_every_placed_hit(numbers in proptest::collection::btree_set((0_u64..3, 0_u32..12), 0..20)) {
+        let places: HashMap<u64, Place> =
+            numbers.iter().enumerate().map(|(id, (document, number))| (id as u64, place(*document, *number))).collect();
+        let hits: Vec<Fused> = (0..places.len() as u64).map(|id| hit(id, id as f32)).collect();
+        let passages = merge_adjacent(&hits, &places, 500);
+        prop_assert_eq!(passages.iter().map(|passage| passage.hits.len()).sum::<usize>(), hits.len());
+        for passage in &passages {
+            prop_assert!(passage.range.len() <= 500);
+            for hit in &passage.hits {
+                let range = &places[&hit.id].range;
+                prop_assert!(passage.range.start <= range.start && range.end <= passage.range.end);
+            }
+        }
+    }
+}

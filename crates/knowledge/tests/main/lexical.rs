@@ -1,0 +1,425 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use lango_knowledge::lexical::{Entry, Lexical, LexicalError, analyse, analyse_query};
+use proptest::prelude::*;
+
+fn entry(id: u64, text: &str) -> Entry {
+    let (heading, title) = (String::new(), String::new());
+    Entry { id, collection: "docs".to_owned(), text: text.to_owned(), heading, title }
+}
+
+/// An index of these texts, numbered from 1.
+fn filled(folder: &Path, texts: &[&str]) -> Lexical {
+    let lexical = Lexical::open(folder).unwrap();
+    let mut writer = lexical.try_writer().unwrap().unwrap();
+    for (id, text) in (1..).zip(texts) {
+        writer.put(entry(id, text)).unwrap();
+    }
+    writer.commit(1).unwrap();
+    lexical
+}
+
+fn found(lexical: &Lexical, query: &str) -> Vec<u64> {
+    lexical.search(query, None, 10).unwrap().into_iter().map(|(id, _)| id).collect()
+}
+
+/// Each text is found first by each of its queries, and by nothing of the others.
+fn check(texts: &[(&str, &[&str])]) {
+    let folder = tempfile::tempdir().unwrap();
+    let only_texts: Vec<&str> = texts.iter().map(|(text, _)| *text).collect();
+    let lexical = filled(folder.path(), &only_texts);
+    for (id, (text, queries)) in (1..).zip(texts) {
+        for query in *queries {
+            assert_eq!(found(&lexical, query).first(), Some(&id), "{query:?} for {text:?}");
+        }
+    }
+}
+
+#[test]
+fn terms_of_texts() {
+    let cases: &[(&str, &[&str])] = &[
+        ("The agents were running", &["the", "agent", "were", "run"]),
+        ("Café naïve ＡＢＣ ﬁne", &["cafe", "naiv", "abc", "fine"]),
+        ("load_remote_agents", &["loadremoteag", "load", "remot", "agent"]),
+        ("HTTPServer", &["httpserver", "http", "server"]),
+        ("std::fs::read", &["stdfsread", "std", "fs", "read"]),
+        ("e-mails", &["email", "e", "mail"]),
+        ("LaTeX 3.14 the agent's", &["latex", "3.14", "3", "14", "the", "agent"]),
+        ("물", &["물"]),
+        ("東京都", &["東京", "京都", "東", "京", "都"]),
+        ("すしを", &["すし", "しを"]),
+        ("ﾃｽﾄ", &["テス", "スト", "テ", "ス", "ト"]),
+        ("AI모델", &["ai", "모델", "모", "델"]),
+        ("كِتَابٌ الكتـــاب", &["كتاب", "كتاب"]),
+        ("👍🏽 ❤️ 👨‍👩‍👧", &["👍", "❤", "👨\u{200d}👩\u{200d}👧"]),
+        ("Йод поёт", &["йод", "поёт"]),
+        ("हिन्दी", &["हिन्दी"]),
+        ("... --- !!", &[]),
+    ];
+    for (text, terms) in cases {
+        assert_eq!(analyse(text), *terms, "{text}");
+    }
+}
+
+#[test]
+fn long_identifiers_are_kept_and_cut() {
+    let long = "x".repeat(150);
+    assert_eq!(analyse(&long), [long.as_str()]);
+    assert_eq!(analyse(&"é".repeat(1_000)), ["e".repeat(200)]);
+    assert!(analyse(&"aB3".repeat(50_000)).iter().all(|term| term.chars().count() <= 200));
+}
+
+#[test]
+fn frequent_words_are_dropped_only_beside_others() {
+    assert_eq!(analyse_query("the agent of the"), [["agent"]]);
+    assert_eq!(analyse_query("to be or not").len(), 1);
+    assert_eq!(analyse_query("to be or to be").len(), 3);
+    assert_eq!(analyse_query("running, running!"), [["run", "running"]]);
+}
+
+#[test]
+fn english() {
+    check(&[
+        ("Agents are configured by a file that names their tools.", &["configuring tools", "AGENT tool"]),
+        ("A résumé of the naïve approach to caching", &["resume", "cache approaches", "naive"]),
+        ("Don't forget O'Reilly's books", &["dont forget", "oreilly book"]),
+    ]);
+}
+
+#[test]
+fn german() {
+    check(&[
+        (
+            "Die Häuser der Straße wurden von den Müllers gebaut, und das Dach ist neu.",
+            &["Haus", "Häusern", "hauses", "Strasse", "STRASSEN", "straße", "Mueller", "Müller"],
+        ),
+        (
+            "Das Kind ist nicht mit den anderen Kindern auf dem Spielplatz.",
+            &["kinder", "Kindes", "Spielplätze"],
+        ),
+        (
+            "Donaudampfschifffahrtsgesellschaften und ihre Kapitäne",
+            &["Donaudampfschifffahrtsgesellschaft", "kapitän"],
+        ),
+    ]);
+}
+
+#[test]
+fn other_languages_in_latin_letters() {
+    check(&[
+        ("Les chats sont dans le jardin avec une fleur", &["chat", "fleurs", "jardins"]),
+        ("Las ciudades del norte y los gatos", &["ciudad", "gato"]),
+        ("İstanbul'da çay içtik, Łódź и Søren", &["istanbul", "cay", "lodz", "soren"]),
+    ]);
+}
+
+#[test]
+fn korean() {
+    check(&[
+        ("에이전트는 도구를 사용하여 작업을 수행합니다.", &["에이전트", "도구", "작업 수행"]),
+        ("물을 마시고 집으로 갔다", &["물", "집"]),
+        ("인공지능모델을 학습시키는 방법", &["모델", "학습 방법", "인공지능"]),
+    ]);
+}
+
+#[test]
+fn japanese() {
+    check(&[
+        ("東京都の天気は晴れです。", &["東京", "天気", "東京の天気"]),
+        ("データベースの接続に失敗しました", &["データベース", "ﾃﾞｰﾀﾍﾞｰｽ", "接続失敗"]),
+        ("黒い猫が好きです", &["猫", "好き"]),
+    ]);
+}
+
+#[test]
+fn chinese() {
+    check(&[
+        ("智能体可以调用远程工具来完成任务。", &["远程工具", "智能体", "任务"]),
+        ("北京的天气很好，水很清", &["天气", "北京", "水"]),
+        ("繁體中文也可以搜尋", &["搜尋", "繁體"]),
+    ]);
+}
+
+#[test]
+fn arabic_and_more() {
+    check(&[
+        ("ذَهَبَ الوَلَدُ إِلَى المَدْرَسَةِ", &["ولد", "الولد", "مدرسة", "المدرسه", "الى"]),
+        ("كتـــاب رقم ١٢٣", &["كتاب", "123"]),
+        ("שָׁלוֹם עולם", &["שלום"]),
+        ("Быстрая лисица Ёж", &["быстрая", "ЛИСИЦА"]),
+        ("ภาษาไทยไม่มีช่องว่าง", &["ภาษาไทย", "ไทย"]),
+        ("Καλημέρα κόσμος", &["καλημερα", "ΚΟΣΜΟΣ"]),
+    ]);
+}
+
+#[test]
+fn emoji() {
+    check(&[
+        ("Deploy done 🚀 all is well", &["🚀", "deploy 🚀"]),
+        ("Great work👍🏽!", &["👍", "👍🏿"]),
+        ("The flag 🇰🇷 of Korea", &["🇰🇷"]),
+        ("With love ❤️", &["❤"]),
+    ]);
+}
+
+#[test]
+fn identifiers() {
+    check(&[
+        ("fn load_remote_agents(path: &Path)", &["load_remote_agents", "remote agents", "loadRemoteAgents"]),
+        (
+            "class HTTPServerFactory extends Base",
+            &["httpserverfactory", "server factory", "HTTP_server_factory"],
+        ),
+        ("use std::collections::HashMap;", &["std::collections", "hashmap", "hash map", "collections"]),
+        ("charset utf-8 in e-mail headers", &["utf8", "email", "UTF-8"]),
+        ("set agent.max-turns to 5", &["agent.max-turns", "max turns"]),
+        ("error E0499 in version 1.95.0", &["e0499", "1.95.0"]),
+    ]);
+}
+
+#[test]
+fn odd_queries_find_nothing_or_something_but_never_fail() {
+    let folder = tempfile::tempdir().unwrap();
+    let lexical = filled(folder.path(), &["to be or not to be", "field:value AND (a OR b)^2"]);
+    for query in
+        ["", " \t\n", "?!", "\"", "((((", "\\", "*", "a:", "[1 TO", "\u{0}\u{1f}", "~^-+", "\u{301}", "AND"]
+    {
+        lexical.search(query, None, 10).unwrap();
+    }
+    assert_eq!(found(&lexical, "to be"), [1], "only common words");
+    assert_eq!(found(&lexical, "field:value"), [2]);
+    let long: String = (0..20_000).map(|number| format!("w{number} ")).collect();
+    assert!(found(&lexical, &long).is_empty());
+    assert_eq!(found(&lexical, &format!("value {}", "🚀漢é ".repeat(10_000))), [2]);
+    assert!(lexical.search("value", None, 0).unwrap().is_empty());
+}
+
+#[test]
+fn titles_and_headings_count_for_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let lexical = Lexical::open(folder.path()).unwrap();
+    let mut writer = lexical.try_writer().unwrap().unwrap();
+    writer.put(entry(1, "backups are made at night")).unwrap();
+    writer.put(Entry { heading: "Backups".to_owned(), ..entry(2, "these are made at night") }).unwrap();
+    writer.put(Entry { title: "Backups".to_owned(), ..entry(3, "but others are made at noon") }).unwrap();
+    writer.commit(1).unwrap();
+    let ids = found(&lexical, "backup");
+    assert_eq!(ids.len(), 3);
+    assert_eq!(ids.last(), Some(&1));
+}
+
+#[test]
+fn collections_are_kept_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let lexical = Lexical::open(folder.path()).unwrap();
+    let mut writer = lexical.try_writer().unwrap().unwrap();
+    for (id, collection) in (1..).zip(["docs", "notes", "notes", "mail"]) {
+        writer.put(Entry { collection: collection.to_owned(), ..entry(id, "the same words") }).unwrap();
+    }
+    writer.commit(1).unwrap();
+    let search = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let hits = lexical.search("words", Some(&names), 10).unwrap();
+        hits.into_iter().map(|(id, _)| id).collect::<Vec<u64>>()
+    };
+    assert_eq!(search(&["notes"]), [2, 3]);
+    assert_eq!(search(&["mail", "docs"]), [1, 4]);
+    assert_eq!(search(&["docs", "notes", "mail"]), [1, 2, 3, 4]);
+    assert!(search(&[]).is_empty());
+    assert!(search(&["nothing", "Notes"]).is_empty());
+}
+
+#[test]
+fn ties_are_ordered_by_id_at_the_edge_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let lexical = Lexical::open(folder.path()).unwrap();
+    let mut writer = lexical.try_writer().unwrap().unwrap();
+    for id in (1..=500).rev() {
+        writer.put(entry(id, "all alike")).unwrap();
+        if id % 100 == 0 {
+            writer.commit(1).unwrap();
+        }
+    }
+    writer.commit(1).unwrap();
+    let hits = lexical.search("alike", None, 3).unwrap();
+    assert_eq!(hits.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [1, 2, 3]);
+}
+
+#[test]
+fn put_replaces_and_remove_removes() {
+    let folder = tempfile::tempdir().unwrap();
+    let lexical = filled(folder.path(), &["apples", "pears"]);
+    let mut writer = lexical.try_writer().unwrap().unwrap();
+    writer.put(entry(1, "plums")).unwrap();
+    writer.put(entry(3, "quinces")).unwrap();
+    writer.put(entry(3, "medlars")).unwrap();
+    writer.remove(2);
+    assert_eq!(found(&lexical, "apples pears"), [1, 2], "not before the commit");
+    writer.commit(2).unwrap();
+    assert_eq!(found(&lexical, "apples pears quinces"), [0; 0]);
+    assert_eq!(found(&lexical, "plum medlar"), [1, 3]);
+    assert_eq!(lexical.count().unwrap(), 2);
+}
+
+#[test]
+fn two_handles_share_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, other) = (Lexical::open(folder.path()).unwrap(), Lexical::open(folder.path()).unwrap());
+    assert!(one.needs_rebuild().unwrap() && other.needs_rebuild().unwrap());
+    let mut writer = one.try_writer().unwrap().unwrap();
+    assert!(other.try_writer().unwrap().is_none());
+    assert!(one.try_writer().unwrap().is_none());
+    writer.put(entry(1, "walnuts")).unwrap();
+    writer.commit(17).unwrap();
+    assert_eq!(found(&other, "walnut"), [1]);
+    assert_eq!((other.applied().unwrap(), other.needs_rebuild().unwrap()), (17, false));
+    writer.put(entry(2, "walnuts, given up")).unwrap();
+    drop(writer);
+    let mut writer = other.try_writer().unwrap().unwrap();
+    assert_eq!(writer.applied(), 17);
+    assert_eq!(found(&one, "walnut"), [1], "what was not committed is gone");
+    writer.remove(1);
+    writer.commit(18).unwrap();
+    writer.close().unwrap();
+    assert!(found(&one, "walnut").is_empty());
+    assert_eq!(one.applied().unwrap(), 18);
+}
+
+const FOLDER: &str = "LANGO_TEST_LEXICAL_FOLDER";
+
+/// This test runs itself again: the other process opens at the same moment, waits for its turn and writes.
+#[test]
+fn processes_share_a_folder() {
+    if let Ok(folder) = std::env::var(FOLDER) {
+        let lexical = Lexical::open(folder.as_ref()).unwrap();
+        let mut writer = loop {
+            match lexical.try_writer().unwrap() {
+                Some(writer) => break writer,
+                None => std::thread::yield_now(),
+            }
+        };
+        let upto = writer.applied() + 1;
+        writer.put(entry(upto, "from elsewhere")).unwrap();
+        return writer.commit(upto).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let start = |_| {
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "lexical::processes_share_a_folder"])
+            .env(FOLDER, folder.path())
+            .spawn()
+            .unwrap()
+    };
+    let children: Vec<_> = (0..4).map(start).collect();
+    let lexical = Lexical::open(folder.path()).unwrap();
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+    assert_eq!(found(&lexical, "elsewhere"), [1, 2, 3, 4]);
+    assert_eq!(lexical.applied().unwrap(), 4);
+}
+
+fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let all = fs::read_dir(folder.join("v1")).unwrap().map(|entry| entry.unwrap().path());
+    all.filter(|file| file.to_string_lossy().ends_with(ending)).collect()
+}
+
+/// How the names of files end, and what happens to each of them.
+type Damage<'a> = (&'a str, &'a dyn Fn(&Path));
+
+#[test]
+fn a_damaged_index_begins_anew() {
+    let damages: &[Damage<'_>] = &[
+        ("meta.json", &|file| fs::write(file, "{ nothing").unwrap()),
+        ("meta.json", &|file| fs::write(file, "").unwrap()),
+        ("meta.json", &|file| fs::remove_file(file).unwrap()),
+        ("meta.json", &|file| {
+            let other = fs::read_to_string(file).unwrap().replace("collection", "something");
+            fs::write(file, other).unwrap();
+        }),
+        (".idx", &|file| fs::remove_file(file).unwrap()),
+        (".term", &|file| fs::write(file, "").unwrap()),
+        (".term", &|file| fs::write(file, [7; 100]).unwrap()),
+        (".fast", &|file| {
+            let bytes = fs::read(file).unwrap();
+            fs::write(file, &bytes[..bytes.len() / 2]).unwrap();
+        }),
+    ];
+    for (at, (ending, damage)) in damages.iter().enumerate() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(filled(folder.path(), &["hazelnuts"]));
+        let damaged = files(folder.path(), ending);
+        assert!(!damaged.is_empty(), "{ending}");
+        damaged.iter().for_each(|file| damage(file));
+        let lexical = Lexical::open(folder.path()).unwrap();
+        assert!(lexical.needs_rebuild().unwrap(), "damage {at}");
+        assert!(found(&lexical, "hazelnut").is_empty());
+        drop(filled(folder.path(), &["hazelnuts"]));
+        assert_eq!(found(&lexical, "hazelnut"), [1], "damage {at}");
+    }
+}
+
+#[test]
+fn a_changed_byte_is_found_by_whoever_looks() {
+    let folder = tempfile::tempdir().unwrap();
+    let lexical = filled(folder.path(), &["hazelnuts and almonds"]);
+    assert!(lexical.is_sound().unwrap());
+    let file = &files(folder.path(), ".term")[0];
+    let mut bytes = fs::read(file).unwrap();
+    bytes[3] ^= 0x55;
+    fs::remove_file(file).unwrap();
+    fs::write(file, bytes).unwrap();
+    drop(lexical);
+    assert!(!Lexical::open(folder.path()).unwrap().is_sound().unwrap());
+    Lexical::wipe(folder.path()).unwrap();
+    assert!(Lexical::open(folder.path()).unwrap().needs_rebuild().unwrap());
+}
+
+#[test]
+fn nobody_wipes_what_another_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let lexical = filled(folder.path(), &["chestnuts"]);
+    let writer = lexical.try_writer().unwrap().unwrap();
+    assert!(matches!(Lexical::wipe(folder.path()), Err(LexicalError::Busy { .. })));
+    drop(writer);
+    Lexical::wipe(folder.path()).unwrap();
+}
+
+#[test]
+fn an_older_format_is_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("v0")).unwrap();
+    fs::write(folder.path().join("v0/meta.json"), "{}").unwrap();
+    fs::write(folder.path().join("mine.txt"), "not the index's").unwrap();
+    assert!(Lexical::open(folder.path()).unwrap().needs_rebuild().unwrap());
+    assert!(!folder.path().join("v0").exists() && folder.path().join("mine.txt").exists());
+}
+
+#[test]
+fn a_folder_that_cannot_be_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    assert!(matches!(Lexical::open(&file), Err(LexicalError::Disk { .. })));
+}
+
+proptest! {
+    #[test]
+    fn any_text_can_be_analysed(text in "\\PC{0,80}|[a-zA-Z_.:'-]{0,60}|(?s).{0,80}") {
+        for term in analyse(&text) {
+            prop_assert!(!term.is_empty() && term.chars().count() <= 220, "{term:?}");
+        }
+        analyse_query(&text);
+    }
+
+    /// Whatever is asked in the words of a text meets one of its terms.
+    #[test]
+    fn a_text_is_found_by_itself(text in "[a-zäöüß가-힣ぁ-ん一-龥ا-ي _.A-Z]{1,40}") {
+        let terms = analyse(&text);
+        for word in analyse_query(&text) {
+            prop_assert!(word.iter().any(|term| terms.contains(term)), "{word:?} in {terms:?}");
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Documents from the file to the passage. The store here is the real one.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use lango_domain::documents::{NewDocument, Which};
+use lango_domain::event::{Principal, SessionId};
+use lango_knowledge::embedding::{Embedder, Hashed};
+use lango_knowledge::library::{Library, Scope, pieces_of};
+use lango_store::{Place, SqliteStore};
+use tempfile::TempDir;
+
+struct Desk {
+    folder: TempDir,
+    store: SqliteStore,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let store = SqliteStore::open(Place::File(folder.path().join("store.sqlite"))).unwrap();
+        fs::create_dir(folder.path().join("docs")).unwrap();
+        Self { folder, store }
+    }
+
+    fn library(&self) -> Library {
+        self.library_with(Some(Arc::new(Hashed::default())))
+    }
+
+    fn library_with(&self, embedder: Option<Arc<dyn Embedder>>) -> Library {
+        Library::new(Arc::new(self.store.clone()), self.folder.path().join("words"), embedder)
+    }
+
+    fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        let file = self.folder.path().join("docs").join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+
+    async fn add(&self, library: &Library) -> lango_knowledge::library::Added {
+        library.add(&Principal::local(), "default", &self.folder.path().join("docs"), &|_| ()).await.unwrap()
+    }
+}
+
+fn everywhere() -> Scope {
+    Scope { principal: Principal::local(), session: None, collections: None }
+}
+
+async fn sources(library: &Library, question: &str) -> Vec<String> {
+    let found = library.find(question, &everywhere(), 5).await.unwrap();
+    let name = |source: &str| Path::new(source).file_name().unwrap().to_string_lossy().into_owned();
+    found.iter().map(|passage| name(&passage.source)).collect()
+}
+
+#[tokio::test]
+async fn what_is_added_is_found_with_its_place() {
+    let desk = Desk::new();
+    desk.write("tea.md", "# Tea\n\n## Green\n\nGreen tea is steeped at 70 degrees.\n\n## Black\n\nBlack tea takes boiling water.\n");
+    desk.write("boats.txt", "Sailing boats need wind.\n");
+    desk.write("sub/picture.png", b"\x89PNG\r\n\x1a\n\0\0\0");
+    desk.write("bad.pdf", "%PDF-1.4 and nothing else");
+    let library = desk.library();
+    let added = desk.add(&library).await;
+    assert_eq!((added.new, added.same), (2, 0));
+    assert!(added.skipped.iter().any(|(path, _)| path.ends_with("bad.pdf")), "{added:?}");
+    let found = library.find("how hot for green tea", &everywhere(), 3).await.unwrap();
+    assert!(found[0].source.ends_with("tea.md") && found[0].text.contains("70 degrees"));
+    assert!(found[0].heading.contains("Tea") && found[0].place.last >= 5, "{:?}", found[0]);
+    assert!(found[0].why.lexical.is_some() && found[0].why.vector.is_some());
+    assert_eq!(desk.add(&library).await.same, 2, "nothing changed, nothing is done");
+    desk.write("tea.md", "Now it is about coffee.\n");
+    fs::remove_file(desk.folder.path().join("docs/boats.txt")).unwrap();
+    let added = desk.add(&library).await;
+    assert_eq!((added.changed, added.removed), (1, 1));
+    assert_eq!(sources(&library, "coffee").await[0], "tea.md");
+    assert!(!sources(&library, "sailing wind").await.contains(&"boats.txt".to_owned()));
+}
+
+#[tokio::test]
+async fn words_of_every_script_are_found() {
+    let desk = Desk::new();
+    for (name, text) in [
+        ("ko.txt", "고양이는 창가에서 잠을 잔다.\n"),
+        ("ja.txt", "東京の天気は晴れです。\n"),
+        ("de.txt", "Die Häuser der Altstadt sind aus Fachwerk.\n"),
+        ("ar.txt", "القطة تنام على الكرسي.\n"),
+        ("emoji.txt", "The party is on Friday 🎉\n"),
+    ] {
+        desk.write(name, text);
+    }
+    let library = desk.library();
+    desk.add(&library).await;
+    for (question, expected) in [
+        ("고양이", "ko.txt"),
+        ("天気", "ja.txt"),
+        ("Haus Altstadt", "de.txt"),
+        ("القطة", "ar.txt"),
+        ("🎉", "emoji.txt"),
+    ] {
+        assert_eq!(sources(&library, question).await[0], expected, "{question}");
+    }
+}
+
+/// An interrupted run goes on: what ends in the index is the same as without the interruption.
+#[tokio::test]
+async fn an_interrupted_run_ends_with_the_same_index() {
+    let (whole, cut) = (Desk::new(), Desk::new());
+    for desk in [&whole, &cut] {
+        for number in 0..200 {
+            desk.write(&format!("{number:03}.txt"), format!("Document {number} is about subject{number}.\n"));
+        }
+    }
+    whole.add(&whole.library()).await;
+    {
+        let library = cut.library();
+        let principal = Principal::local();
+        let docs = cut.folder.path().join("docs");
+        let seen = Arc::new(tokio::sync::Notify::new());
+        let tell = Arc::clone(&seen);
+        let progress = move |progress: lango_knowledge::library::Progress| {
+            if progress.done >= 60 {
+                tell.notify_one();
+            }
+        };
+        tokio::select! {
+            _ = library.add(&principal, "default", &docs, &progress) => {}
+            () = seen.notified() => {}
+        }
+    }
+    let library = cut.library();
+    let added = cut.add(&library).await;
+    assert_eq!(added.new + added.same, 200);
+    for number in [0, 59, 60, 199] {
+        let question = format!("subject{number}");
+        assert_eq!(
+            sources(&library, &question).await[0],
+            sources(&whole.library(), &question).await[0],
+            "{question}"
+        );
+    }
+    let collections = library.store().collections(&Principal::local()).await.unwrap();
+    assert_eq!((collections[0].documents, collections[0].pieces), (200, 200));
+}
+
+/// The index of words is derived: it may be deleted, damaged, or written by another process.
+#[tokio::test]
+async fn the_index_of_words_is_made_anew_when_it_is_gone() {
+    let desk = Desk::new();
+    desk.write("a.txt", "A sentence about lighthouses.\n");
+    desk.add(&desk.library()).await;
+    fs::remove_dir_all(desk.folder.path().join("words")).unwrap();
+    assert_eq!(sources(&desk.library(), "lighthouses").await, ["a.txt"]);
+    let (one, other) = (desk.library(), desk.library());
+    assert_eq!(sources(&other, "lighthouses").await, ["a.txt"]);
+    desk.write("b.txt", "Another about volcanoes.\n");
+    desk.add(&one).await;
+    assert_eq!(sources(&other, "volcanoes").await[0], "b.txt");
+}
+
+#[tokio::test]
+async fn without_an_embedder_words_alone_decide() {
+    let desk = Desk::new();
+    desk.write("a.txt", "A sentence about lighthouses.\n");
+    let library = desk.library_with(None);
+    desk.add(&library).await;
+    let found = library.find("lighthouses", &everywhere(), 3).await.unwrap();
+    assert!(found.len() == 1 && found[0].why.vector.is_none());
+}
+
+/// Another embedder makes its own vectors; those of different lengths never meet.
+#[tokio::test]
+async fn changing_the_embedder_makes_vectors_anew() {
+    let desk = Desk::new();
+    desk.write("a.txt", "A sentence about lighthouses.\n");
+    desk.add(&desk.library()).await;
+    let shorter = desk.library_with(Some(Arc::new(Hashed::default().with_dimensions(128).unwrap())));
+    let found = shorter.find("lighthouse", &everywhere(), 3).await.unwrap();
+    assert!(found[0].why.vector.is_some());
+}
+
+/// What belongs to a session is found there only; what belongs to nobody's session is found everywhere.
+#[tokio::test]
+async fn a_session_filter_applies_to_what_belongs_to_sessions() {
+    let desk = Desk::new();
+    let library = desk.library();
+    let document = |source: &str, session: Option<&str>, collection: &str| NewDocument {
+        collection: collection.to_owned(),
+        source: source.to_owned(),
+        root: source.to_owned(),
+        title: source.to_owned(),
+        hash: source.to_owned(),
+        session: session.map(SessionId::new),
+        pieces: pieces_of(&format!("All about penguins, says {source}.")),
+    };
+    let all = vec![
+        document("common", None, "c"),
+        document("own", Some("s1"), "c"),
+        document("other", Some("s2"), "c"),
+        document("apart", None, "d"),
+    ];
+    library.put(&Principal::local(), all).await.unwrap();
+    library.put(&Principal::new("somebody"), vec![document("foreign", None, "c")]).await.unwrap();
+    let names = async |session: Option<&str>, collections: Option<&str>| {
+        let scope = Scope {
+            principal: Principal::local(),
+            session: session.map(SessionId::new),
+            collections: collections.map(|name| vec![name.to_owned()]),
+        };
+        let mut found: Vec<String> = library
+            .find("penguins", &scope, 9)
+            .await
+            .unwrap()
+            .into_iter()
+            .map(|found| found.source)
+            .collect();
+        found.sort();
+        found
+    };
+    assert_eq!(names(None, None).await, ["apart", "common"]);
+    assert_eq!(names(Some("s1"), None).await, ["apart", "common", "own"]);
+    assert_eq!(names(Some("s1"), Some("c")).await, ["common", "own"]);
+    assert_eq!(library.store().remove(&Principal::local(), "c", Which::All).await.unwrap(), 3);
+    assert_eq!(names(Some("s1"), None).await, ["apart"]);
+}

@@ -1,0 +1,383 @@
+//! The web tools against servers on this machine.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use flate2::Compression;
+use flate2::read::GzEncoder;
+use lango_domain::event::{CallId, Principal, SessionId, TurnId};
+use lango_domain::secret::Secret;
+use lango_domain::tool::{Live, Trust};
+use lango_domain::{AgentName, Safety, Tool, ToolContext, ToolFailure};
+use lango_knowledge::web::{
+    Engine, EngineKind, FetchError, Guarded, Kind, Limits, NetSettings, Reach, SearchSettings, WebError,
+    tools,
+};
+use serde_json::{Value, json};
+
+const KEY: &str = "brave-key-0123456789";
+
+/// A server that answers each path as told, and remembers what it was asked.
+struct Server {
+    port: u16,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    fn new(answer: impl Fn(&str, u16) -> Vec<u8> + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let seen = requests.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let head = head(&stream);
+                let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+                seen.lock().unwrap().push(head);
+                _ = stream.write_all(&answer(&path, port));
+            }
+        });
+        Self { port, requests }
+    }
+
+    fn at(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+fn head(stream: &TcpStream) -> String {
+    let lines = BufReader::new(stream).lines().map_while(Result::ok);
+    lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+fn reply(status: u16, headers: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len();
+    let head =
+        format!("HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n");
+    [head.as_bytes(), body].concat()
+}
+
+fn page(content_type: &str, body: &[u8]) -> Vec<u8> {
+    reply(200, &format!("Content-Type: {content_type}\r\n"), body)
+}
+
+fn redirect(to: &str) -> Vec<u8> {
+    reply(302, &format!("Location: {to}\r\nSet-Cookie: a=b\r\n"), b"")
+}
+
+fn anywhere() -> Guarded {
+    Guarded::new(Reach::Anywhere, Limits::default()).unwrap()
+}
+
+async fn refused(server: &Server, path: &str) -> FetchError {
+    anywhere().get(&server.at(path)).await.unwrap_err()
+}
+
+fn context() -> ToolContext {
+    ToolContext {
+        session: SessionId::new("s"),
+        principal: Principal::local(),
+        turn: TurnId::new("t"),
+        agent: AgentName::new("librarian").unwrap(),
+        call: CallId::new("c"),
+        live: Live::nobody(),
+    }
+}
+
+fn tool(name: &str, engines: Vec<Engine>) -> Tool {
+    let net = NetSettings { allow_private: true };
+    let tools = tools(&SearchSettings { engines }, &net).unwrap();
+    tools.into_iter().find(|tool| tool.name == name).unwrap()
+}
+
+async fn called(tool: &Tool, args: Value) -> Result<String, ToolFailure> {
+    tool.call(context(), args).await.map(|output| output.text)
+}
+
+fn engine(kind: EngineKind, server: &Server, base: &str) -> Engine {
+    Engine { base_url: Some(server.at(base)), ..Engine::new(kind) }
+}
+
+#[tokio::test]
+async fn a_page_is_fetched_without_cookies_and_keys() {
+    let server = Server::new(|path, port| match path {
+        "/start" => redirect(&format!("http://127.0.0.1:{port}/end#part")),
+        _ => page("text/html; charset=utf-8", b"<title>T</title>hello"),
+    });
+    let fetched = anywhere().get(&server.at("/start")).await.unwrap();
+    assert_eq!((fetched.url.as_str(), fetched.kind), (server.at("/end").as_str(), Kind::Html));
+    let requests = server.requests();
+    assert_eq!(requests.len(), 2);
+    for request in requests {
+        let request = request.to_ascii_lowercase();
+        assert!(request.contains(concat!("user-agent: lango/", env!("CARGO_PKG_VERSION"))), "{request}");
+        for header in ["cookie", "authorization", "referer", "proxy"] {
+            assert!(!request.contains(header), "{request}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn private_addresses_are_refused_unless_allowed() {
+    let server = Server::new(|_, _| page("text/plain", b"secret"));
+    let guarded = Guarded::new(NetSettings::default().reach(), Limits::default()).unwrap();
+    for host in ["127.0.0.1", "localhost", "0x7f000001", "[::ffff:127.0.0.1]", "127.1"] {
+        let failed = guarded.get(&format!("http://{host}:{}/", server.port)).await.unwrap_err();
+        assert!(matches!(failed, FetchError::PrivateAddress(_)), "{host}: {failed}");
+        assert!(failed.to_string().ends_with("this address is on a private network, which is not allowed"));
+    }
+    assert!(server.requests().is_empty());
+    assert!(anywhere().get(&server.at("/")).await.is_ok());
+}
+
+#[tokio::test]
+async fn redirects_end() {
+    let server = Server::new(|path, _| match path.split_at(2) {
+        ("/a", _) => redirect("/b"),
+        ("/b", _) => redirect("/a"),
+        ("/s", _) => redirect(path),
+        ("/n", _) => reply(302, "", b""),
+        ("/x", number) => redirect(&format!("/x{}", number.parse::<u32>().unwrap() + 1)),
+        ("/y", "5") => page("text/plain", b"arrived"),
+        (_, number) => redirect(&format!("/y{}", number.parse::<u32>().unwrap() + 1)),
+    });
+    assert_eq!(refused(&server, "/a").await, FetchError::RedirectLoop);
+    assert_eq!(refused(&server, "/s").await, FetchError::RedirectLoop);
+    assert_eq!(refused(&server, "/n").await, FetchError::BadRedirect);
+    assert_eq!(refused(&server, "/x1").await, FetchError::TooManyRedirects(5));
+    let before = server.requests().len();
+    assert_eq!(anywhere().get(&server.at("/y0")).await.unwrap().text(), "arrived");
+    assert_eq!(server.requests().len() - before, 6);
+}
+
+#[tokio::test]
+async fn large_pages_and_bombs_stop_at_the_limit() {
+    let zeros = vec![b' '; 64 * 1024 * 1024];
+    let mut bomb = Vec::new();
+    GzEncoder::new(zeros.as_slice(), Compression::best()).read_to_end(&mut bomb).unwrap();
+    let mut small = Vec::new();
+    GzEncoder::new(b"small".as_slice(), Compression::best()).read_to_end(&mut small).unwrap();
+    let server = Server::new(move |path, _| match path {
+        "/bomb" => reply(200, "Content-Type: text/plain\r\nContent-Encoding: gzip\r\n", &bomb),
+        "/small" => reply(200, "Content-Type: text/plain\r\nContent-Encoding: gzip\r\n", &small),
+        "/long" => page("text/plain", &zeros[..5 * 1024 * 1024 + 1]),
+        "/endless" => {
+            let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n".as_slice();
+            [head, &zeros[..8 * 1024 * 1024]].concat()
+        }
+        _ => page("text/plain", &zeros[..5 * 1024 * 1024]),
+    });
+    let limit = Limits::default().body;
+    for path in ["/bomb", "/long", "/endless"] {
+        assert_eq!(refused(&server, path).await, FetchError::TooLarge { limit }, "{path}");
+    }
+    assert_eq!(anywhere().get(&server.at("/small")).await.unwrap().text(), "small");
+    assert_eq!(anywhere().get(&server.at("/just")).await.unwrap().bytes.len(), limit);
+}
+
+#[tokio::test]
+async fn a_server_that_never_answers_is_left() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let whole = Duration::from_millis(200);
+    let guarded = Guarded::new(Reach::Anywhere, Limits { whole, ..Limits::default() }).unwrap();
+    let begun = Instant::now();
+    assert_eq!(guarded.get(&url).await.unwrap_err(), FetchError::TimedOut(whole));
+    assert!(begun.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn only_what_can_be_read_is_taken() {
+    let server = Server::new(|path, _| match path {
+        "/image" => page("image/png", b"\x89PNG"),
+        "/binary" => reply(200, "", b"\0\x01"),
+        "/unsaid" => reply(200, "", b"<!doctype html><p>x"),
+        "/pdf" => page("application/pdf", b"%PDF-1.7 x"),
+        "/damaged" => reply(200, "Content-Type: text/plain\r\nContent-Encoding: gzip\r\n", b"no gzip"),
+        "/zstd" => reply(200, "Content-Type: text/plain\r\nContent-Encoding: zstd\r\n", b"x"),
+        "/garbage" => b"\x16\x03\x01 this is no HTTP\r\n\r\n".to_vec(),
+        "/cut" => b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 100\r\n\r\nabc".to_vec(),
+        _ => reply(404, "Content-Type: text/html\r\n", b"<p>not here"),
+    });
+    assert_eq!(refused(&server, "/image").await, FetchError::ContentType("image/png".to_owned()));
+    assert!(matches!(refused(&server, "/binary").await, FetchError::ContentType(_)));
+    assert_eq!(refused(&server, "/missing").await, FetchError::Status(404));
+    assert_eq!(refused(&server, "/damaged").await, FetchError::Garbled);
+    assert_eq!(refused(&server, "/zstd").await, FetchError::Packing("zstd".to_owned()));
+    assert!(matches!(refused(&server, "/garbage").await, FetchError::Connection(_)));
+    assert!(matches!(refused(&server, "/cut").await, FetchError::Connection(_)));
+    assert_eq!(anywhere().get(&server.at("/unsaid")).await.unwrap().kind, Kind::Html);
+    let pdf = anywhere().get(&server.at("/pdf")).await.unwrap();
+    assert_eq!((pdf.kind, pdf.bytes.as_slice()), (Kind::Pdf, b"%PDF-1.7 x".as_slice()));
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let failed = anywhere().get(&format!("http://{nobody}/")).await.unwrap_err();
+    assert!(matches!(failed, FetchError::Connection(_)), "{failed}");
+}
+
+#[tokio::test]
+async fn fetched_pages_are_markdown_with_their_source() {
+    let server = Server::new(|path, _| match path {
+        "/moved" => redirect("/page"),
+        "/page" => page(
+            "text/html; charset=windows-1252",
+            b"<title>Caf\xe9</title><nav>menu</nav><main><h2>Menu</h2><p>See <a href=/x>more</a>.</main>",
+        ),
+        "/japanese" => page("text/plain; charset=Shift_JIS", b"\x93\xfa\x96\x7b"),
+        "/invalid" => page("text/plain", b"a\xff\x1b[2Jb"),
+        "/json" => page("application/json", b"{ \"a\": 1 }\n"),
+        "/long" => page("text/plain", "ä".repeat(30_000).as_bytes()),
+        "/pdf" => page("application/pdf", b"%PDF-1.7"),
+        _ => page("text/html", b"<script>x</script>"),
+    });
+    let tool = tool("search_fetch", Vec::new());
+    let fetched = async |path: &str| called(&tool, json!({ "url": server.at(path) })).await;
+    let source = |path: &str, text: &str| format!("source: {}\n\n{text}", server.at(path));
+    let link = server.at("/x");
+    let expected = source("/page", &format!("# Café\n\n## Menu\n\nSee [more]({link})."));
+    assert_eq!(fetched("/moved").await.unwrap(), expected);
+    assert_eq!(fetched("/japanese").await.unwrap(), source("/japanese", "日本"));
+    assert_eq!(fetched("/invalid").await.unwrap(), source("/invalid", "a\u{fffd}[2Jb"));
+    assert_eq!(fetched("/json").await.unwrap(), source("/json", "{ \"a\": 1 }"));
+    assert_eq!(fetched("/empty").await.unwrap(), source("/empty", "[the page has no text]"));
+    assert!(fetched("/pdf").await.unwrap_err().0.contains("is a PDF of 8 bytes"));
+    let long = fetched("/long").await.unwrap();
+    assert!(long.matches('ä').count() == 20_000 && long.contains("[cut after 20000 of 30000 characters"));
+    let short = called(&tool, json!({ "url": server.at("/long"), "max_chars": 5 })).await.unwrap();
+    assert_eq!(short.matches('ä').count(), 5);
+    for (args, word) in [
+        (json!({ "url": "file:///etc/passwd" }), "only http and https"),
+        (json!({ "url": "milk" }), "not a URL"),
+        (json!({ "url": server.at("/long"), "max_chars": 0 }), "max_chars"),
+        (json!({ "url": server.at("/long"), "max_chars": 1_000_000 }), "max_chars"),
+    ] {
+        let failed = called(&tool, args).await.unwrap_err();
+        assert!(failed.0.contains(word), "{failed}");
+    }
+}
+
+#[tokio::test]
+async fn what_leaves_the_machine_is_shown_before() {
+    let tools = tools(&SearchSettings::default(), &NetSettings::default()).unwrap();
+    assert_eq!(tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["search_fetch"]);
+    let fetch = &tools[0];
+    assert_eq!((fetch.safety, fetch.trust), (Safety::Moderate, Trust::Untrusted));
+    let url = "https://Example.com:8443/a?data=secret";
+    let intent = fetch.intent(context(), json!({ "url": url })).await.unwrap();
+    assert_eq!(intent.level, Safety::Moderate);
+    assert_eq!(intent.shows, "fetches https://example.com:8443/a?data=secret");
+    assert_eq!(intent.subject, "https://example.com:8443/a?data=secret");
+    assert_eq!(intent.pattern.as_deref(), Some("https://example.com:8443/*"));
+    let refused = fetch.intent(context(), json!({ "url": "http://169.254.169.254/latest" })).await;
+    assert!(refused.unwrap_err().0.contains("private network"));
+
+    let mut brave = Engine::new(EngineKind::Brave);
+    brave.api_key = Some(Secret::new(KEY));
+    let search = tool("search_web", vec![brave, Engine::new(EngineKind::Duckduckgo)]);
+    assert_eq!((search.safety, search.trust), (Safety::Moderate, Trust::Untrusted));
+    let intent = search.intent(context(), json!({ "query": " rust\n async " })).await.unwrap();
+    let engines = "Brave (api.search.brave.com), or if that fails DuckDuckGo (html.duckduckgo.com)";
+    assert_eq!(intent.shows, format!("asks {engines} for: rust async"));
+    assert_eq!((intent.subject.as_str(), intent.pattern), ("rust async", None));
+}
+
+#[tokio::test]
+async fn the_next_engine_answers_when_one_fails() {
+    let server = Server::new(|path, _| match path.split('?').next().unwrap_or_default() {
+        "/down/search" => reply(500, "", b""),
+        "/odd/search" => page("text/html", b"<p>no JSON"),
+        "/brave/res/v1/web/search" => reply(429, "", KEY.as_bytes()),
+        "/duck/html/" => page(
+            "text/html",
+            b"<a class=result__a href='//duckduckgo.com/l/?uddg=https%3A%2F%2Fa.example%2F'>A</a>\
+              <a class=result__snippet>words\x1b</a>",
+        ),
+        _ => reply(404, "", b""),
+    });
+    let mut brave = engine(EngineKind::Brave, &server, "/brave/");
+    brave.api_key = Some(Secret::new(KEY));
+    let mut engines = vec![
+        engine(EngineKind::Searxng, &server, "/down"),
+        engine(EngineKind::Searxng, &server, "/odd"),
+        brave,
+    ];
+    let failed = called(&tool("search_web", engines.clone()), json!({ "query": "x y&z" })).await.unwrap_err();
+    let expected = "no engine answered\n\
+        SearXNG (127.0.0.1): status 500\n\
+        SearXNG (127.0.0.1): its answer is not the JSON that was expected\n\
+        Brave (127.0.0.1): status 429; it was asked too often";
+    assert_eq!(failed.0, expected);
+    let requests = server.requests();
+    assert!(requests[0].starts_with("GET /down/search?q=x+y%26z&format=json "), "{}", requests[0]);
+    assert!(requests[2].starts_with("GET /brave/res/v1/web/search?q=x+y%26z&count=8 "), "{}", requests[2]);
+    assert!(requests[2].to_ascii_lowercase().contains(&format!("x-subscription-token: {KEY}")));
+    assert!(!requests[0].contains(KEY) && !requests[1].contains(KEY));
+    engines.push(engine(EngineKind::Duckduckgo, &server, "/duck"));
+    let found = called(&tool("search_web", engines), json!({ "query": "x" })).await.unwrap();
+    assert_eq!(found, "1. A\n   https://a.example/\n   words");
+}
+
+#[tokio::test]
+async fn results_are_numbered_bounded_and_without_the_key() {
+    let server = Server::new(|path, _| {
+        let result = |at: u32| {
+            json!({ "title": format!("T{at} {KEY}"), "url": format!("https://a.example/{at}?k={KEY}"),
+            "description": "d\u{7}" })
+        };
+        let results: Vec<Value> =
+            if path.contains("q=none") { Vec::new() } else { (0..30).map(result).collect() };
+        page("application/json", json!({ "web": { "results": results } }).to_string().as_bytes())
+    });
+    let mut brave = engine(EngineKind::Brave, &server, "");
+    brave.api_key = Some(Secret::new(KEY));
+    let tool = tool("search_web", vec![brave]);
+    let found = called(&tool, json!({ "query": "x", "limit": 2 })).await.unwrap();
+    assert_eq!(
+        found,
+        "1. T0 ***\n   https://a.example/0?k=***\n   d\n2. T1 ***\n   https://a.example/1?k=***\n   d"
+    );
+    let found = called(&tool, json!({ "query": "x" })).await.unwrap();
+    assert!(found.contains("\n8. ") && !found.contains("\n9. "));
+    assert_eq!(called(&tool, json!({ "query": "none" })).await.unwrap(), "nothing found for: none");
+    for args in
+        [json!({ "query": " " }), json!({ "query": "x", "limit": 0 }), json!({ "query": "x".repeat(401) })]
+    {
+        assert!(called(&tool, args.clone()).await.is_err(), "{args}");
+    }
+}
+
+#[tokio::test]
+async fn an_engine_that_is_silent_or_redirects_has_failed() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base_url = Some(format!("http://ann:password@{}", silent.local_addr().unwrap()));
+    let slow = Engine { base_url, timeout_seconds: Some(1), ..Engine::new(EngineKind::Searxng) };
+    let server = Server::new(|_, _| redirect("http://127.0.0.1:1/"));
+    let mut brave = engine(EngineKind::Brave, &server, "");
+    brave.api_key = Some(Secret::new(KEY));
+    let failed = called(&tool("search_web", vec![slow, brave]), json!({ "query": "x" })).await.unwrap_err();
+    assert!(failed.0.contains("SearXNG (127.0.0.1): no answer within 1 s"), "{failed}");
+    assert!(failed.0.contains("status 302; it redirects"), "{failed}");
+    assert!(!failed.0.contains("password") && !failed.0.contains(KEY), "{failed}");
+}
+
+#[test]
+fn what_is_configured_wrongly_is_said() {
+    let wrong = |engine: Engine| {
+        let engines = vec![Engine::new(EngineKind::Duckduckgo), engine];
+        tools(&SearchSettings { engines }, &NetSettings::default()).unwrap_err()
+    };
+    let at = |base: &str| Engine { base_url: Some(base.to_owned()), ..Engine::new(EngineKind::Searxng) };
+    let reason = |reason| WebError::Engine { at: 1, reason };
+    assert_eq!(wrong(Engine::new(EngineKind::Searxng)), reason("searxng needs a baseUrl"));
+    assert_eq!(wrong(Engine::new(EngineKind::Brave)), reason("brave needs an apiKey"));
+    assert_eq!(wrong(at("search.example")), reason("baseUrl is not a URL"));
+    assert_eq!(wrong(at("ftp://search.example")), reason("baseUrl must begin with https:// or http://"));
+    let endless = Engine { timeout_seconds: Some(0), ..Engine::new(EngineKind::Duckduckgo) };
+    assert_eq!(wrong(endless).to_string(), "search.engines[1]: timeoutSeconds goes from 1 to 120");
+}

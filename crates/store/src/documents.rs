@@ -1,0 +1,279 @@
+//! Documents in the same file as sessions: pieces, vectors, and a list of changes for what is derived from them.
+
+use futures::future::FutureExt;
+use lango_domain::documents::{
+    Answer, Change, CollectionInfo, DocumentStore, NewDocument, Owner, Piece, Place, Source, Unit, Which,
+};
+use lango_domain::event::{Principal, SessionId};
+use rusqlite::{Connection, Row, TransactionBehavior, params};
+
+use crate::store::SqliteStore;
+
+/// The tables; triggers see to it that no change is forgotten.
+pub(crate) const TABLES: &str = "
+    CREATE TABLE documents (
+        id INTEGER PRIMARY KEY,
+        principal TEXT NOT NULL,
+        collection TEXT NOT NULL,
+        source TEXT NOT NULL,
+        root TEXT NOT NULL,
+        title TEXT NOT NULL,
+        hash TEXT NOT NULL,
+        session TEXT,
+        UNIQUE (principal, collection, source)
+    ) STRICT;
+    CREATE TABLE pieces (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        document INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+        number INTEGER NOT NULL,
+        heading TEXT NOT NULL,
+        unit TEXT NOT NULL,
+        first INTEGER NOT NULL,
+        last INTEGER NOT NULL,
+        text TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX pieces_of ON pieces (document, number);
+    CREATE TABLE vectors (
+        embedder TEXT NOT NULL,
+        piece INTEGER NOT NULL REFERENCES pieces (id) ON DELETE CASCADE,
+        vector BLOB NOT NULL,
+        PRIMARY KEY (embedder, piece)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX vectors_of ON vectors (piece);
+    CREATE TABLE piece_changes (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        piece INTEGER NOT NULL,
+        is_there INTEGER NOT NULL
+    ) STRICT;
+    CREATE TRIGGER piece_put AFTER INSERT ON pieces BEGIN
+        INSERT INTO piece_changes (piece, is_there) VALUES (new.id, 1);
+    END;
+    CREATE TRIGGER piece_removed AFTER DELETE ON pieces BEGIN
+        DELETE FROM piece_changes WHERE piece = old.id;
+        INSERT INTO piece_changes (piece, is_there) VALUES (old.id, 0);
+    END;
+    CREATE INDEX changes_of ON piece_changes (piece);
+";
+
+impl DocumentStore for SqliteStore {
+    fn collections<'a>(&'a self, of: &'a Principal) -> Answer<'a, Vec<CollectionInfo>> {
+        let of = of.to_string();
+        async move { Ok(self.read(move |connection| collections(connection, &of)).await?) }.boxed()
+    }
+
+    fn sources<'a>(&'a self, of: &'a Principal, collection: &'a str) -> Answer<'a, Vec<Source>> {
+        let (of, collection) = (of.to_string(), collection.to_owned());
+        async move {
+            let found = self.read(move |connection| {
+                let sql = "SELECT source, hash FROM documents WHERE principal = ?1 AND collection = ?2 ORDER BY source";
+                let source = |row: &Row<'_>| Ok(Source { source: row.get(0)?, hash: row.get(1)? });
+                connection.prepare_cached(sql)?.query_map(params![of, collection], source)?.collect()
+            });
+            Ok(found.await?)
+        }
+        .boxed()
+    }
+
+    fn put<'a>(&'a self, of: &'a Principal, documents: Vec<NewDocument>) -> Answer<'a, ()> {
+        let of = of.to_string();
+        async move { Ok(self.change(move |connection| put(connection, &of, &documents)).await?) }.boxed()
+    }
+
+    fn remove<'a>(&'a self, of: &'a Principal, collection: &'a str, sources: Which) -> Answer<'a, usize> {
+        let (of, collection) = (of.to_string(), collection.to_owned());
+        async move { Ok(self.change(move |connection| remove(connection, &of, &collection, &sources)).await?) }
+            .boxed()
+    }
+
+    fn pieces(&self, ids: Vec<u64>) -> Answer<'_, Vec<Piece>> {
+        async move { Ok(self.read(move |connection| pieces(connection, &ids)).await?) }.boxed()
+    }
+
+    fn owners(&self, behind: u64, most: usize) -> Answer<'_, Vec<(u64, Owner)>> {
+        async move {
+            let found = self.read(move |connection| {
+                let sql = "SELECT p.id, d.principal, d.collection, d.session FROM pieces p
+                    JOIN documents d ON d.id = p.document WHERE p.id > ?1 ORDER BY p.id LIMIT ?2";
+                let owned = |row: &Row<'_>| Ok((row.get::<_, i64>(0)? as u64, owner(row)?));
+                connection
+                    .prepare_cached(sql)?
+                    .query_map(params![behind as i64, most as i64], owned)?
+                    .collect()
+            });
+            Ok(found.await?)
+        }
+        .boxed()
+    }
+
+    fn changes(&self, behind: u64, most: usize) -> Answer<'_, Vec<Change>> {
+        async move {
+            let found = self.read(move |connection| {
+                let sql = "SELECT number, piece, is_there FROM piece_changes WHERE number > ?1 ORDER BY number LIMIT ?2";
+                let change = |row: &Row<'_>| {
+                    Ok(Change { number: row.get::<_, i64>(0)? as u64, piece: row.get::<_, i64>(1)? as u64, is_there: row.get(2)? })
+                };
+                connection.prepare_cached(sql)?.query_map(params![behind as i64, most as i64], change)?.collect()
+            });
+            Ok(found.await?)
+        }
+        .boxed()
+    }
+
+    fn without_vector<'a>(&'a self, embedder: &'a str, most: usize) -> Answer<'a, Vec<(u64, String)>> {
+        let embedder = embedder.to_owned();
+        async move {
+            let found = self.read(move |connection| {
+                let sql = "SELECT p.id, d.title || char(10) || p.heading || char(10) || p.text FROM pieces p
+                    JOIN documents d ON d.id = p.document
+                    WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.embedder = ?1 AND v.piece = p.id)
+                    ORDER BY p.id LIMIT ?2";
+                let piece = |row: &Row<'_>| Ok((row.get::<_, i64>(0)? as u64, row.get(1)?));
+                connection.prepare_cached(sql)?.query_map(params![embedder, most as i64], piece)?.collect()
+            });
+            Ok(found.await?)
+        }
+        .boxed()
+    }
+
+    fn put_vectors<'a>(&'a self, embedder: &'a str, vectors: Vec<(u64, Vec<u8>)>) -> Answer<'a, ()> {
+        let embedder = embedder.to_owned();
+        async move { Ok(self.change(move |connection| put_vectors(connection, &embedder, &vectors)).await?) }
+            .boxed()
+    }
+
+    fn vectors<'a>(&'a self, embedder: &'a str, behind: u64, most: usize) -> Answer<'a, Vec<(u64, Vec<u8>)>> {
+        let embedder = embedder.to_owned();
+        async move {
+            let found = self.read(move |connection| {
+                let sql = "SELECT piece, vector FROM vectors WHERE embedder = ?1 AND piece > ?2 ORDER BY piece LIMIT ?3";
+                let vector = |row: &Row<'_>| Ok((row.get::<_, i64>(0)? as u64, row.get(1)?));
+                let query = params![embedder, behind as i64, most as i64];
+                connection.prepare_cached(sql)?.query_map(query, vector)?.collect()
+            });
+            Ok(found.await?)
+        }
+        .boxed()
+    }
+
+    fn keep_only_vectors_of<'a>(&'a self, embedder: &'a str) -> Answer<'a, ()> {
+        let embedder = embedder.to_owned();
+        async move {
+            let gone = self.change(move |connection| {
+                connection.execute("DELETE FROM vectors WHERE embedder <> ?1", [embedder])
+            });
+            Ok(gone.await.map(drop)?)
+        }
+        .boxed()
+    }
+}
+
+fn collections(connection: &Connection, of: &str) -> rusqlite::Result<Vec<CollectionInfo>> {
+    let sql = "SELECT collection, count(DISTINCT d.id), count(p.id), coalesce(sum(length(p.text)), 0),
+        (SELECT group_concat(root, char(10)) FROM (SELECT DISTINCT root FROM documents r
+            WHERE r.principal = ?1 AND r.collection = d.collection ORDER BY root))
+        FROM documents d LEFT JOIN pieces p ON p.document = d.id WHERE principal = ?1 GROUP BY collection ORDER BY collection";
+    let info = |row: &Row<'_>| {
+        Ok(CollectionInfo {
+            name: row.get(0)?,
+            documents: row.get::<_, i64>(1)? as u64,
+            pieces: row.get::<_, i64>(2)? as u64,
+            bytes: row.get::<_, i64>(3)? as u64,
+            roots: row.get::<_, String>(4)?.lines().map(str::to_owned).collect(),
+        })
+    };
+    connection.prepare_cached(sql)?.query_map([of], info)?.collect()
+}
+
+fn put(connection: &mut Connection, of: &str, documents: &[NewDocument]) -> rusqlite::Result<()> {
+    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for document in documents {
+        change
+            .prepare_cached("DELETE FROM documents WHERE principal = ?1 AND collection = ?2 AND source = ?3")?
+            .execute(params![of, document.collection, document.source])?;
+        let sql = "INSERT INTO documents (principal, collection, source, root, title, hash, session) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let session = document.session.as_ref().map(SessionId::as_str);
+        let NewDocument { collection, source, root, title, hash, .. } = document;
+        change.prepare_cached(sql)?.execute(params![of, collection, source, root, title, hash, session])?;
+        let id = change.last_insert_rowid();
+        let sql = "INSERT INTO pieces (document, number, heading, unit, first, last, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let mut insert = change.prepare_cached(sql)?;
+        for (number, piece) in document.pieces.iter().enumerate() {
+            let unit = match piece.place.unit {
+                Unit::Lines => "lines",
+                Unit::Pages => "pages",
+            };
+            let (first, last) = (piece.place.first, piece.place.last);
+            insert.execute(params![id, number as i64, piece.heading, unit, first, last, piece.text])?;
+        }
+    }
+    change.commit()
+}
+
+fn remove(connection: &mut Connection, of: &str, collection: &str, which: &Which) -> rusqlite::Result<usize> {
+    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let gone = match which {
+        Which::All => change.execute(
+            "DELETE FROM documents WHERE principal = ?1 AND collection = ?2",
+            params![of, collection],
+        )?,
+        Which::These(sources) => {
+            let sql = "DELETE FROM documents WHERE principal = ?1 AND collection = ?2 AND source = ?3";
+            let mut delete = change.prepare_cached(sql)?;
+            let counts = sources.iter().map(|source| delete.execute(params![of, collection, source]));
+            counts.sum::<rusqlite::Result<usize>>()?
+        }
+    };
+    change.commit()?;
+    Ok(gone)
+}
+
+fn pieces(connection: &Connection, ids: &[u64]) -> rusqlite::Result<Vec<Piece>> {
+    let sql = "SELECT p.id, d.principal, d.collection, d.session, d.id, p.number, d.source, d.title, p.heading, p.unit, p.first, p.last, p.text
+        FROM pieces p JOIN documents d ON d.id = p.document WHERE p.id = ?1";
+    let mut query = connection.prepare_cached(sql)?;
+    let mut found = Vec::with_capacity(ids.len());
+    for id in ids {
+        found.extend(query.query_map([*id as i64], piece)?.next().transpose()?);
+    }
+    Ok(found)
+}
+
+fn piece(row: &Row<'_>) -> rusqlite::Result<Piece> {
+    let unit = if row.get_ref(9)?.as_str()? == "pages" { Unit::Pages } else { Unit::Lines };
+    Ok(Piece {
+        id: row.get::<_, i64>(0)? as u64,
+        owner: owner(row)?,
+        document: row.get::<_, i64>(4)? as u64,
+        number: row.get(5)?,
+        source: row.get(6)?,
+        title: row.get(7)?,
+        heading: row.get(8)?,
+        place: Place { unit, first: row.get(10)?, last: row.get(11)? },
+        text: row.get(12)?,
+    })
+}
+
+/// From the second column on.
+fn owner(row: &Row<'_>) -> rusqlite::Result<Owner> {
+    Ok(Owner {
+        principal: Principal::new(row.get::<_, String>(1)?),
+        collection: row.get(2)?,
+        session: row.get::<_, Option<String>>(3)?.map(SessionId::new),
+    })
+}
+
+fn put_vectors(
+    connection: &mut Connection,
+    embedder: &str,
+    vectors: &[(u64, Vec<u8>)],
+) -> rusqlite::Result<()> {
+    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // A piece may have gone while its vector was made.
+    let sql = "INSERT OR REPLACE INTO vectors (embedder, piece, vector) SELECT ?1, id, ?3 FROM pieces WHERE id = ?2";
+    let mut insert = change.prepare_cached(sql)?;
+    for (piece, vector) in vectors {
+        insert.execute(params![embedder, *piece as i64, vector])?;
+    }
+    drop(insert);
+    change.commit()
+}
