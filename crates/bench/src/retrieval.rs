@@ -96,6 +96,7 @@ fn document_of(number: usize, chance: &mut Chance) -> NewDocument {
     let place = |at: usize| Place { unit: Unit::Lines, first: at as u32 * 10 + 1, last: at as u32 * 10 + 10 };
     let piece = |at: usize| NewPiece {
         text: text(chance, WORDS_IN_A_PIECE),
+        hash: String::new(),
         heading: String::new(),
         place: place(at),
     };

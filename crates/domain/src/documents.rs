@@ -29,16 +29,22 @@ pub trait DocumentStore: Send + Sync {
     /// What pieces were put or removed, in order, behind a number.
     fn changes(&self, behind: u64, most: usize) -> Answer<'_, Vec<Change>>;
 
-    /// Pieces that have no vector of this embedder's yet.
-    fn without_vector<'a>(&'a self, embedder: &'a str, most: usize) -> Answer<'a, Vec<(u64, String)>>;
+    /// Pieces with ids behind one that have no vector of this embedder's yet, in order.
+    fn without_vector<'a>(
+        &'a self,
+        embedder: &'a str,
+        behind: u64,
+        most: usize,
+    ) -> Answer<'a, Vec<Unembedded>>;
 
-    fn put_vectors<'a>(&'a self, embedder: &'a str, vectors: Vec<(u64, Vec<u8>)>) -> Answer<'a, ()>;
+    /// Vectors by what they were made of: the same words are embedded once.
+    fn put_vectors<'a>(&'a self, embedder: &'a str, vectors: Vec<(String, Vec<u8>)>) -> Answer<'a, ()>;
 
-    /// Vectors of an embedder's with ids behind one, in order.
-    fn vectors<'a>(&'a self, embedder: &'a str, behind: u64, most: usize) -> Answer<'a, Vec<(u64, Vec<u8>)>>;
+    /// The vectors of these pieces, as far as there are any.
+    fn vectors<'a>(&'a self, embedder: &'a str, ids: Vec<u64>) -> Answer<'a, Vec<(u64, Vec<u8>)>>;
 
-    /// Vectors of every other embedder go.
-    fn keep_only_vectors_of<'a>(&'a self, embedder: &'a str) -> Answer<'a, ()>;
+    /// Vectors of words that stand in no piece any more go.
+    fn forget_unused_vectors(&self) -> Answer<'_, ()>;
 }
 
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
@@ -85,6 +91,8 @@ pub struct NewDocument {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewPiece {
     pub text: String,
+    /// Of everything that its vector is made of.
+    pub hash: String,
     /// Headings above it, outermost first, with ` › ` between them.
     pub heading: String,
     pub place: Place,
@@ -127,6 +135,15 @@ pub struct Owner {
     pub collection: String,
     /// Where it belongs to one session only.
     pub session: Option<SessionId>,
+}
+
+/// A piece that waits for its vector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unembedded {
+    pub id: u64,
+    pub hash: String,
+    /// With its title and headings.
+    pub text: String,
 }
 
 /// Something that happened to a piece.

@@ -42,7 +42,6 @@ struct Held {
     owners: HashMap<u64, Arc<Owner>>,
     vectors: Option<Vectors>,
     last_piece: u64,
-    last_vector: u64,
     last_change: u64,
 }
 

@@ -29,7 +29,7 @@ use lango_domain::Tool;
 
 /// `search_fetch`, and `search_web` where the person has named an engine.
 pub fn tools(search: &SearchSettings, net: &NetSettings) -> Result<Vec<Tool>, WebError> {
-    let guarded = Guarded::new(net.reach(), Limits::default())?;
+    let guarded = Guarded::new(net.reach(), Limits::default());
     let mut tools = vec![fetch::tool(guarded)];
     if !search.engines.is_empty() {
         tools.push(search::tool(engine::connected(&search.engines)?));

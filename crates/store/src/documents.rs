@@ -2,7 +2,8 @@
 
 use futures::future::FutureExt;
 use lango_domain::documents::{
-    Answer, Change, CollectionInfo, DocumentStore, NewDocument, Owner, Piece, Place, Source, Unit, Which,
+    Answer, Change, CollectionInfo, DocumentStore, NewDocument, NewPiece, Owner, Piece, Place, Source,
+    Unembedded, Unit, Which,
 };
 use lango_domain::event::{Principal, SessionId};
 use rusqlite::{Connection, Row, TransactionBehavior, params};
@@ -30,16 +31,17 @@ pub(crate) const TABLES: &str = "
         unit TEXT NOT NULL,
         first INTEGER NOT NULL,
         last INTEGER NOT NULL,
+        hash TEXT NOT NULL,
         text TEXT NOT NULL
     ) STRICT;
     CREATE INDEX pieces_of ON pieces (document, number);
+    -- By what they were made of: the same words are embedded once.
     CREATE TABLE vectors (
         embedder TEXT NOT NULL,
-        piece INTEGER NOT NULL REFERENCES pieces (id) ON DELETE CASCADE,
+        hash TEXT NOT NULL,
         vector BLOB NOT NULL,
-        PRIMARY KEY (embedder, piece)
+        PRIMARY KEY (embedder, hash)
     ) STRICT, WITHOUT ROWID;
-    CREATE INDEX vectors_of ON vectors (piece);
     CREATE TABLE piece_changes (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
         piece INTEGER NOT NULL,
@@ -119,49 +121,45 @@ impl DocumentStore for SqliteStore {
         .boxed()
     }
 
-    fn without_vector<'a>(&'a self, embedder: &'a str, most: usize) -> Answer<'a, Vec<(u64, String)>> {
+    fn without_vector<'a>(
+        &'a self,
+        embedder: &'a str,
+        behind: u64,
+        most: usize,
+    ) -> Answer<'a, Vec<Unembedded>> {
         let embedder = embedder.to_owned();
         async move {
             let found = self.read(move |connection| {
-                let sql = "SELECT p.id, d.title || char(10) || p.heading || char(10) || p.text FROM pieces p
+                let sql = "SELECT p.id, p.hash, d.title || char(10) || p.heading || char(10) || p.text FROM pieces p
                     JOIN documents d ON d.id = p.document
-                    WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.embedder = ?1 AND v.piece = p.id)
-                    ORDER BY p.id LIMIT ?2";
-                let piece = |row: &Row<'_>| Ok((row.get::<_, i64>(0)? as u64, row.get(1)?));
-                connection.prepare_cached(sql)?.query_map(params![embedder, most as i64], piece)?.collect()
+                    WHERE p.id > ?2 AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.embedder = ?1 AND v.hash = p.hash)
+                    ORDER BY p.id LIMIT ?3";
+                let piece = |row: &Row<'_>| {
+                    Ok(Unembedded { id: row.get::<_, i64>(0)? as u64, hash: row.get(1)?, text: row.get(2)? })
+                };
+                let query = params![embedder, behind as i64, most as i64];
+                connection.prepare_cached(sql)?.query_map(query, piece)?.collect()
             });
             Ok(found.await?)
         }
         .boxed()
     }
 
-    fn put_vectors<'a>(&'a self, embedder: &'a str, vectors: Vec<(u64, Vec<u8>)>) -> Answer<'a, ()> {
+    fn put_vectors<'a>(&'a self, embedder: &'a str, vectors: Vec<(String, Vec<u8>)>) -> Answer<'a, ()> {
         let embedder = embedder.to_owned();
         async move { Ok(self.change(move |connection| put_vectors(connection, &embedder, &vectors)).await?) }
             .boxed()
     }
 
-    fn vectors<'a>(&'a self, embedder: &'a str, behind: u64, most: usize) -> Answer<'a, Vec<(u64, Vec<u8>)>> {
+    fn vectors<'a>(&'a self, embedder: &'a str, ids: Vec<u64>) -> Answer<'a, Vec<(u64, Vec<u8>)>> {
         let embedder = embedder.to_owned();
-        async move {
-            let found = self.read(move |connection| {
-                let sql = "SELECT piece, vector FROM vectors WHERE embedder = ?1 AND piece > ?2 ORDER BY piece LIMIT ?3";
-                let vector = |row: &Row<'_>| Ok((row.get::<_, i64>(0)? as u64, row.get(1)?));
-                let query = params![embedder, behind as i64, most as i64];
-                connection.prepare_cached(sql)?.query_map(query, vector)?.collect()
-            });
-            Ok(found.await?)
-        }
-        .boxed()
+        async move { Ok(self.read(move |connection| vectors(connection, &embedder, &ids)).await?) }.boxed()
     }
 
-    fn keep_only_vectors_of<'a>(&'a self, embedder: &'a str) -> Answer<'a, ()> {
-        let embedder = embedder.to_owned();
+    fn forget_unused_vectors(&self) -> Answer<'_, ()> {
         async move {
-            let gone = self.change(move |connection| {
-                connection.execute("DELETE FROM vectors WHERE embedder <> ?1", [embedder])
-            });
-            Ok(gone.await.map(drop)?)
+            let sql = "DELETE FROM vectors WHERE hash NOT IN (SELECT hash FROM pieces)";
+            Ok(self.change(move |connection| connection.execute(sql, [])).await.map(drop)?)
         }
         .boxed()
     }
@@ -195,7 +193,7 @@ fn put(connection: &mut Connection, of: &str, documents: &[NewDocument]) -> rusq
         let NewDocument { collection, source, root, title, hash, .. } = document;
         change.prepare_cached(sql)?.execute(params![of, collection, source, root, title, hash, session])?;
         let id = change.last_insert_rowid();
-        let sql = "INSERT INTO pieces (document, number, heading, unit, first, last, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let sql = "INSERT INTO pieces (document, number, heading, unit, first, last, hash, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
         let mut insert = change.prepare_cached(sql)?;
         for (number, piece) in document.pieces.iter().enumerate() {
             let unit = match piece.place.unit {
@@ -203,7 +201,8 @@ fn put(connection: &mut Connection, of: &str, documents: &[NewDocument]) -> rusq
                 Unit::Pages => "pages",
             };
             let (first, last) = (piece.place.first, piece.place.last);
-            insert.execute(params![id, number as i64, piece.heading, unit, first, last, piece.text])?;
+            let NewPiece { heading, hash, text, .. } = piece;
+            insert.execute(params![id, number as i64, heading, unit, first, last, hash, text])?;
         }
     }
     change.commit()
@@ -262,17 +261,28 @@ fn owner(row: &Row<'_>) -> rusqlite::Result<Owner> {
     })
 }
 
+fn vectors(connection: &Connection, embedder: &str, ids: &[u64]) -> rusqlite::Result<Vec<(u64, Vec<u8>)>> {
+    let sql =
+        "SELECT v.vector FROM pieces p JOIN vectors v ON v.embedder = ?1 AND v.hash = p.hash WHERE p.id = ?2";
+    let mut query = connection.prepare_cached(sql)?;
+    let mut found = Vec::with_capacity(ids.len());
+    for id in ids {
+        let vector = query.query_map(params![embedder, *id as i64], |row| row.get(0))?.next().transpose()?;
+        found.extend(vector.map(|vector| (*id, vector)));
+    }
+    Ok(found)
+}
+
 fn put_vectors(
     connection: &mut Connection,
     embedder: &str,
-    vectors: &[(u64, Vec<u8>)],
+    vectors: &[(String, Vec<u8>)],
 ) -> rusqlite::Result<()> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // A piece may have gone while its vector was made.
-    let sql = "INSERT OR REPLACE INTO vectors (embedder, piece, vector) SELECT ?1, id, ?3 FROM pieces WHERE id = ?2";
+    let sql = "INSERT OR REPLACE INTO vectors (embedder, hash, vector) VALUES (?1, ?2, ?3)";
     let mut insert = change.prepare_cached(sql)?;
-    for (piece, vector) in vectors {
-        insert.execute(params![embedder, *piece as i64, vector])?;
+    for (hash, vector) in vectors {
+        insert.execute(params![embedder, hash, vector])?;
     }
     drop(insert);
     change.commit()

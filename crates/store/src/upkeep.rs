@@ -114,7 +114,7 @@ fn replace(connection: &mut Connection, from: &Path) -> rusqlite::Result<()> {
             INSERT INTO sessions SELECT * FROM backup.sessions;
             INSERT INTO events SELECT * FROM backup.events;
             INSERT INTO usage SELECT * FROM backup.usage;
-            DELETE FROM documents;",
+            DELETE FROM documents; DELETE FROM vectors;",
         )?;
         // A backup of an older Lango has none.
         let has_documents = "SELECT count(*) FROM backup.sqlite_master WHERE name = 'documents'";

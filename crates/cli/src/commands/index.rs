@@ -81,7 +81,6 @@ async fn add(
 /// An address that the user typed may be anywhere.
 async fn add_page(library: &Library, url: &str, collection: &str) -> Result<Added, Failure> {
     let client = web::Guarded::new(web::Reach::Anywhere, web::Limits::default());
-    let client = client.map_err(|error| Failure::usage(error.to_string()))?;
     let page = client.get(url).await.map_err(|error| Failure::usage(error.to_string()))?;
     let text = match page.kind {
         web::Kind::Html => web::readable(&page.text(), &page.url),
@@ -184,6 +183,7 @@ async fn remove(library: &Library, what: &[String], collection: &str) -> Result<
         )
     };
     let gone = store.remove(&Principal::local(), collection, which).await.map_err(failed_store)?;
+    store.forget_unused_vectors().await.map_err(failed_store)?;
     library.catch_up().await.map_err(failed)?;
     Ok(Output::new(format!("{gone} documents removed.\n"), json!({ "removed": gone })))
 }

@@ -7,6 +7,8 @@ mod ask;
 #[cfg(test)]
 mod config;
 #[cfg(test)]
+mod documents;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod operator;

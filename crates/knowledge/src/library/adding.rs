@@ -71,7 +71,7 @@ impl Library {
                 }
             }
             if !fresh.is_empty() {
-                self.shared.store.put(of, fresh).await?;
+                self.put(of, fresh).await?;
             }
             progress(Progress { done: (at * BATCH + batch.len()).min(all), all });
         }
@@ -84,7 +84,13 @@ impl Library {
     }
 
     /// Takes in documents that are no files: pages, records.
-    pub async fn put(&self, of: &Principal, documents: Vec<NewDocument>) -> Result<(), LibraryError> {
+    pub async fn put(&self, of: &Principal, mut documents: Vec<NewDocument>) -> Result<(), LibraryError> {
+        for document in &mut documents {
+            for piece in &mut document.pieces {
+                let made_of = format!("{}\n{}\n{}", document.title, piece.heading, piece.text);
+                piece.hash = reading::content_hash(made_of.as_bytes());
+            }
+        }
         self.shared.store.put(of, documents).await?;
         Ok(())
     }
@@ -159,7 +165,8 @@ fn piece(chunk: reading::Chunk) -> NewPiece {
         reading::Place::Lines(first, last) => (Unit::Lines, first, last),
         reading::Place::Pages(first, last) => (Unit::Pages, first, last),
     };
-    NewPiece { text: chunk.text, heading: chunk.heading.join(" › "), place: Place { unit, first, last } }
+    let (heading, place) = (chunk.heading.join(" › "), Place { unit, first, last });
+    NewPiece { text: chunk.text, hash: String::new(), heading, place }
 }
 
 /// What was found below the root before and is not any more.

@@ -26,7 +26,7 @@ impl Library {
     pub(super) async fn catch_up_a_little(&self) -> Result<(), LibraryError> {
         self.index_words().await?;
         let Some(embedder) = &self.shared.embedder else { return Ok(()) };
-        let missing = self.shared.store.without_vector(&embedder.identity(), AT_ONCE + 1).await?.len();
+        let missing = self.shared.store.without_vector(&embedder.identity(), 0, AT_ONCE + 1).await?.len();
         if missing <= AT_ONCE {
             return self.make_vectors().await;
         }
@@ -74,14 +74,16 @@ impl Library {
     async fn make_vectors(&self) -> Result<(), LibraryError> {
         let Some(embedder) = &self.shared.embedder else { return Ok(()) };
         let identity = embedder.identity();
+        let mut behind = 0;
         loop {
-            let waiting = self.shared.store.without_vector(&identity, BATCH).await?;
-            if waiting.is_empty() {
-                return Ok(());
-            }
-            let (ids, texts): (Vec<u64>, Vec<String>) = waiting.into_iter().unzip();
+            let waiting = self.shared.store.without_vector(&identity, behind, BATCH).await?;
+            let Some(last) = waiting.last() else { return Ok(()) };
+            behind = last.id;
+            let (hashes, texts): (Vec<String>, Vec<String>) =
+                waiting.into_iter().map(|piece| (piece.hash, piece.text)).unzip();
             let vectors = embedder.embed(texts, Purpose::Passage).await?;
-            let rows = ids.into_iter().zip(vectors).map(|(id, vector)| (id, to_bytes(&vector))).collect();
+            let rows =
+                hashes.into_iter().zip(vectors).map(|(hash, vector)| (hash, to_bytes(&vector))).collect();
             self.shared.store.put_vectors(&identity, rows).await?;
         }
     }
@@ -98,11 +100,14 @@ impl Library {
         }
         if let Some(embedder) = &self.shared.embedder {
             let identity = embedder.identity();
-            loop {
-                let rows = self.shared.store.vectors(&identity, held.last_vector, BATCH).await?;
-                let Some((last, _)) = rows.last() else { break };
-                held.last_vector = *last;
+            for ids in held.without_vector().chunks(BATCH) {
+                let rows = self.shared.store.vectors(&identity, ids.to_vec()).await?;
+                let is_all = rows.len() == ids.len();
                 held.take_vectors(&rows)?;
+                // The rest is still being made; it is looked for again the next time.
+                if !is_all {
+                    break;
+                }
             }
         }
         Ok(held)
@@ -124,6 +129,14 @@ impl Library {
 }
 
 impl Held {
+    /// In the order in which vectors are made.
+    fn without_vector(&self) -> Vec<u64> {
+        let has = |id: &u64| self.vectors.as_ref().is_some_and(|vectors| vectors.contains(*id));
+        let mut ids: Vec<u64> = self.owners.keys().filter(|id| !has(id)).copied().collect();
+        ids.sort_unstable();
+        ids
+    }
+
     /// Most pieces have the same owner: it is held once.
     fn take_owners(&mut self, owners: Vec<(u64, Owner)>) {
         let mut known: HashMap<Owner, Arc<Owner>> = HashMap::new();

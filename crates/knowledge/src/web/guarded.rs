@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Once, OnceLock};
 use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -119,20 +119,28 @@ impl Page {
 /// Fetches what strangers name. It carries no cookies and no keys, and uses no proxy.
 #[derive(Clone, Debug)]
 pub struct Guarded {
-    client: Client,
+    /// Made for the first fetch: most conversations have none.
+    client: Arc<OnceLock<Client>>,
     reach: Reach,
     limits: Limits,
 }
 
 impl Guarded {
-    pub fn new(reach: Reach, limits: Limits) -> Result<Self, FetchError> {
-        let client = builder(limits.connect)
-            .dns_resolver(Arc::new(Checking(reach)))
+    pub fn new(reach: Reach, limits: Limits) -> Self {
+        Self { client: Arc::default(), reach, limits }
+    }
+
+    fn client(&self) -> Result<&Client, FetchError> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let client = builder(self.limits.connect)
+            .dns_resolver(Arc::new(Checking(self.reach)))
             // The next fetch goes elsewhere, most of the time.
             .pool_max_idle_per_host(0)
             .build()
             .map_err(|error| FetchError::Setup(error.to_string()))?;
-        Ok(Self { client, reach, limits })
+        Ok(self.client.get_or_init(|| client))
     }
 
     pub fn reach(&self) -> Reach {
@@ -150,7 +158,7 @@ impl Guarded {
         let mut seen = HashSet::new();
         loop {
             check(&url, self.reach)?;
-            let request = self.client.get(url.clone());
+            let request = self.client()?.get(url.clone());
             let request = request.header(ACCEPT, ACCEPTED).header(ACCEPT_ENCODING, body::ACCEPTED_ENCODINGS);
             let response = request.send().await.map_err(|error| FetchError::of(&error))?;
             let Some(next) = next_hop(&url, &response)? else {

@@ -16,7 +16,7 @@ fn server_saying(reply: impl FnOnce(u16) -> String) -> u16 {
 }
 
 async fn fetched(reach: Reach, url: &str) -> Result<Page, FetchError> {
-    Guarded::new(reach, Limits::default()).unwrap().get(url).await
+    Guarded::new(reach, Limits::default()).get(url).await
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn redirect(to: &str) -> Vec<u8> {
 }
 
 fn anywhere() -> Guarded {
-    Guarded::new(Reach::Anywhere, Limits::default()).unwrap()
+    Guarded::new(Reach::Anywhere, Limits::default())
 }
 
 async fn refused(server: &Server, path: &str) -> FetchError {
@@ -127,7 +127,7 @@ async fn a_page_is_fetched_without_cookies_and_keys() {
 #[tokio::test]
 async fn private_addresses_are_refused_unless_allowed() {
     let server = Server::new(|_, _| page("text/plain", b"secret"));
-    let guarded = Guarded::new(NetSettings::default().reach(), Limits::default()).unwrap();
+    let guarded = Guarded::new(NetSettings::default().reach(), Limits::default());
     for host in ["127.0.0.1", "localhost", "0x7f000001", "[::ffff:127.0.0.1]", "127.1"] {
         let failed = guarded.get(&format!("http://{host}:{}/", server.port)).await.unwrap_err();
         assert!(matches!(failed, FetchError::PrivateAddress(_)), "{host}: {failed}");
@@ -187,7 +187,7 @@ async fn a_server_that_never_answers_is_left() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let whole = Duration::from_millis(200);
-    let guarded = Guarded::new(Reach::Anywhere, Limits { whole, ..Limits::default() }).unwrap();
+    let guarded = Guarded::new(Reach::Anywhere, Limits { whole, ..Limits::default() });
     let begun = Instant::now();
     assert_eq!(guarded.get(&url).await.unwrap_err(), FetchError::TimedOut(whole));
     assert!(begun.elapsed() < Duration::from_secs(5));
