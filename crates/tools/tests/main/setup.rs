@@ -99,7 +99,7 @@ pub fn runs(words: &str) -> bool {
 
 /// Waits until no such process runs any more; they get a moment to end.
 pub async fn is_gone(words: &str) -> bool {
-    for _ in 0..200 {
+    for _ in 0..1_000 {
         if !runs(words) {
             return true;
         }
