@@ -4,7 +4,7 @@ mod adding;
 mod catching_up;
 mod finding;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -40,6 +40,12 @@ struct Shared {
 #[derive(Default)]
 struct Held {
     owners: HashMap<u64, Arc<Owner>>,
+    /// Every owner there ever was, once.
+    known: HashMap<Owner, Arc<Owner>>,
+    /// Pieces whose vector is not held yet.
+    missing: BTreeSet<u64>,
+    /// Up to here every piece is known to have a vector in the store.
+    embedded_upto: u64,
     vectors: Option<Vectors>,
     last_piece: u64,
     last_change: u64,

@@ -37,11 +37,13 @@ pub(crate) const TABLES: &str = "
     CREATE INDEX pieces_of ON pieces (document, number);
     -- By what they were made of: the same words are embedded once.
     CREATE TABLE vectors (
+        id INTEGER PRIMARY KEY,
         embedder TEXT NOT NULL,
         hash TEXT NOT NULL,
-        vector BLOB NOT NULL,
-        PRIMARY KEY (embedder, hash)
-    ) STRICT, WITHOUT ROWID;
+        vector BLOB NOT NULL
+    ) STRICT;
+    -- Apart from the vectors themselves: whether there is one is asked far more often than what it is.
+    CREATE UNIQUE INDEX vectors_by_hash ON vectors (embedder, hash);
     CREATE TABLE piece_changes (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
         piece INTEGER NOT NULL,

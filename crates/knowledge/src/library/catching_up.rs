@@ -1,6 +1,5 @@
 //! What is derived from the store follows it: the index of words, and vectors.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use lango_domain::documents::{Change, Owner, Piece};
@@ -18,22 +17,23 @@ const AT_ONCE: usize = 64;
 impl Library {
     /// Brings the index of words and the vectors up to what the store holds.
     pub async fn catch_up(&self) -> Result<(), LibraryError> {
-        self.index_words().await?;
-        self.make_vectors().await
+        tokio::try_join!(self.index_words(), self.make_vectors(0)).map(drop)
     }
 
     /// The same for whoever waits for an answer: what takes longer goes on beside it.
     pub(super) async fn catch_up_a_little(&self) -> Result<(), LibraryError> {
         self.index_words().await?;
         let Some(embedder) = &self.shared.embedder else { return Ok(()) };
-        let missing = self.shared.store.without_vector(&embedder.identity(), 0, AT_ONCE + 1).await?.len();
+        let behind = self.shared.held.lock().await.embedded_upto;
+        let missing =
+            self.shared.store.without_vector(&embedder.identity(), behind, AT_ONCE + 1).await?.len();
         if missing <= AT_ONCE {
-            return self.make_vectors().await;
+            return self.make_vectors(behind).await;
         }
         let Ok(busy) = Arc::clone(&self.shared.embedding).try_lock_owned() else { return Ok(()) };
         let library = self.clone();
         tokio::spawn(async move {
-            if let Err(error) = library.make_vectors().await {
+            if let Err(error) = library.make_vectors(0).await {
                 tracing::warn!(%error, "not every passage has a vector");
             }
             drop(busy);
@@ -71,10 +71,10 @@ impl Library {
         blocking(move || Ok(writer.close()?)).await
     }
 
-    async fn make_vectors(&self) -> Result<(), LibraryError> {
+    /// Of the pieces behind one.
+    async fn make_vectors(&self, mut behind: u64) -> Result<(), LibraryError> {
         let Some(embedder) = &self.shared.embedder else { return Ok(()) };
         let identity = embedder.identity();
-        let mut behind = 0;
         loop {
             let waiting = self.shared.store.without_vector(&identity, behind, BATCH).await?;
             let Some(last) = waiting.last() else { return Ok(()) };
@@ -100,7 +100,8 @@ impl Library {
         }
         if let Some(embedder) = &self.shared.embedder {
             let identity = embedder.identity();
-            for ids in held.without_vector().chunks(BATCH) {
+            let missing: Vec<u64> = held.missing.iter().copied().collect();
+            for ids in missing.chunks(BATCH) {
                 let rows = self.shared.store.vectors(&identity, ids.to_vec()).await?;
                 let is_all = rows.len() == ids.len();
                 held.take_vectors(&rows)?;
@@ -109,6 +110,7 @@ impl Library {
                     break;
                 }
             }
+            held.embedded_upto = held.missing.first().map_or(held.last_piece, |first| first - 1);
         }
         Ok(held)
     }
@@ -120,6 +122,7 @@ impl Library {
             held.last_change = last.number;
             for change in changes.iter().filter(|change| !change.is_there) {
                 held.owners.remove(&change.piece);
+                held.missing.remove(&change.piece);
                 if let Some(vectors) = &mut held.vectors {
                     vectors.remove(change.piece);
                 }
@@ -129,20 +132,12 @@ impl Library {
 }
 
 impl Held {
-    /// In the order in which vectors are made.
-    fn without_vector(&self) -> Vec<u64> {
-        let has = |id: &u64| self.vectors.as_ref().is_some_and(|vectors| vectors.contains(*id));
-        let mut ids: Vec<u64> = self.owners.keys().filter(|id| !has(id)).copied().collect();
-        ids.sort_unstable();
-        ids
-    }
-
     /// Most pieces have the same owner: it is held once.
     fn take_owners(&mut self, owners: Vec<(u64, Owner)>) {
-        let mut known: HashMap<Owner, Arc<Owner>> = HashMap::new();
         for (id, owner) in owners {
-            let shared = known.entry(owner).or_insert_with_key(|owner| Arc::new(owner.clone()));
+            let shared = self.known.entry(owner).or_insert_with_key(|owner| Arc::new(owner.clone()));
             self.owners.insert(id, Arc::clone(shared));
+            self.missing.insert(id);
         }
     }
 
@@ -151,6 +146,7 @@ impl Held {
             let vector = from_bytes(bytes)?;
             let vectors = self.vectors.get_or_insert_with(|| Vectors::new(vector.len()));
             vectors.put(*id, &vector)?;
+            self.missing.remove(id);
         }
         Ok(())
     }

@@ -1,7 +1,6 @@
 //! Finding passages: by words and by vectors, joined, without repeating themselves.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::HashMap;
 
 use lango_domain::documents::{Owner, Piece, Place};
 use lango_domain::event::{Principal, SessionId};
@@ -88,8 +87,7 @@ impl Library {
             None => None,
         };
         let held = self.held().await?;
-        let owners: HashSet<&Arc<Owner>> = held.owners.values().collect();
-        let keys = owners.into_iter().filter(|owner| scope.covers(owner)).map(|owner| key(owner)).collect();
+        let keys = held.known.values().filter(|owner| scope.covers(owner)).map(|owner| key(owner)).collect();
         let (Some(asked), Some(vectors)) = (asked, &held.vectors) else { return Ok((keys, Vec::new())) };
         let is_covered = |id: u64| held.owners.get(&id).is_some_and(|owner| scope.covers(owner));
         Ok((keys, vectors.search(&asked, CANDIDATES, Some(&is_covered))?))
