@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use lango_domain::event::{CallId, Principal, SessionId, TurnId};
-use lango_domain::{AgentName, Intent, Live, Safety, Tool, ToolContext, Trust};
+use lango_domain::event::TurnId;
+use lango_domain::{Intent, Safety, Tool, ToolContext, Trust};
 use lango_tools::files::{Files, Keeping, Workspace, tools};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::setup;
 
 pub const NAMES: [&str; 8] =
     ["fs_read", "fs_list", "fs_stat", "fs_search", "fs_write", "fs_edit", "fs_mkdir", "fs_delete"];
@@ -77,14 +79,7 @@ impl Place {
 }
 
 pub fn context(turn: &str) -> ToolContext {
-    ToolContext {
-        session: SessionId::new("s"),
-        principal: Principal::local(),
-        turn: TurnId::new(turn),
-        agent: AgentName::new("operator").unwrap(),
-        call: CallId::new("c1"),
-        live: Live::nobody(),
-    }
+    ToolContext { turn: TurnId::new(turn), ..setup::context() }
 }
 
 /// S84

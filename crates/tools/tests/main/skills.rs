@@ -4,8 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use lango_domain::event::{CallId, Principal, SessionId, TurnId};
-use lango_domain::{AgentName, Intent, Live, Safety, Tool, ToolContext, ToolFailure, Trust};
+use lango_domain::{Intent, Safety, Tool, ToolFailure, Trust};
 use lango_tools::shell::{SandboxChoice, Shell};
 use lango_tools::skills::{
     Level, Origin, Shelf, SkillMistake, SkillSettings, TrustFile, add, check, read_skill, tools,
@@ -13,7 +12,7 @@ use lango_tools::skills::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::setup::World;
+use crate::setup::{World, context};
 
 /// A project, a user's folder and a place for data.
 struct Home {
@@ -71,17 +70,6 @@ fn shell() -> Shell {
 
 fn page(name: &str, body: &str) -> String {
     format!("---\nname: {name}\ndescription: Fills PDF forms.\nallowed-tools: Read\n---\n\n{body}\n")
-}
-
-fn context() -> ToolContext {
-    ToolContext {
-        session: SessionId::new("s"),
-        principal: Principal::local(),
-        turn: TurnId::new("t"),
-        agent: AgentName::new("operator").unwrap(),
-        call: CallId::new("c"),
-        live: Live::nobody(),
-    }
 }
 
 async fn intent(tool: &Tool, args: Value) -> Result<Intent, ToolFailure> {
