@@ -10,7 +10,7 @@ use lango_domain::model::ModelError;
 use lango_domain::seams::Approver;
 use lango_domain::session::SessionStore;
 use lango_domain::{Mode, Tool, suggest};
-use lango_engine::{Models, Parts, Runner, Surroundings};
+use lango_engine::{Beside, Models, Parts, Runner, Surroundings};
 use lango_models::offline::OfflineFirst;
 use lango_models::{Chosen, NoModel, Plan, RouterChoice, Secret, choose};
 use lango_store::{Place, SqliteStore, Trouble};
@@ -76,7 +76,7 @@ impl Conversation {
             store: Arc::new(store.clone()) as Arc<dyn SessionStore>,
             approver: tape.approver(approver),
             approval: loaded.settings.security.approval.clone(),
-            sources: Vec::new(),
+            beside: Beside::default(),
             remotes: BTreeMap::new(),
             limits: loaded.settings.limits(),
             surroundings: tape.surroundings(surroundings()),

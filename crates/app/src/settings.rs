@@ -30,7 +30,7 @@ pub struct Settings {
     /// Where the web is searched.
     pub search: lango_knowledge::web::SearchSettings,
     /// Which addresses may be fetched.
-    pub net: lango_knowledge::web::NetSettings,
+    pub net: lango_net::NetSettings,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

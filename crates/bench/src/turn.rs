@@ -11,7 +11,7 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use lango_domain::event::{Body, Principal, SessionId, TurnId, Update};
 use lango_domain::session::SessionStore;
-use lango_engine::{Approval, Limits, MemoryStore, Models, Parts, Runner, Surroundings, TurnRequest};
+use lango_engine::{Approval, Beside, Limits, MemoryStore, Models, Parts, Runner, Surroundings, TurnRequest};
 use lango_models::{Dialect, HttpModel, Target, Timing, client};
 use lango_store::{Place, SqliteStore};
 
@@ -58,7 +58,7 @@ fn runner(base_url: String, file: Option<&Path>) -> Result<Runner> {
         store,
         approver: None,
         approval: Approval::default(),
-        sources: Vec::new(),
+        beside: Beside::default(),
         remotes: BTreeMap::new(),
         limits: Limits::default(),
         surroundings: Surroundings {

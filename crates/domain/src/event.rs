@@ -161,6 +161,11 @@ pub enum Body {
         source: String,
         text: String,
     },
+    /// What stands for the events up to one from now on, in every request.
+    Digest {
+        through: u64,
+        text: String,
+    },
     /// What the model thought before the calls that follow; read by nobody but that model.
     Thought(Thought),
     /// What an agent said beside its calls.
@@ -200,6 +205,9 @@ pub enum Body {
         /// Words of files, commands or pages: data, never instructions.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         untrusted: bool,
+        /// With a failure: what helped before.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        advice: Option<String>,
     },
     /// A question to the user about a call, or the answer to it.
     Approval {

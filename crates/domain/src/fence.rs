@@ -4,7 +4,7 @@
 pub const OUTPUT: &str = "output";
 
 /// Every fence there is.
-pub const FENCES: [&str; 6] = ["context", "report", "answer", "note", "task", OUTPUT];
+pub const FENCES: [&str; 8] = ["context", "report", "answer", "note", "task", "earlier", "learned", OUTPUT];
 
 /// Text cannot leave its fence, nor pretend to be another one: whatever looks like a fence is marked.
 pub fn defused(text: &str) -> String {

@@ -66,6 +66,47 @@ pub struct ContextRequest {
 #[error("{0}")]
 pub struct ContextError(pub String);
 
+/// Tells the earlier part of a session in few words, which then stand in its place. Ships as observational memory; tests
+/// script it.
+pub trait Digests: Send + Sync {
+    fn digest(&self, of: Conversation) -> BoxFuture<'static, Result<Option<Digest>, ContextError>>;
+}
+
+/// What stands for the beginning of a session in every request (B40: it only grows at its end, until it is written anew).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Digest {
+    /// The last event that it tells of; a turn ends with it.
+    pub through: u64,
+    pub text: String,
+}
+
+/// A session, and whose it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Conversation {
+    pub session: SessionId,
+    pub principal: Principal,
+}
+
+/// Is told of every turn that ended, off its path. Ships as the observer of conversations and the search for gaps.
+pub trait Afterwards: Send + Sync {
+    fn turn_ended(&self, of: Conversation) -> BoxFuture<'static, ()>;
+}
+
+/// Knows what helped when a call failed before. Ships as the librarian's learnings; tests script it.
+pub trait Advisor: Send + Sync {
+    fn advice(&self, about: FailedCall) -> BoxFuture<'static, Option<String>>;
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct FailedCall {
+    pub session: SessionId,
+    pub principal: Principal,
+    pub tool: String,
+    pub args: Value,
+    /// What the model is told.
+    pub error: String,
+}
+
 /// A specialist in another process. Ships as the A2A client; tests script it.
 pub trait RemoteAgent: Send + Sync {
     /// Carries out one task; the pieces together are the answer. Dropping the stream cancels the task.

@@ -13,12 +13,12 @@ use crate::failure::Failure;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ToolAnswer {
     Worked { text: String, trust: Trust },
-    Failed { code: ToolCode, why: String, trust: Trust },
+    Failed { code: ToolCode, why: String, trust: Trust, advice: Option<String> },
 }
 
 impl ToolAnswer {
     pub fn failed(code: ToolCode, why: impl Into<String>) -> Self {
-        Self::Failed { code, why: why.into(), trust: Trust::Own }
+        Self::Failed { code, why: why.into(), trust: Trust::Own, advice: None }
     }
 
     pub fn into_body(self, call: &Call) -> Body {
@@ -26,11 +26,13 @@ impl ToolAnswer {
         match self {
             Self::Worked { text, trust } => {
                 let untrusted = trust == Trust::Untrusted;
-                Body::ToolResult { id, ok: true, content: text, error: None, code: None, untrusted }
+                let (error, code, advice) = (None, None, None);
+                Body::ToolResult { id, ok: true, content: text, error, code, untrusted, advice }
             }
-            Self::Failed { code, why, trust } => {
+            Self::Failed { code, why, trust, advice } => {
                 let (content, untrusted) = (String::new(), trust == Trust::Untrusted);
-                Body::ToolResult { id, ok: false, content, error: Some(why), code: Some(code), untrusted }
+                let (error, code) = (Some(why), Some(code));
+                Body::ToolResult { id, ok: false, content, error, code, untrusted, advice }
             }
         }
     }
@@ -46,14 +48,15 @@ impl Driver {
             return Ok(self.interrupted());
         }
         if let Some(refused) = self.permission(seat, tool, call).await? {
-            return Ok(refused);
+            return Ok(self.advised(call, refused).await);
         }
         // A result that is there is kept, even when the turn is stopped at that moment.
-        Ok(tokio::select! {
+        let answer = tokio::select! {
             biased;
             answer = self.bounded(seat, tool, call) => answer,
             () = self.stop.token.cancelled() => self.interrupted(),
-        })
+        };
+        Ok(self.advised(call, answer).await)
     }
 
     pub(crate) fn interrupted(&self) -> ToolAnswer {
@@ -69,7 +72,7 @@ impl Driver {
         match tokio::time::timeout(time, task).await {
             Ok(Ok(Ok(output))) => ToolAnswer::Worked { text: output.text, trust: tool.trust },
             Ok(Ok(Err(failure))) => {
-                ToolAnswer::Failed { code: ToolCode::Failed, why: failure.0, trust: tool.trust }
+                ToolAnswer::Failed { code: ToolCode::Failed, why: failure.0, trust: tool.trust, advice: None }
             }
             Ok(Err(_panic)) => ToolAnswer::failed(
                 ToolCode::Panicked,
@@ -101,8 +104,8 @@ impl Driver {
             ToolAnswer::Worked { text, trust } => {
                 ToolAnswer::Worked { text: without_middle(text, most), trust }
             }
-            ToolAnswer::Failed { code, why, trust } => {
-                ToolAnswer::Failed { code, why: without_middle(why, most), trust }
+            ToolAnswer::Failed { code, why, trust, advice } => {
+                ToolAnswer::Failed { code, why: without_middle(why, most), trust, advice }
             }
         }
     }

@@ -14,6 +14,7 @@ use lango_domain::seams::{Approver, RemoteAgent};
 use lango_domain::{AgentName, Trust};
 use tokio_util::sync::CancellationToken;
 
+use crate::beside::Beside;
 use crate::calibration::Calibration;
 use crate::crew::Crew;
 use crate::dispatch::ToolAnswer;
@@ -32,6 +33,7 @@ pub(crate) struct Driver {
     pub models: Models,
     pub remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>>,
     pub approver: Option<Arc<dyn Approver>>,
+    pub beside: Beside,
     pub approval: Approval,
     pub pause: Pause,
     pub limits: Limits,

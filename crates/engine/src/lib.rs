@@ -4,6 +4,7 @@
 //! ([`driver`]); everything that happens is stored, then shown ([`record`]).
 
 mod asking;
+mod beside;
 mod calibration;
 mod crew;
 mod delegating;
@@ -27,6 +28,7 @@ mod transfer;
 mod view;
 mod work;
 
+pub use beside::Beside;
 pub use guard::{Approval, Rule, Verdict};
 pub use legacy::{LegacyMessage, LegacyRole, replay_author};
 pub use limits::{Limits, Settings};

@@ -65,7 +65,7 @@ impl Driver {
         match self.wait(told).await {
             Ok(Ok(Ok(Ok(intent)))) => Ok(intent),
             Ok(Ok(Ok(Err(ToolFailure(why))))) => {
-                Err(ToolAnswer::Failed { code: ToolCode::Failed, why, trust: tool.trust })
+                Err(ToolAnswer::Failed { code: ToolCode::Failed, why, trust: tool.trust, advice: None })
             }
             Ok(Ok(Err(_panic))) => Err(ToolAnswer::failed(
                 ToolCode::Panicked,

@@ -108,7 +108,7 @@ fn interrupted(id: &CallId, safety: Safety) -> Body {
         }
     };
     let (content, error, code) = (String::new(), Some(what.to_owned()), Some(ToolCode::Interrupted));
-    Body::ToolResult { id: id.clone(), ok: false, content, error, code, untrusted: false }
+    Body::ToolResult { id: id.clone(), ok: false, content, error, code, untrusted: false, advice: None }
 }
 
 /// How the work in a branch had ended, if it had.

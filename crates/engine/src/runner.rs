@@ -6,20 +6,21 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
-use futures::future::{FutureExt, join_all};
+use futures::future::FutureExt;
 use futures::stream::Stream;
 use jiff::Timestamp;
 use lango_domain::event::{Author, Body, Branch, Event, Principal, SessionId, TurnId, Update};
 use lango_domain::failure::{Code, Family};
-use lango_domain::model::{Model, ModelError};
-use lango_domain::seams::{Approver, ContextRequest, ContextSource, RemoteAgent};
+use lango_domain::model::Model;
+use lango_domain::seams::{Approver, Conversation, RemoteAgent};
 use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError};
-use lango_domain::{AgentName, AgentTree, Safety, tokens};
+use lango_domain::{AgentName, AgentTree, Safety};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
 
+use crate::beside::Beside;
 use crate::calibration::Calibration;
 use crate::crew::Crew;
 use crate::done::what_was_done;
@@ -31,12 +32,6 @@ use crate::pause::Pause;
 use crate::record::{Opening, Record};
 use crate::recovery::{self, Unfinished};
 use crate::work::Outcome;
-
-/// A source of context that takes longer is left out of this turn.
-const CONTEXT_TIME: Duration = Duration::from_secs(5);
-
-/// No window holds more.
-const MAX_REQUEST_BYTES: usize = 4 * 1024 * 1024;
 
 /// More bytes than any text has for a token.
 const BYTES_PER_TOKEN: usize = 8;
@@ -53,7 +48,7 @@ pub struct Parts {
     pub approver: Option<Arc<dyn Approver>>,
     /// Which calls need permission.
     pub approval: Approval,
-    pub sources: Vec<Arc<dyn ContextSource>>,
+    pub beside: Beside,
     pub remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>>,
     pub limits: Limits,
     pub surroundings: Surroundings,
@@ -111,7 +106,9 @@ struct Shared {
     store: Arc<dyn SessionStore>,
     approver: Option<Arc<dyn Approver>>,
     approval: Approval,
-    sources: Vec<Arc<dyn ContextSource>>,
+    beside: Beside,
+    /// What is done about turns that ended.
+    aftermath: TaskTracker,
     remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>>,
     limits: Limits,
     surroundings: Surroundings,
@@ -119,7 +116,7 @@ struct Shared {
 
 impl Runner {
     pub fn new(parts: Parts) -> Self {
-        let Parts { tree, models, store, approver, approval, sources, remotes, limits, surroundings } = parts;
+        let Parts { tree, models, store, approver, approval, beside, remotes, limits, surroundings } = parts;
         let crew = Arc::new(Crew::new(tree));
         Self {
             shared: Arc::new(Shared {
@@ -129,7 +126,8 @@ impl Runner {
                 store,
                 approver,
                 approval,
-                sources,
+                beside,
+                aftermath: TaskTracker::new(),
                 remotes,
                 limits,
                 surroundings,
@@ -161,6 +159,13 @@ impl Runner {
     ) -> Result<Option<Unfinished>, StoreError> {
         let log = self.shared.store.load(SessionKey { session, principal }, LAST_TURN).await?;
         Ok(self.shared.unfinished(&log))
+    }
+
+    /// Waits until everything is done that follows turns which ended: what they leave to remember, to ask, to learn.
+    pub async fn settled(&self) {
+        self.shared.aftermath.close();
+        self.shared.aftermath.wait().await;
+        self.shared.aftermath.reopen();
     }
 
     fn start(&self, begin: Begin) -> TurnStream {
@@ -200,9 +205,12 @@ async fn turn(
     cancel: CancellationToken,
     updates: UnboundedSender<Update>,
 ) {
+    let of = Conversation { session: begin.session.clone(), principal: begin.principal.clone() };
+    // Held until what follows is on its way, so that nobody finds everything settled in between.
+    let _follows = shared.aftermath.token();
     let turn = AssertUnwindSafe(shared.turn(begin, cancel, &updates)).catch_unwind().await;
     let error = match turn {
-        Ok(Ok(())) => return,
+        Ok(Ok(())) => return shared.follow_up(of),
         Ok(Err(error)) => error,
         Err(payload) => StoreError(panic_words(&*payload).to_owned()),
     };
@@ -232,7 +240,7 @@ impl Shared {
                 if let Some(left) = left {
                     record.keep_of(&left.turn, vec![self.as_root(left.end())]).await?;
                 }
-                self.driver(record, text, cancel).run(Start::Fresh(&self.sources), updates).await;
+                self.driver(record, text, cancel).run(Start::Fresh, updates).await;
             }
             (None, Some(left)) if left.is_answered => {
                 record.keep_of(&left.turn, vec![self.as_root(left.end())]).await?;
@@ -246,6 +254,13 @@ impl Shared {
             (None, None) => {}
         }
         Ok(())
+    }
+
+    /// Nobody waits for it, and the session can be used meanwhile.
+    fn follow_up(&self, of: Conversation) {
+        for told in self.beside.afterwards.iter().cloned() {
+            self.aftermath.spawn(told.turn_ended(of.clone()));
+        }
     }
 
     fn unfinished(&self, log: &[Arc<Event>]) -> Option<Unfinished> {
@@ -276,6 +291,7 @@ impl Shared {
             remotes: self.remotes.clone(),
             approver: self.approver.clone(),
             approval: self.approval.clone(),
+            beside: self.beside.clone(),
             pause: Pause::default(),
             limits: self.limits.clone(),
             calibration: Arc::clone(&self.calibration),
@@ -291,16 +307,17 @@ impl Shared {
 }
 
 /// How a turn begins.
-enum Start<'a> {
+#[derive(Clone, Copy)]
+enum Start {
     /// With a request that is looked up first.
-    Fresh(&'a [Arc<dyn ContextSource>]),
+    Fresh,
     /// Where it stopped.
     Again,
 }
 
 impl Driver {
     /// The whole turn: it ends in an answer or a failure with a code, never in silence (B59).
-    async fn run(&self, start: Start<'_>, updates: &UnboundedSender<Update>) {
+    async fn run(&self, start: Start, updates: &UnboundedSender<Update>) {
         let root = self.crew.root().clone();
         let seat = Seat { branch: Branch::root(&root), agent: root, is_shown: true };
         let worked = AssertUnwindSafe(self.answer_request(&seat, start)).catch_unwind();
@@ -323,9 +340,9 @@ impl Driver {
         }
     }
 
-    async fn answer_request(&self, seat: &Seat, start: Start<'_>) -> Result<(), Failure> {
-        if let Start::Fresh(sources) = start {
-            self.take_request(seat, sources).await?;
+    async fn answer_request(&self, seat: &Seat, start: Start) -> Result<(), Failure> {
+        if let Start::Fresh = start {
+            self.take_request(seat).await?;
         }
         match self.work(seat).await? {
             Outcome::Answered { author, text } if author == seat.agent => {
@@ -338,50 +355,6 @@ impl Driver {
         }
     }
 
-    async fn take_request(&self, seat: &Seat, sources: &[Arc<dyn ContextSource>]) -> Result<(), Failure> {
-        let (text, is_too_long) = bounded(&self.request);
-        self.record.keep(&Author::User, &seat.branch, vec![Body::User { text }]).await?;
-        if is_too_long {
-            return Err(ModelError::TooLong.into());
-        }
-        let context = self.wait(self.gather(sources)).await?;
-        self.keep(seat, context).await
-    }
-
-    /// What every source has to say about the request, within its cap; one that fails or is slow is left out.
-    async fn gather(&self, sources: &[Arc<dyn ContextSource>]) -> Vec<Body> {
-        let ask = |source: &Arc<dyn ContextSource>| {
-            let source = Arc::clone(source);
-            let (session, principal) = (self.record.session.clone(), self.record.principal.clone());
-            let asked = source.gather(ContextRequest { session, principal, text: self.request.clone() });
-            async move {
-                let asked = AssertUnwindSafe(asked).catch_unwind();
-                let found = match tokio::time::timeout(CONTEXT_TIME, asked).await {
-                    Ok(Ok(Ok(found))) => found,
-                    Ok(Err(payload)) => {
-                        tracing::error!(
-                            source = source.name(),
-                            detail = panic_words(&*payload),
-                            "a source of context broke"
-                        );
-                        None
-                    }
-                    Ok(Ok(Err(error))) => {
-                        tracing::warn!(source = source.name(), %error, "no context from this source");
-                        None
-                    }
-                    Err(_) => {
-                        tracing::warn!(source = source.name(), "this source of context took too long");
-                        None
-                    }
-                };
-                let text = found.map(|text| tokens::cut(text.trim(), source.cap()).to_owned())?;
-                (!text.is_empty()).then(|| Body::Context { source: source.name().to_owned(), text })
-            }
-        };
-        join_all(sources.iter().map(ask)).await.into_iter().flatten().collect()
-    }
-
     fn failed(&self, failure: Failure) -> Body {
         tracing::warn!(code = %failure.code, detail = failure.detail, "the turn failed");
         let done = self.record.read(|log| what_was_done(log, &self.record.turn));
@@ -391,10 +364,4 @@ impl Driver {
         };
         Body::TurnFailed { code: failure.code, message, hint: failure.hint }
     }
-}
-
-/// A request that no model can read is kept by its beginning.
-fn bounded(request: &str) -> (String, bool) {
-    let end = request.floor_char_boundary(MAX_REQUEST_BYTES.min(request.len()));
-    (request[..end].to_owned(), end < request.len())
 }

@@ -42,14 +42,30 @@ pub(crate) fn messages(log: &[Arc<Event>], viewer: Viewer<'_>, room: Room) -> Ve
 }
 
 fn groups(log: &[Arc<Event>], viewer: Viewer<'_>) -> Vec<Group> {
+    let (digest, log) = after_digest(log, viewer);
     let index = Index::of(log);
     let mut view =
         View { viewer, index: &index, groups: Vec::new(), steps: OwnSteps::default(), age: Age::Past };
+    view.groups.extend(digest.map(|text| Group::user(quote::digest(text), Age::Request)));
     for event in log {
         view.take(event);
     }
     view.close_steps();
     view.groups
+}
+
+/// The newest digest and the whole turns that it does not tell of; never does it stand for the turn at hand.
+fn after_digest<'a>(log: &'a [Arc<Event>], viewer: Viewer<'_>) -> (Option<&'a str>, &'a [Arc<Event>]) {
+    let newest = log.iter().rev().find_map(|event| match &event.body {
+        Body::Digest { through, text } => Some((*through, text.as_str())),
+        _ => None,
+    });
+    let Some((through, text)) = newest else { return (None, log) };
+    let mut told = log.iter().take_while(|event| event.seq <= through && event.turn != *viewer.turn).count();
+    while told > 0 && told < log.len() && log[told - 1].turn == log[told].turn {
+        told -= 1;
+    }
+    ((!text.is_empty()).then_some(text), &log[told..])
 }
 
 /// What is looked up by more than its place in the log. Branches are named anew in every turn.

@@ -3,29 +3,21 @@
 //! Whatever comes from there is data of strangers. Addresses are checked where the connection is made, sizes and times are
 //! bounded, and a page reaches a model as plain markdown.
 
-mod address;
 mod article;
-mod body;
-mod charset;
-mod content;
 mod engine;
 mod engine_results;
 mod fetch;
-mod guarded;
 mod html;
 mod markdown;
 mod search;
 mod settings;
 mod tidied;
-mod words;
 
-pub use address::Reach;
-pub use content::Kind;
 pub use engine::WebError;
-pub use guarded::{FetchError, Guarded, Limits, Page};
-pub use settings::{Engine, EngineKind, NetSettings, SearchSettings};
+pub use settings::{Engine, EngineKind, SearchSettings};
 
 use lango_domain::Tool;
+use lango_net::{Guarded, Limits, NetSettings};
 
 /// `search_fetch`, and `search_web` where the person has named an engine.
 pub fn tools(search: &SearchSettings, net: &NetSettings) -> Result<Vec<Tool>, WebError> {

@@ -1,7 +1,6 @@
 //! One driver for every dialect: sends the request, watches the clock, turns bytes into fragments.
 
 use std::collections::VecDeque;
-use std::sync::Once;
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
@@ -30,8 +29,7 @@ const MAX_WHOLE_BYTES: usize = 32 * 1024 * 1024;
 
 /// A client for models: it follows no redirect, because a key belongs to one address.
 pub fn client(connect: Duration) -> Result<reqwest::Client, ModelError> {
-    static PROVIDER: Once = Once::new();
-    PROVIDER.call_once(|| _ = rustls::crypto::ring::default_provider().install_default());
+    lango_net::install_tls();
     reqwest::Client::builder()
         .connect_timeout(connect)
         .redirect(redirect::Policy::none())

@@ -126,9 +126,12 @@ fn kept_messages(request: &ModelRequest) -> &[Message] {
     }
 }
 
-/// A history that did not fit begins with a mark.
+/// A history that did not fit begins with a mark, one that is told in few words with those.
 fn is_cut(request: &ModelRequest) -> bool {
-    let is_mark = |text: &str| text == wording::LEFT_OUT || text.starts_with(wording::STEPS_LEFT_OUT);
+    let is_mark = |text: &str| {
+        let marks = [wording::LEFT_OUT, wording::STEPS_LEFT_OUT, "<earlier "];
+        marks.iter().any(|mark| text.starts_with(mark))
+    };
     request.messages.iter().any(|message| matches!(message, Message::User(text) if is_mark(text)))
 }
 

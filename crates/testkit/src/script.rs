@@ -17,6 +17,10 @@ pub struct Script {
     pub behaviours: HashMap<String, Vec<Behaviour>>,
     pub remotes: Vec<(String, RemoteBehaviour)>,
     pub contexts: Vec<(String, String)>,
+    /// Up to which event, and what stands for those.
+    pub digest: Option<(u64, String)>,
+    /// What helped when a call failed before.
+    pub learned: Option<String>,
     pub approvals: Vec<String>,
     /// Decision, tool and what it is about.
     pub rules: Vec<(String, String, String)>,
@@ -106,6 +110,11 @@ impl Script {
                 let (source, text) = rest.split_once(' ')?;
                 self.contexts.push((source.to_owned(), text.trim().to_owned()));
             }
+            "digest" => {
+                let (through, text) = rest.split_once(' ')?;
+                self.digest = Some((through.parse().ok()?, text.trim().to_owned()));
+            }
+            "learned" => self.learned = Some(rest.to_owned()),
             "tool" => {
                 let (name, behaviour) = rest.split_once(' ')?;
                 self.behaviours.entry(name.to_owned()).or_default().push(behaviour_of(behaviour.trim())?);

@@ -8,8 +8,8 @@ use futures::stream::{BoxStream, StreamExt, iter, pending};
 use lango_domain::event::{CallId, Decider, Usage};
 use lango_domain::model::{Call, Fragment, Model, ModelError, ModelRequest, Thought};
 use lango_domain::seams::{
-    Approver, ContextError, ContextRequest, ContextSource, Decision, Question, RemoteAgent, RemoteError,
-    RemoteTask, Scope,
+    Advisor, Approver, ContextError, ContextRequest, ContextSource, Conversation, Decision, Digest, Digests,
+    FailedCall, Question, RemoteAgent, RemoteError, RemoteTask, Scope,
 };
 use lango_domain::{Intent, Safety, Tool, ToolFailure};
 use serde_json::{Value, json};
@@ -233,5 +233,25 @@ impl RemoteAgent for ScriptedRemote {
             RemoteBehaviour::Hangs => pending().boxed(),
             RemoteBehaviour::Panics => panic!("as the story says"),
         }
+    }
+}
+
+/// Stands for the earlier part of every session.
+pub struct ScriptedDigest(pub Digest);
+
+impl Digests for ScriptedDigest {
+    fn digest(&self, _of: Conversation) -> BoxFuture<'static, Result<Option<Digest>, ContextError>> {
+        let digest = self.0.clone();
+        async move { Ok(Some(digest)) }.boxed()
+    }
+}
+
+/// Says the same about every failure.
+pub struct ScriptedAdvisor(pub String);
+
+impl Advisor for ScriptedAdvisor {
+    fn advice(&self, _about: FailedCall) -> BoxFuture<'static, Option<String>> {
+        let text = self.0.clone();
+        async move { Some(text) }.boxed()
     }
 }

@@ -13,15 +13,19 @@ use lango_domain::event::{
     ApprovalState, Body, CallId, Decider, Event, Principal, SessionId, TransferOutcome, TurnId, Update,
 };
 use lango_domain::model::{Model, ModelRequest};
-use lango_domain::seams::{ContextSource, RemoteAgent};
+use lango_domain::seams::{Advisor, ContextSource, Digest, Digests, RemoteAgent};
 use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError};
 use lango_domain::{AgentName, AgentTree, Mode};
-use lango_engine::{Approval, Limits, MemoryStore, Models, Parts, Rule, Runner, Surroundings, TurnRequest};
+use lango_engine::{
+    Approval, Beside, Limits, MemoryStore, Models, Parts, Rule, Runner, Surroundings, TurnRequest,
+};
 use lango_team::{Config, RemoteCard, build_agent_tree};
 use tokio::time::Instant;
 
 use crate::script::{Script, UserTurn};
-use crate::scripted::{ScriptedApprover, ScriptedModel, ScriptedRemote, ScriptedSource, tool};
+use crate::scripted::{
+    ScriptedAdvisor, ScriptedApprover, ScriptedDigest, ScriptedModel, ScriptedRemote, ScriptedSource, tool,
+};
 
 /// Everything that a story left behind.
 pub struct Told {
@@ -101,9 +105,6 @@ fn parts(
     model: Arc<dyn Model>,
     store: Arc<dyn SessionStore>,
 ) -> Result<Parts, String> {
-    let source = |(name, text): &(String, String)| {
-        Arc::new(ScriptedSource { name: name.clone(), text: text.clone() }) as Arc<dyn ContextSource>
-    };
     let remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>> = script
         .remotes
         .iter()
@@ -118,11 +119,24 @@ fn parts(
         store,
         approver: Some(ScriptedApprover::new(&script.approvals)),
         approval: approval(script)?,
-        sources: script.contexts.iter().map(source).collect(),
+        beside: beside(script),
         remotes,
         limits: limits(script)?,
         surroundings: surroundings(),
     })
+}
+
+fn beside(script: &Script) -> Beside {
+    let digests = script
+        .digest
+        .clone()
+        .map(|(through, text)| Arc::new(ScriptedDigest(Digest { through, text })) as Arc<dyn Digests>);
+    let advisor = script.learned.clone().map(|text| Arc::new(ScriptedAdvisor(text)) as Arc<dyn Advisor>);
+    let source = |(name, text): &(String, String)| {
+        Arc::new(ScriptedSource { name: name.clone(), text: text.clone() }) as Arc<dyn ContextSource>
+    };
+    let sources = script.contexts.iter().map(source).collect();
+    Beside { sources, digests, advisor, afterwards: Vec::new() }
 }
 
 fn approval(script: &Script) -> Result<Approval, String> {
@@ -217,6 +231,7 @@ fn line(event: &Event, updates: &[Update]) -> Option<String> {
     Some(match &event.body {
         Body::User { text } => format!("user asks: {text}"),
         Body::Context { source, text } => format!("  context from {source}: {}", short(text)),
+        Body::Digest { through, text } => format!("  digest of events up to {through}: {}", short(text)),
         Body::Note { text } => format!("{who} says in passing: {text}"),
         Body::Transfer { to, task, report_back, .. } => {
             let task = task.as_ref().map_or(String::new(), |task| format!(": {task}"));
@@ -231,9 +246,11 @@ fn line(event: &Event, updates: &[Update]) -> Option<String> {
         Body::ToolResult { ok: true, content, untrusted, .. } => {
             format!("{who} gets {}{}", if *untrusted { "untrusted " } else { "" }, short(content))
         }
-        Body::ToolResult { error, code, .. } => {
+        Body::ToolResult { error, code, advice, .. } => {
             let code = code.and_then(|code| serde_json::to_value(code).ok()).unwrap_or_default();
-            format!("{who} gets {}: {}", code.as_str().unwrap_or("?"), short(error.as_deref().unwrap_or("?")))
+            let error = short(error.as_deref().unwrap_or("?"));
+            let advice = advice.as_ref().map_or(String::new(), |advice| format!("; learned: {advice}"));
+            format!("{who} gets {}: {error}{advice}", code.as_str().unwrap_or("?"))
         }
         Body::Approval { tool, state: ApprovalState::Asked, tainted_by, .. } => {
             let taint = if tainted_by.is_empty() {

@@ -80,10 +80,10 @@ async fn add(
 
 /// An address that the user typed may be anywhere.
 async fn add_page(library: &Library, url: &str, collection: &str) -> Result<Added, Failure> {
-    let client = web::Guarded::new(web::Reach::Anywhere, web::Limits::default());
+    let client = lango_net::Guarded::new(lango_net::Reach::Anywhere, lango_net::Limits::default());
     let page = client.get(url).await.map_err(|error| Failure::usage(error.to_string()))?;
     let text = match page.kind {
-        web::Kind::Html => web::readable(&page.text(), &page.url),
+        lango_net::Kind::Html => web::readable(&page.text(), &page.url),
         _ => page.text(),
     };
     let pieces = pieces_of(&text);

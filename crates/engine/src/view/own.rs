@@ -57,13 +57,13 @@ impl OwnSteps {
                 };
                 self.open(id, TRANSFER, args, Some(transfer));
             }
-            Body::ToolResult { id, ok, content, error, untrusted, .. } => {
+            Body::ToolResult { id, ok, content, error, untrusted, advice, .. } => {
                 let text = error.as_ref().map_or(content, |error| error);
                 let words = |open: &OpenCall| match untrusted {
                     true => quote::output(&open.call.name, text),
                     false => text.clone(),
                 };
-                self.result(id, *ok, words);
+                self.result(id, *ok, |open| with_advice(words(open), advice.as_deref()));
             }
             Body::TransferResult { id, outcome, detail } => {
                 let ok = *outcome == TransferOutcome::Answered;
@@ -117,6 +117,13 @@ impl OwnSteps {
 
 fn assistant(text: String) -> Message {
     Message::Assistant { thoughts: Vec::new(), text, calls: Vec::new() }
+}
+
+fn with_advice(words: String, advice: Option<&str>) -> String {
+    match advice {
+        Some(advice) => format!("{words}\n\n{}", quote::advice(advice)),
+        None => words,
+    }
 }
 
 fn transfer_arguments(to: &str, task: Option<&str>, report_back: bool) -> Value {

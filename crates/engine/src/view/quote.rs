@@ -13,6 +13,16 @@ pub(super) fn context(source: &str, text: &str) -> String {
     fence("context", "source", source, text)
 }
 
+/// What stands for the earlier part of the session; whoever made it has bounded it.
+pub(super) fn digest(text: &str) -> String {
+    whole("earlier", "about", "this conversation", text)
+}
+
+/// What helped when a call failed before.
+pub(super) fn advice(text: &str) -> String {
+    fence("learned", "from", "earlier failures", text)
+}
+
 /// What another agent reported.
 pub(super) fn report(from: &str, text: &str) -> String {
     fence("report", "from", from, text)

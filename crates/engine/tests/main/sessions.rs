@@ -10,7 +10,7 @@ use lango_domain::Tool;
 use lango_domain::event::{Body, Draft, Event, Grant, Principal, SessionId, Update};
 use lango_domain::failure::Code;
 use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError, TurnLock};
-use lango_engine::{Approval, Limits, MemoryStore, Models, Parts, Runner, TurnRequest};
+use lango_engine::{Approval, Beside, Limits, MemoryStore, Models, Parts, Runner, TurnRequest};
 use lango_team::{Config, build_agent_tree};
 use lango_testkit::script::Script;
 use lango_testkit::scripted::ScriptedModel;
@@ -31,7 +31,7 @@ pub fn runner(script: &str, store: Arc<dyn SessionStore>) -> Runner {
         store,
         approver: None,
         approval: Approval::default(),
-        sources: Vec::new(),
+        beside: Beside::default(),
         remotes: BTreeMap::new(),
         limits: Limits::default(),
         surroundings: story::surroundings(),

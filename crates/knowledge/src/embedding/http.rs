@@ -1,6 +1,6 @@
 //! One request to a provider of embeddings: sent, watched, and sent again while that makes sense.
 
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
@@ -151,8 +151,7 @@ impl Line {
 
 /// It follows no redirect, because a key belongs to one address.
 fn client() -> Result<reqwest::Client, EmbedError> {
-    static PROVIDER: Once = Once::new();
-    PROVIDER.call_once(|| _ = rustls::crypto::ring::default_provider().install_default());
+    lango_net::install_tls();
     reqwest::Client::builder()
         .connect_timeout(CONNECT)
         .redirect(redirect::Policy::none())

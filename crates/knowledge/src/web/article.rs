@@ -3,7 +3,7 @@
 use url::Url;
 
 use super::html::{Content, Document, Element};
-use super::words::one_line;
+use lango_net::words::one_line;
 
 const MAX_TITLE: usize = 200;
 

@@ -7,10 +7,9 @@ use reqwest::{Client, StatusCode};
 use url::Url;
 
 use super::engine_results::{self, Found};
-use super::guarded::{FetchError, builder};
 use super::settings::{Engine, EngineKind};
-use super::{body, charset};
 use lango_domain::secret::Secret;
+use lango_net::{FetchError, body, builder, charset};
 
 const CONNECT: Duration = Duration::from_secs(5);
 const DEFAULT_SECONDS: u64 = 10;

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use url::Url;
 
 use super::html::Document;
-use super::words::one_line;
+use lango_net::words::one_line;
 
 const MAX_TITLE: usize = 200;
 const MAX_SNIPPET: usize = 500;

@@ -5,9 +5,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use url::Url;
 
-use super::content::Kind;
-use super::guarded::{FetchError, Guarded, Page, check, parsed};
-use super::words::without_controls;
+use lango_net::words::without_controls;
+use lango_net::{FetchError, Guarded, Kind, Page, check, parsed};
 
 const DEFAULT_CHARS: usize = 20_000;
 const MAX_CHARS: usize = 100_000;

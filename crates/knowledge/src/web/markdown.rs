@@ -5,7 +5,7 @@ use url::Url;
 use super::article::{Article, base_of};
 use super::html::{Content, Document, Element};
 use super::tidied::tidied;
-use super::words::without_controls;
+use lango_net::words::without_controls;
 
 /// Nobody reads more of a page than this, in bytes; a single text may go so far beyond it.
 const MAX_WRITTEN: usize = 512 * 1024;

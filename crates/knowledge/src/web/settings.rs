@@ -1,11 +1,10 @@
-//! `search.*` and `net.*`.
+//! `search.*`.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::address::Reach;
 use lango_domain::secret::Secret;
 
 /// `search`.
@@ -89,20 +88,6 @@ fn without_credentials(url: &str) -> String {
     }
 }
 
-/// `net`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct NetSettings {
-    /// Whether pages on private networks may be fetched: the machine itself, the network at home, the metadata of a cloud.
-    pub allow_private: bool,
-}
-
-impl NetSettings {
-    pub fn reach(&self) -> Reach {
-        if self.allow_private { Reach::Anywhere } else { Reach::Public }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,7 +107,6 @@ mod tests {
     #[test]
     fn nothing_is_needed() {
         assert_eq!(serde_json::from_str::<SearchSettings>("{}").unwrap(), SearchSettings::default());
-        assert_eq!(serde_json::from_str::<NetSettings>("{}").unwrap().reach(), Reach::Public);
         let engine: Engine = serde_json::from_str(r#"{ "type": "duckduckgo" }"#).unwrap();
         assert_eq!(engine, Engine::new(EngineKind::Duckduckgo));
     }

@@ -11,10 +11,8 @@ use lango_domain::event::{CallId, Principal, SessionId, TurnId};
 use lango_domain::secret::Secret;
 use lango_domain::tool::{Live, Trust};
 use lango_domain::{AgentName, Safety, Tool, ToolContext, ToolFailure};
-use lango_knowledge::web::{
-    Engine, EngineKind, FetchError, Guarded, Kind, Limits, NetSettings, Reach, SearchSettings, WebError,
-    tools,
-};
+use lango_knowledge::web::{Engine, EngineKind, SearchSettings, WebError, tools};
+use lango_net::{FetchError, Guarded, Kind, Limits, NetSettings, Reach};
 use serde_json::{Value, json};
 
 const KEY: &str = "brave-key-0123456789";

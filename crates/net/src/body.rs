@@ -6,7 +6,7 @@ use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use reqwest::Response;
 use reqwest::header::{CONTENT_ENCODING, HeaderMap};
 
-use super::guarded::FetchError;
+use crate::guarded::FetchError;
 
 /// What we can unpack.
 pub const ACCEPTED_ENCODINGS: &str = "gzip, deflate, br";
@@ -53,10 +53,10 @@ impl Packing {
                     "gzip" | "x-gzip" => Self::Gzip,
                     "deflate" => Self::Deflate,
                     "br" => Self::Brotli,
-                    _ => return Err(FetchError::Packing(super::words::one_line(words, 60))),
+                    _ => return Err(FetchError::Packing(crate::words::one_line(words, 60))),
                 };
                 if packing != Self::None {
-                    return Err(FetchError::Packing(super::words::one_line(words, 60)));
+                    return Err(FetchError::Packing(crate::words::one_line(words, 60)));
                 }
                 packing = layer;
             }

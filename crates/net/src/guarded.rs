@@ -13,10 +13,10 @@ use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, ClientBuilder, Response, redirect};
 use url::{Host, Url};
 
-use super::address::Reach;
-use super::content::{ContentType, Kind, sniffed};
-use super::words::one_line;
-use super::{body, charset};
+use crate::address::Reach;
+use crate::content::{ContentType, Kind, sniffed};
+use crate::words::one_line;
+use crate::{body, charset};
 
 /// How much a fetch may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub enum FetchError {
 impl FetchError {
     /// Our own error from the resolver, where there is one; else the innermost cause, because the outer ones only repeat
     /// the address.
-    pub(crate) fn of(error: &reqwest::Error) -> Self {
+    pub fn of(error: &reqwest::Error) -> Self {
         let mut cause: &(dyn std::error::Error + 'static) = error;
         loop {
             if let Some(own) = cause.downcast_ref::<Self>() {
@@ -134,8 +134,7 @@ impl Guarded {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let client = builder(self.limits.connect)
-            .dns_resolver(Arc::new(Checking(self.reach)))
+        let client = checked_builder(self.limits.connect, self.reach)
             // The next fetch goes elsewhere, most of the time.
             .pool_max_idle_per_host(0)
             .build()
@@ -199,9 +198,8 @@ const ACCEPTED: &str =
     "text/html,application/xhtml+xml,text/*;q=0.9,application/json;q=0.9,application/xml;q=0.8,*/*;q=0.1";
 
 /// What every client for the web has: no redirects of its own, no proxy, no cookies, a plain name.
-pub(crate) fn builder(connect: Duration) -> ClientBuilder {
-    static PROVIDER: Once = Once::new();
-    PROVIDER.call_once(|| _ = rustls::crypto::ring::default_provider().install_default());
+pub fn builder(connect: Duration) -> ClientBuilder {
+    install_tls();
     Client::builder()
         .user_agent(concat!("lango/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(connect)
@@ -210,12 +208,23 @@ pub(crate) fn builder(connect: Duration) -> ClientBuilder {
         .no_proxy()
 }
 
-pub(crate) fn parsed(url: &str) -> Result<Url, FetchError> {
+/// The same, connecting only to addresses within reach; literal ones need [`check`] before each request.
+pub fn checked_builder(connect: Duration, reach: Reach) -> ClientBuilder {
+    builder(connect).dns_resolver(Arc::new(Checking(reach)))
+}
+
+/// Names who does the cryptography; to be called before any client is made.
+pub fn install_tls() {
+    static PROVIDER: Once = Once::new();
+    PROVIDER.call_once(|| _ = rustls::crypto::ring::default_provider().install_default());
+}
+
+pub fn parsed(url: &str) -> Result<Url, FetchError> {
     Url::parse(url.trim()).map_err(|_| FetchError::NotAUrl(one_line(url, 200)))
 }
 
 /// Whether a request may be sent to an address. Names are checked when they are resolved; a literal address never is.
-pub(crate) fn check(url: &Url, reach: Reach) -> Result<(), FetchError> {
+pub fn check(url: &Url, reach: Reach) -> Result<(), FetchError> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(FetchError::Scheme(one_line(url.scheme(), 40)));
     }

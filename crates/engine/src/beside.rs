@@ -1,0 +1,132 @@
+//! What stands beside a turn: what it is told, what it is advised, and who is told of its end.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt, join_all};
+use futures::join;
+use lango_domain::event::{Author, Body, ToolCode};
+use lango_domain::model::{Call, ModelError};
+use lango_domain::seams::{
+    Advisor, Afterwards, ContextError, ContextRequest, ContextSource, Conversation, Digests, FailedCall,
+};
+use lango_domain::tokens;
+
+use crate::dispatch::ToolAnswer;
+use crate::driver::{Driver, Seat};
+use crate::failure::{Failure, panic_words};
+
+/// What takes longer is left out of this turn.
+const CONTEXT_TIME: Duration = Duration::from_secs(5);
+const ADVICE_TIME: Duration = Duration::from_millis(500);
+
+/// No window holds more.
+const MAX_REQUEST_BYTES: usize = 4 * 1024 * 1024;
+
+/// A model reads at most so many tokens of these (B41).
+const DIGEST_CAP: usize = 60_000;
+const ADVICE_CAP: usize = 300;
+
+/// Without anything a turn knows only its session.
+#[derive(Clone, Default)]
+pub struct Beside {
+    /// What helps with a request.
+    pub sources: Vec<Arc<dyn ContextSource>>,
+    /// What stands for the earlier part of a session.
+    pub digests: Option<Arc<dyn Digests>>,
+    /// What helped when a call failed.
+    pub advisor: Option<Arc<dyn Advisor>>,
+    pub afterwards: Vec<Arc<dyn Afterwards>>,
+}
+
+impl Driver {
+    pub(crate) async fn take_request(&self, seat: &Seat) -> Result<(), Failure> {
+        let (text, is_too_long) = bounded(&self.request);
+        self.record.keep(&Author::User, &seat.branch, vec![Body::User { text }]).await?;
+        if is_too_long {
+            return Err(ModelError::TooLong.into());
+        }
+        let (digest, mut context) = self.wait(async { join!(self.digest(), self.gather()) }).await?;
+        context.extend(digest);
+        self.keep(seat, context).await
+    }
+
+    /// What every source has to say about the request, within its cap; one that fails or is slow is left out.
+    async fn gather(&self) -> Vec<Body> {
+        let ask = |source: &Arc<dyn ContextSource>| {
+            let source = Arc::clone(source);
+            let (session, principal) = (self.record.session.clone(), self.record.principal.clone());
+            let asked = source.gather(ContextRequest { session, principal, text: self.request.clone() });
+            async move {
+                let found = in_time(source.name(), asked).await;
+                let text = found.map(|text| tokens::cut(text.trim(), source.cap()).to_owned())?;
+                (!text.is_empty()).then(|| Body::Context { source: source.name().to_owned(), text })
+            }
+        };
+        join_all(self.beside.sources.iter().map(ask)).await.into_iter().flatten().collect()
+    }
+
+    /// The digest of the session, where it is another one than the log has.
+    async fn digest(&self) -> Option<Body> {
+        let digests = self.beside.digests.as_ref()?;
+        let (session, principal) = (self.record.session.clone(), self.record.principal.clone());
+        let digest = in_time("digest", digests.digest(Conversation { session, principal })).await?;
+        let text = tokens::cut(digest.text.trim(), DIGEST_CAP).to_owned();
+        let is_known = self.record.read(|log| {
+            let known = log.iter().rev().find_map(|event| match &event.body {
+                Body::Digest { through, text } => Some((*through, text)),
+                _ => None,
+            });
+            known == Some((digest.through, &text))
+        });
+        (!is_known).then_some(Body::Digest { through: digest.through, text })
+    }
+
+    /// A call that did not work is answered with what helped before, where something did.
+    pub(crate) async fn advised(&self, call: &Call, answer: ToolAnswer) -> ToolAnswer {
+        let Some(advisor) = &self.beside.advisor else { return answer };
+        let ToolAnswer::Failed { code: code @ (ToolCode::Failed | ToolCode::Timeout), why, trust, .. } =
+            answer
+        else {
+            return answer;
+        };
+        let about = FailedCall {
+            session: self.record.session.clone(),
+            principal: self.record.principal.clone(),
+            tool: call.name.clone(),
+            args: call.arguments.clone(),
+            error: why.clone(),
+        };
+        let asked = AssertUnwindSafe(advisor.advice(about)).catch_unwind();
+        let advice = tokio::time::timeout(ADVICE_TIME, asked).await;
+        let advice = advice.ok().and_then(|advice| advice.unwrap_or_default());
+        let advice = advice.map(|advice| tokens::cut(advice.trim(), ADVICE_CAP).to_owned());
+        ToolAnswer::Failed { code, why, trust, advice: advice.filter(|advice| !advice.is_empty()) }
+    }
+}
+
+/// What a source has to say; one that fails, breaks or is slow says nothing.
+async fn in_time<T>(name: &str, asked: BoxFuture<'static, Result<Option<T>, ContextError>>) -> Option<T> {
+    match tokio::time::timeout(CONTEXT_TIME, AssertUnwindSafe(asked).catch_unwind()).await {
+        Ok(Ok(Ok(found))) => found,
+        Ok(Ok(Err(error))) => {
+            tracing::warn!(source = name, %error, "no context from this source");
+            None
+        }
+        Ok(Err(payload)) => {
+            tracing::error!(source = name, detail = panic_words(&*payload), "a source of context broke");
+            None
+        }
+        Err(_) => {
+            tracing::warn!(source = name, "this source of context took too long");
+            None
+        }
+    }
+}
+
+/// A request that no model can read is kept by its beginning.
+fn bounded(request: &str) -> (String, bool) {
+    let end = request.floor_char_boundary(MAX_REQUEST_BYTES.min(request.len()));
+    (request[..end].to_owned(), end < request.len())
+}
