@@ -258,7 +258,7 @@ impl Shared {
 
     /// Nobody waits for it, and the session can be used meanwhile.
     fn follow_up(&self, of: Conversation) {
-        for told in self.beside.afterwards.iter().cloned() {
+        for told in &self.beside.afterwards {
             self.aftermath.spawn(told.turn_ended(of.clone()));
         }
     }
