@@ -103,6 +103,8 @@ impl Loaded {
             security: merged.read("security")?,
             tools: merged.read("tools")?,
             embedding: merged.read("embedding")?,
+            rag: merged.read("rag")?,
+            graph: merged.read("graph")?,
             search: merged.read("search")?,
             net: merged.read("net")?,
         };

@@ -27,6 +27,10 @@ pub struct Settings {
     pub tools: lango_tools::Settings,
     /// How texts become vectors, for documents.
     pub embedding: lango_knowledge::embedding::Settings,
+    /// How passages of documents are found.
+    pub rag: lango_knowledge::Settings,
+    /// The knowledge graph.
+    pub graph: lango_knowledge::graph::Settings,
     /// Where the web is searched.
     pub search: lango_knowledge::web::SearchSettings,
     /// Which addresses may be fetched.

@@ -1,6 +1,7 @@
 //! `lango-bench`: measures, and prints one JSON line for each thing measured. Compare lines of one run on one machine.
 
 mod floor;
+mod graph;
 mod kill;
 mod measure;
 mod operator;
@@ -67,6 +68,18 @@ enum Bench {
         #[arg(long, default_value_t = 500)]
         queries: usize,
     },
+    /// Taking facts into the knowledge graph, and questions to it.
+    Graph {
+        /// How many made-up facts.
+        #[arg(long, default_value_t = 1_000_000)]
+        triples: usize,
+        /// How many questions of each kind.
+        #[arg(long, default_value_t = 2_000)]
+        questions: usize,
+        /// Facts from this file instead: subject, predicate and object with tabs between them.
+        #[arg(long)]
+        file: Option<std::path::PathBuf>,
+    },
     /// A model server without latency that plays those three calls.
     Serve {
         /// The port to listen on, on loopback.
@@ -109,6 +122,7 @@ fn measure() -> Result<()> {
         Bench::Store { folder, seconds } => store::run(folder.as_deref(), seconds),
         Bench::Operator { files, runs } => operator::run(files, runs),
         Bench::Retrieval { pieces, queries } => retrieval::run(pieces, queries),
+        Bench::Graph { triples, questions, file } => graph::run(triples, questions, file.as_deref()),
         Bench::Serve { port } => serve::run(port),
     }
 }

@@ -113,24 +113,26 @@ fn document_of(number: usize, chance: &mut Chance) -> NewDocument {
 
 /// Words as they are spread in real text: the n-th is n times as rare as the first.
 fn text(chance: &mut Chance, words: usize) -> String {
-    let word = |chance: &mut Chance| {
-        let share = (chance.next() % 1_000_000) as f64 / 1_000_000.0;
-        let rank = (WORDS as f64).powf(share) as u64;
-        format!("word{rank}")
-    };
+    let word = |chance: &mut Chance| format!("word{}", chance.skewed(WORDS));
     (0..words).map(|_| word(chance)).collect::<Vec<_>>().join(" ")
 }
 
-struct Chance(u64);
+pub struct Chance(pub u64);
 
 impl Chance {
-    fn next(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         self.0 >> 33
     }
+
+    /// One of so many; the n-th is n times as rare as the first.
+    pub fn skewed(&mut self, all: u64) -> u64 {
+        let share = (self.next() % 1_000_000) as f64 / 1_000_000.0;
+        (all as f64).powf(share) as u64
+    }
 }
 
-fn spread(times: &mut [f64]) -> (f64, f64) {
+pub fn spread(times: &mut [f64]) -> (f64, f64) {
     times.sort_by(f64::total_cmp);
     let at = |share: f64| {
         times.get(((times.len() as f64 * share) as usize).min(times.len().saturating_sub(1))).copied()
@@ -138,7 +140,7 @@ fn spread(times: &mut [f64]) -> (f64, f64) {
     (at(0.5).unwrap_or_default(), at(0.99).unwrap_or_default())
 }
 
-fn bytes_below(folder: &std::path::Path) -> u64 {
+pub fn bytes_below(folder: &std::path::Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let size = |entry: std::fs::DirEntry| match entry.metadata().context("its size") {
         Ok(found) if found.is_dir() => bytes_below(&entry.path()),

@@ -1,6 +1,7 @@
 //! What can be typed.
 
 mod documents;
+mod graph;
 mod hands;
 
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use clap_complete::Shell;
 use lango_app::Overrides;
 
 pub use documents::{Corpus, EvalCommand, IndexCommand};
+pub use graph::{Facing, FactFormat, GraphCommand, PictureFormat, TripleArgs};
 pub use hands::{SkillCommand, TrashCommand, Undo};
 
 const STYLES: Styles = Styles::styled()
@@ -105,6 +107,9 @@ pub enum Command {
     /// Documents that the librarian finds passages in: add, list, remove, refresh, search.
     #[command(subcommand)]
     Index(IndexCommand),
+    /// Facts and how they hang together: import, export, query, traverse, path, add, retire, forget, stats, show.
+    #[command(subcommand)]
+    Graph(GraphCommand),
     /// Measure how well something works.
     #[command(subcommand)]
     Eval(EvalCommand),

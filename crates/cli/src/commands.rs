@@ -5,6 +5,7 @@ mod ask;
 mod audit;
 mod chat;
 mod config;
+mod graph;
 mod index;
 mod model;
 mod route;
@@ -41,6 +42,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         Some(Command::Trash(command)) => taking_back::trash(&global, &command),
         Some(Command::Skill(command)) => skill::run(&global, &command),
         Some(Command::Index(command)) => index::run(&global, &command),
+        Some(Command::Graph(command)) => graph::run(&global, command),
         Some(Command::Eval(EvalCommand::Retrieval { directory })) => index::evaluate(&global, &directory),
         Some(Command::Audit(wish)) => audit::run(&global, &wish),
         Some(Command::Agent(command)) => agent::run(&global, command),

@@ -5,6 +5,7 @@ pub mod documents;
 pub mod event;
 pub mod failure;
 pub mod fence;
+pub mod graph;
 pub mod located;
 pub mod model;
 pub mod pattern;

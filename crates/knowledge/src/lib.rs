@@ -1,8 +1,9 @@
-//! What it knows: documents, and how passages are found in them; the web.
+//! What it knows: documents, and how passages are found in them; facts and how they hang together; the web.
 
 pub mod embedding;
 pub mod evaluation;
 pub mod fusion;
+pub mod graph;
 pub mod lexical;
 pub mod library;
 pub mod reading;
@@ -11,4 +12,4 @@ mod tools;
 pub mod vectors;
 pub mod web;
 
-pub use tools::{Opener, item, tools};
+pub use tools::{Along, Opener, Settings, item, tools};

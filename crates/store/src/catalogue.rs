@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use lango_domain::event::{Body, Event, Principal, SessionId, Usage};
+use lango_domain::graph::SourceRange;
 use lango_domain::session::{Reach, SessionKey};
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use crate::error::Trouble;
 use crate::file::PATIENCE;
+use crate::graph;
 use crate::rows;
 use crate::store::{SqliteStore, load};
 
@@ -133,7 +135,7 @@ impl SqliteStore {
 
     /// What the log of recent changes still holds goes into the file, and the log is emptied. Where somebody reads at
     /// this very moment it is tried again, without keeping anyone waiting.
-    async fn empty_log(&self) {
+    pub(crate) async fn empty_log(&self) {
         for _ in 0..EMPTYING_TRIES {
             let emptied = self.change(|connection| Ok(try_to_empty_log(connection))).await;
             if emptied.unwrap_or(false) {
@@ -248,7 +250,7 @@ fn search(
     Ok(hits)
 }
 
-/// Rows go, usage stays without the session's name.
+/// Rows go, facts that come from the session too; usage stays without the session's name.
 fn delete(
     connection: &mut Connection,
     principal: &str,
@@ -266,6 +268,7 @@ fn delete(
     if found > 0 {
         rows::keep_usage(&change, principal, name)?;
         change.execute(&format!("DELETE FROM sessions WHERE {unused}"), params![principal, name, limit])?;
+        graph::forget(&change, principal, &SourceRange::Session(SessionId::new(name)))?;
     }
     change.commit()?;
     Ok(found > 0)

@@ -6,6 +6,7 @@ mod catalogue;
 mod documents;
 mod error;
 mod file;
+mod graph;
 mod locks;
 mod rows;
 mod settings;
