@@ -2,6 +2,7 @@
 
 mod documents;
 mod hands;
+mod serving;
 
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ use lango_app::Overrides;
 
 pub use documents::{Corpus, EvalCommand, IndexCommand};
 pub use hands::{SkillCommand, TrashCommand, Undo};
+pub use serving::{NewToken, Serve, TokenCommand};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -79,6 +81,11 @@ pub enum Command {
         #[arg(long)]
         yes: bool,
     },
+    /// Answer over HTTP: turns, sessions, and an API that OpenAI's clients understand.
+    Serve(Serve),
+    /// Say who may come in over HTTP: create, list, revoke.
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// Look at sessions: list, show, export, import, delete, fork, search.
     #[command(subcommand)]
     Session(SessionCommand),

@@ -40,8 +40,8 @@ pub type Forget = Arc<dyn Fn(&Principal, &SessionId) + Send + Sync>;
 #[derive(Clone)]
 pub struct Surroundings {
     pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
-    /// A session nobody has used before.
-    pub new_session: Arc<dyn Fn() -> SessionId + Send + Sync>,
+    /// A text that was never given before.
+    pub new_id: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
 /// Who answers, and what can be said about them without asking.
@@ -177,8 +177,14 @@ impl Gateway {
         (self.shared.surroundings.now)()
     }
 
+    /// A text that was never given before.
+    pub fn new_id(&self) -> String {
+        (self.shared.surroundings.new_id)()
+    }
+
+    /// A session nobody has used before.
     pub fn new_session(&self) -> SessionId {
-        (self.shared.surroundings.new_session)()
+        SessionId::new(self.new_id())
     }
 
     pub(crate) fn forget(&self, principal: &Principal, session: &SessionId) {

@@ -58,6 +58,16 @@ const INFO: &str = "SELECT name, title, (SELECT count(*) FROM events WHERE sessi
     coalesce((SELECT kind = 'end' FROM events WHERE session = id ORDER BY seq DESC LIMIT 1), 1) FROM sessions";
 
 impl SqliteStore {
+    /// Everybody who has sessions.
+    pub async fn principals(&self) -> Result<Vec<Principal>, Trouble> {
+        self.read(|connection| {
+            let mut query =
+                connection.prepare("SELECT DISTINCT principal FROM sessions ORDER BY principal")?;
+            query.query_map([], |row| Ok(Principal::new(row.get::<_, String>(0)?)))?.collect()
+        })
+        .await
+    }
+
     /// The principal's sessions, the one used last first.
     pub async fn sessions(&self, principal: &Principal) -> Result<Vec<SessionInfo>, Trouble> {
         let principal = principal.to_string();
