@@ -99,6 +99,7 @@ impl Loaded {
             agent,
             providers: merged.read("providers")?,
             prices: merged.read("prices")?,
+            server: merged.read("server")?,
             store: merged.read("store")?,
             security: merged.read("security")?,
             tools: merged.read("tools")?,

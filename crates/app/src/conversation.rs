@@ -9,7 +9,7 @@ use lango_domain::event::{SessionId, TurnId};
 use lango_domain::model::ModelError;
 use lango_domain::seams::Approver;
 use lango_domain::session::SessionStore;
-use lango_domain::{Mode, Tool, suggest};
+use lango_domain::{AgentTree, Mode, Tool, suggest};
 use lango_engine::{Beside, Models, Parts, Runner, Surroundings};
 use lango_models::offline::OfflineFirst;
 use lango_models::{Chosen, NoModel, Plan, RouterChoice, Secret, choose};
@@ -71,17 +71,26 @@ impl Conversation {
         };
         let warnings = loaded.warnings.iter().cloned().chain(team.warnings()).collect();
         let runner = Runner::new(Parts {
-            tree: team.tree,
-            models,
-            store: Arc::new(store.clone()) as Arc<dyn SessionStore>,
             approver: tape.approver(approver),
-            approval: loaded.settings.security.approval.clone(),
-            beside: Beside::default(),
-            remotes: BTreeMap::new(),
-            limits: loaded.settings.limits(),
             surroundings: tape.surroundings(surroundings()),
+            ..parts(loaded, team.tree, models, &store)
         });
         Ok(Self { runner, store, model_name, warnings })
+    }
+}
+
+/// What a runner of this team is put together from; nobody is asked about calls unless somebody is put there.
+pub(crate) fn parts(loaded: &Loaded, tree: AgentTree, models: Models, store: &SqliteStore) -> Parts {
+    Parts {
+        tree,
+        models,
+        store: Arc::new(store.clone()) as Arc<dyn SessionStore>,
+        approver: None,
+        approval: loaded.settings.security.approval.clone(),
+        beside: Beside::default(),
+        remotes: BTreeMap::new(),
+        limits: loaded.settings.limits(),
+        surroundings: surroundings(),
     }
 }
 
@@ -145,7 +154,12 @@ pub fn jitter() -> f64 {
     (number >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-fn models(loaded: &Loaded, environment: &Environment, team: &Team) -> Result<(String, Models), CannotStart> {
+/// The models that a team asks, and the name of the one in force, for people.
+pub(crate) fn models(
+    loaded: &Loaded,
+    environment: &Environment,
+    team: &Team,
+) -> Result<(String, Models), CannotStart> {
     with_plan(loaded, environment, |plan| {
         let chosen = choose(plan)?;
         let fallback = plan.fallback(&chosen).transpose()?;

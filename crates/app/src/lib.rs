@@ -3,6 +3,7 @@
 pub mod config;
 mod conversation;
 mod environment;
+mod gateway;
 mod graph;
 mod hands;
 mod library;
@@ -15,6 +16,7 @@ mod team;
 pub use config::{ConfigError, Loaded, Overrides};
 pub use conversation::{CannotStart, Conversation, check_models, chosen_models, known_secrets, new_session};
 pub use environment::Environment;
+pub use gateway::{Served, new_token_value, serve};
 pub use graph::{graph, lazy_graph};
 pub use hands::{Hands, confinement, keeping, workspace_folder};
 pub use library::{knowledge_tools, library};

@@ -19,6 +19,8 @@ pub struct Settings {
     pub providers: Providers,
     /// US dollars per million tokens, by the beginning of a model's name; stand before the built-in table.
     pub prices: BTreeMap<String, Price>,
+    /// `lango serve`.
+    pub server: lango_gateway::Settings,
     /// Where sessions are kept.
     pub store: lango_store::Settings,
     /// What may happen without a question.

@@ -3,6 +3,7 @@
 mod documents;
 mod graph;
 mod hands;
+mod serving;
 
 use std::path::PathBuf;
 
@@ -14,6 +15,7 @@ use lango_app::Overrides;
 pub use documents::{Corpus, EvalCommand, IndexCommand};
 pub use graph::{Facing, FactFormat, GraphCommand, PictureFormat, TripleArgs};
 pub use hands::{SkillCommand, TrashCommand, Undo};
+pub use serving::{NewToken, Serve, TokenCommand};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -81,6 +83,11 @@ pub enum Command {
         #[arg(long)]
         yes: bool,
     },
+    /// Answer over HTTP: turns, sessions, and an API that OpenAI's clients understand.
+    Serve(Serve),
+    /// Say who may come in over HTTP: create, list, revoke.
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// Look at sessions: list, show, export, import, delete, fork, search.
     #[command(subcommand)]
     Session(SessionCommand),

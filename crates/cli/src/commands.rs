@@ -9,9 +9,11 @@ mod graph;
 mod index;
 mod model;
 mod route;
+mod serve;
 mod session;
 mod skill;
 mod taking_back;
+mod token;
 mod upkeep;
 mod usage;
 
@@ -34,6 +36,8 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         None => return chat::run(&global, None, false),
         Some(Command::Chat { resume, yes }) => return chat::run(&global, resume.as_deref(), yes),
         Some(Command::Doctor) => return upkeep::doctor(&global, form),
+        Some(Command::Serve(wish)) => return serve::run(&global, &wish, form),
+        Some(Command::Token(command)) => token::run(&global, &command),
         Some(Command::Session(command)) => session::run(&global, &command),
         Some(Command::Backup { file }) => upkeep::back_up(&global, &file),
         Some(Command::Restore { file }) => upkeep::restore(&global, &file),
@@ -94,8 +98,15 @@ struct Setting {
 
 impl Setting {
     fn read(global: &Global) -> Result<Self, Failure> {
+        Self::with(global, Vec::new())
+    }
+
+    /// With settings that the command's own arguments say (`key=value`).
+    fn with(global: &Global, said: Vec<String>) -> Result<Self, Failure> {
         let environment = environment()?;
-        let loaded = Loaded::read(&environment, &global.overrides())?;
+        let mut overrides = global.overrides();
+        overrides.set.extend(said);
+        let loaded = Loaded::read(&environment, &overrides)?;
         Ok(Self { environment, loaded })
     }
 

@@ -11,6 +11,7 @@ mod locks;
 mod rows;
 mod settings;
 mod store;
+mod tokens;
 mod upkeep;
 mod writer;
 
@@ -20,4 +21,5 @@ pub use error::Trouble;
 pub use file::Place;
 pub use settings::Settings;
 pub use store::SqliteStore;
+pub use tokens::{AccessToken, TokenHash, TokenScope, UnknownScope, token_value};
 pub use upkeep::Health;
