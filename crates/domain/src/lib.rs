@@ -6,6 +6,7 @@ pub mod event;
 pub mod failure;
 pub mod fence;
 pub mod located;
+pub mod memory;
 pub mod model;
 pub mod pattern;
 pub mod prompt;

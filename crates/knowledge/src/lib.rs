@@ -1,10 +1,11 @@
-//! What it knows: documents, and how passages are found in them; the web.
+//! What it knows: documents, and how passages are found in them; conversations, and what is remembered of them; the web.
 
 pub mod embedding;
 pub mod evaluation;
 pub mod fusion;
 pub mod lexical;
 pub mod library;
+pub mod memory;
 pub mod reading;
 pub mod shortlist;
 mod tools;

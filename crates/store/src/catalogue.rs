@@ -10,6 +10,7 @@ use rusqlite::{Connection, TransactionBehavior, params};
 
 use crate::error::Trouble;
 use crate::file::PATIENCE;
+use crate::memory;
 use crate::rows;
 use crate::store::{SqliteStore, load};
 
@@ -133,7 +134,7 @@ impl SqliteStore {
 
     /// What the log of recent changes still holds goes into the file, and the log is emptied. Where somebody reads at
     /// this very moment it is tried again, without keeping anyone waiting.
-    async fn empty_log(&self) {
+    pub(crate) async fn empty_log(&self) {
         for _ in 0..EMPTYING_TRIES {
             let emptied = self.change(|connection| Ok(try_to_empty_log(connection))).await;
             if emptied.unwrap_or(false) {
@@ -265,6 +266,9 @@ fn delete(
     )?;
     if found > 0 {
         rows::keep_usage(&change, principal, name)?;
+        if before.is_none() {
+            memory::delete_asked(&change, principal, name)?;
+        }
         change.execute(&format!("DELETE FROM sessions WHERE {unused}"), params![principal, name, limit])?;
     }
     change.commit()?;

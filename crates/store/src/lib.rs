@@ -7,6 +7,7 @@ mod documents;
 mod error;
 mod file;
 mod locks;
+mod memory;
 mod rows;
 mod settings;
 mod store;
