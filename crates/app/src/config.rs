@@ -103,6 +103,7 @@ impl Loaded {
             security: merged.read("security")?,
             tools: merged.read("tools")?,
             embedding: merged.read("embedding")?,
+            observational_memory: merged.read("observationalMemory")?,
             search: merged.read("search")?,
             net: merged.read("net")?,
         };

@@ -5,6 +5,7 @@ mod conversation;
 mod environment;
 mod hands;
 mod library;
+mod memory;
 mod ollama;
 mod sessions;
 mod settings;
@@ -16,6 +17,7 @@ pub use conversation::{CannotStart, Conversation, check_models, chosen_models, k
 pub use environment::Environment;
 pub use hands::{Hands, confinement, keeping, workspace_folder};
 pub use library::{knowledge_tools, library};
+pub use memory::{chronicle, memory_tools};
 pub use sessions::{before_restore, forget_files, keep_retention, open_store, store_place};
 pub use settings::Settings;
 pub use tape::{Player, Recorder, Strictness, Tape, TapeError};

@@ -27,6 +27,8 @@ pub struct Settings {
     pub tools: lango_tools::Settings,
     /// How texts become vectors, for documents.
     pub embedding: lango_knowledge::embedding::Settings,
+    /// What is remembered of conversations.
+    pub observational_memory: lango_knowledge::memory::Settings,
     /// Where the web is searched.
     pub search: lango_knowledge::web::SearchSettings,
     /// Which addresses may be fetched.

@@ -2,6 +2,7 @@
 
 mod documents;
 mod hands;
+mod memory;
 
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ use lango_app::Overrides;
 
 pub use documents::{Corpus, EvalCommand, IndexCommand};
 pub use hands::{SkillCommand, TrashCommand, Undo};
+pub use memory::{Listed, MemoryCommand};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -105,6 +107,9 @@ pub enum Command {
     /// Documents that the librarian finds passages in: add, list, remove, refresh, search.
     #[command(subcommand)]
     Index(IndexCommand),
+    /// What is remembered of conversations: status, observations, reflections, why, forget.
+    #[command(subcommand)]
+    Memory(MemoryCommand),
     /// Measure how well something works.
     #[command(subcommand)]
     Eval(EvalCommand),
