@@ -106,6 +106,7 @@ impl Loaded {
             embedding: merged.read("embedding")?,
             rag: merged.read("rag")?,
             graph: merged.read("graph")?,
+            observational_memory: merged.read("observationalMemory")?,
             search: merged.read("search")?,
             net: merged.read("net")?,
         };

@@ -11,13 +11,14 @@ use lango_domain::seams::Approver;
 use lango_domain::session::SessionStore;
 use lango_domain::{AgentTree, Mode, Tool, suggest};
 use lango_engine::{Beside, Models, Parts, Runner, Surroundings};
-use lango_models::offline::OfflineFirst;
-use lango_models::{Chosen, NoModel, Plan, RouterChoice, Secret, choose};
+use lango_models::offline::{self, OfflineFirst};
+use lango_models::{AgentSettings, Chosen, NoModel, Plan, RouterChoice, Secret, choose};
 use lango_store::{Place, SqliteStore, Trouble};
 use uuid::Uuid;
 
 use crate::config::{ConfigError, Loaded};
 use crate::environment::Environment;
+use crate::memory;
 use crate::ollama;
 use crate::sessions::open_store;
 use crate::tape::Tape;
@@ -56,38 +57,48 @@ impl Conversation {
     ) -> Result<Self, CannotStart> {
         let tools = tools.into_iter().map(|tool| tape.tool(tool)).collect();
         let team = assemble_team(loaded, environment, tools)?;
-        let (model_name, models) = match tape {
-            Tape::Replay(player) => ("the recording".to_owned(), player.models()),
-            Tape::Off => models(loaded, environment, &team)?,
+        let (chosen, models) = match tape {
+            Tape::Replay(player) => (None, player.models()),
+            Tape::Off => models(loaded, environment, &team).map(|(chosen, models)| (Some(chosen), models))?,
             Tape::Record(recorder) => {
-                let (name, models) = models(loaded, environment, &team)?;
-                (name, recorder.models(models))
+                let (chosen, models) = models(loaded, environment, &team)?;
+                (Some(chosen), recorder.models(models))
             }
         };
+        let model_name = chosen
+            .as_ref()
+            .map_or("the recording".to_owned(), |chosen| format!("{}/{}", chosen.provider, chosen.model));
         // What is played again has been kept before.
         let store = match tape {
             Tape::Replay(_) => SqliteStore::open(Place::Memory)?,
             Tape::Off | Tape::Record(_) => open_store(loaded, environment)?,
         };
+        let beside = memory::beside(loaded, environment, &store, tape, chosen.as_ref())?;
         let warnings = loaded.warnings.iter().cloned().chain(team.warnings()).collect();
         let runner = Runner::new(Parts {
             approver: tape.approver(approver),
             surroundings: tape.surroundings(surroundings()),
-            ..parts(loaded, team.tree, models, &store)
+            ..parts(loaded, team.tree, models, beside, &store)
         });
         Ok(Self { runner, store, model_name, warnings })
     }
 }
 
 /// What a runner of this team is put together from; nobody is asked about calls unless somebody is put there.
-pub(crate) fn parts(loaded: &Loaded, tree: AgentTree, models: Models, store: &SqliteStore) -> Parts {
+pub(crate) fn parts(
+    loaded: &Loaded,
+    tree: AgentTree,
+    models: Models,
+    beside: Beside,
+    store: &SqliteStore,
+) -> Parts {
     Parts {
         tree,
         models,
         store: Arc::new(store.clone()) as Arc<dyn SessionStore>,
         approver: None,
         approval: loaded.settings.security.approval.clone(),
-        beside: Beside::default(),
+        beside,
         remotes: BTreeMap::new(),
         limits: loaded.settings.limits(),
         surroundings: surroundings(),
@@ -110,6 +121,29 @@ pub fn chosen_models(loaded: &Loaded, environment: &Environment) -> Result<Vec<(
         }
         chosen.insert(0, ("default".to_owned(), default));
         Ok(chosen)
+    })
+}
+
+/// The model that observes conversations: the one in force, unless the settings name another. Whoever asks for the
+/// offline model wants nobody contacted.
+pub(crate) fn observing_model(
+    loaded: &Loaded,
+    environment: &Environment,
+    in_force: Option<&Chosen>,
+) -> Result<Chosen, NoModel> {
+    let wish = &loaded.settings.observational_memory;
+    with_plan(loaded, environment, |plan| {
+        let in_force = in_force.map_or_else(|| choose(plan), |chosen| Ok(chosen.clone()))?;
+        let stays_offline = plan.agent.provider.as_deref() == Some(offline::PROVIDER);
+        if stays_offline || (wish.provider.is_none() && wish.model.is_none()) {
+            return Ok(in_force);
+        }
+        let agent = AgentSettings {
+            provider: wish.provider.clone().or(Some(in_force.provider)),
+            model: wish.model.clone(),
+            ..AgentSettings::default()
+        };
+        choose(&Plan { agent: &agent, ..*plan })
     })
 }
 
@@ -154,12 +188,12 @@ pub fn jitter() -> f64 {
     (number >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// The models that a team asks, and the name of the one in force, for people.
+/// The models that a team asks, and the one in force.
 pub(crate) fn models(
     loaded: &Loaded,
     environment: &Environment,
     team: &Team,
-) -> Result<(String, Models), CannotStart> {
+) -> Result<(Chosen, Models), CannotStart> {
     with_plan(loaded, environment, |plan| {
         let chosen = choose(plan)?;
         let fallback = plan.fallback(&chosen).transpose()?;
@@ -178,7 +212,7 @@ pub(crate) fn models(
             let confidence = plan.agent.router_confidence.get();
             per_agent.insert(root.clone(), Arc::new(OfflineFirst { model, confidence }));
         }
-        Ok((format!("{}/{}", chosen.provider, chosen.model), Models { default, per_agent }))
+        Ok((chosen, Models { default, per_agent }))
     })
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use lango_domain::Tool;
 use lango_domain::secret::Secret;
-use lango_engine::{Beside, Parts, Runner};
+use lango_engine::{Parts, Runner};
 use lango_gateway::{Gateway, Lobby, Surroundings, Team, TeamFacts};
 use lango_store::token_value;
 use uuid::Uuid;
@@ -13,7 +13,9 @@ use uuid::Uuid;
 use crate::config::{ConfigError, Loaded};
 use crate::conversation::{CannotStart, models, parts};
 use crate::environment::Environment;
+use crate::memory;
 use crate::sessions::{forget_files, open_store};
+use crate::tape::Tape;
 use crate::team::assemble_team;
 
 /// A server that is ready to listen.
@@ -28,19 +30,16 @@ pub struct Served {
 /// Puts a server around the team that the settings describe.
 pub fn serve(loaded: &Loaded, environment: &Environment, tools: Vec<Tool>) -> Result<Served, CannotStart> {
     let team = assemble_team(loaded, environment, tools)?;
-    let (model_name, models) = models(loaded, environment, &team)?;
+    let (chosen, models) = models(loaded, environment, &team)?;
     let warnings = loaded.warnings.iter().cloned().chain(team.warnings()).collect();
     let store = open_store(loaded, environment)?;
     let now: Arc<dyn Fn() -> Timestamp + Send + Sync> = Arc::new(Timestamp::now);
     let lobby = Lobby::new(store.clone(), Arc::clone(&now));
     let facts = TeamFacts::of(&team.tree);
-    let parts = parts(loaded, team.tree, models, &store);
-    let sources = parts.beside.sources.iter().cloned().chain([lobby.source()]).collect();
-    let runner = Runner::new(Parts {
-        approver: Some(lobby.approver()),
-        beside: Beside { sources, ..parts.beside },
-        ..parts
-    });
+    let mut beside = memory::beside(loaded, environment, &store, &Tape::Off, Some(&chosen))?;
+    beside.sources.push(lobby.source());
+    let parts = parts(loaded, team.tree, models, beside, &store);
+    let runner = Runner::new(Parts { approver: Some(lobby.approver()), ..parts });
     let home = environment.clone();
     let gateway = Gateway::new(lango_gateway::Parts {
         settings: loaded.settings.server.clone(),
@@ -50,6 +49,7 @@ pub fn serve(loaded: &Loaded, environment: &Environment, tools: Vec<Tool>) -> Re
         forget: Arc::new(move |principal, session| forget_files(&home, principal, session)),
         surroundings: Surroundings { now, new_id: Arc::new(|| Uuid::now_v7().to_string()) },
     });
+    let model_name = format!("{}/{}", chosen.provider, chosen.model);
     Ok(Served { gateway, model_name, warnings })
 }
 

@@ -12,6 +12,7 @@ use crate::config::{ConfigError, Loaded};
 use crate::conversation::jitter;
 use crate::environment::Environment;
 use crate::graph::lazy_graph;
+use crate::memory::memory_tools;
 use crate::sessions::open_store;
 
 /// The folder of the index of words, beside the store; it can be deleted at any time.
@@ -31,7 +32,7 @@ pub fn library(
     Ok(Library::new(Arc::new(store), folder, embedder))
 }
 
-/// The tools for documents, the graph and the web that the settings enable (S80, S81).
+/// The tools for documents, the graph, the web and memory that the settings enable (S80, S81, S82).
 pub fn knowledge_tools(loaded: &Loaded, environment: &Environment) -> Result<Vec<Tool>, ConfigError> {
     let settings = &loaded.settings;
     let mut tools =
@@ -51,5 +52,6 @@ pub fn knowledge_tools(loaded: &Loaded, environment: &Environment) -> Result<Vec
         });
         tools.extend(lango_knowledge::tools(open, along));
     }
+    tools.extend(memory_tools(loaded, environment));
     Ok(tools)
 }

@@ -33,6 +33,8 @@ pub struct Settings {
     pub rag: lango_knowledge::Settings,
     /// The knowledge graph.
     pub graph: lango_knowledge::graph::Settings,
+    /// What is remembered of conversations.
+    pub observational_memory: lango_knowledge::memory::Settings,
     /// Where the web is searched.
     pub search: lango_knowledge::web::SearchSettings,
     /// Which addresses may be fetched.

@@ -3,6 +3,7 @@
 mod documents;
 mod graph;
 mod hands;
+mod memory;
 mod serving;
 
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use lango_app::Overrides;
 pub use documents::{Corpus, EvalCommand, IndexCommand};
 pub use graph::{Facing, FactFormat, GraphCommand, PictureFormat, TripleArgs};
 pub use hands::{SkillCommand, TrashCommand, Undo};
+pub use memory::{Listed, MemoryCommand};
 pub use serving::{NewToken, Serve, TokenCommand};
 
 const STYLES: Styles = Styles::styled()
@@ -117,6 +119,9 @@ pub enum Command {
     /// Facts and how they hang together: import, export, query, traverse, path, add, retire, forget, stats, show.
     #[command(subcommand)]
     Graph(GraphCommand),
+    /// What is remembered of conversations: status, observations, reflections, why, forget.
+    #[command(subcommand)]
+    Memory(MemoryCommand),
     /// Measure how well something works.
     #[command(subcommand)]
     Eval(EvalCommand),

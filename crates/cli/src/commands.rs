@@ -7,6 +7,7 @@ mod chat;
 mod config;
 mod graph;
 mod index;
+mod memory;
 mod model;
 mod route;
 mod serve;
@@ -18,6 +19,7 @@ mod upkeep;
 mod usage;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::CommandFactory;
 use lango_app::{Environment, Hands, Loaded, Team, assemble_team, knowledge_tools};
@@ -47,6 +49,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         Some(Command::Skill(command)) => skill::run(&global, &command),
         Some(Command::Index(command)) => index::run(&global, &command),
         Some(Command::Graph(command)) => graph::run(&global, command),
+        Some(Command::Memory(command)) => memory::run(&global, &command),
         Some(Command::Eval(EvalCommand::Retrieval { directory })) => index::evaluate(&global, &directory),
         Some(Command::Audit(wish)) => audit::run(&global, &wish),
         Some(Command::Agent(command)) => agent::run(&global, command),
@@ -87,6 +90,19 @@ async fn forget_old_sessions(setting: &Setting, conversation: &lango_app::Conver
     let kept = lango_app::keep_retention(&setting.loaded, &setting.environment, store, now).await;
     if let Err(trouble) = kept {
         crate::output::warn(&[format!("old sessions could not be deleted: {trouble}")], Form::Plain);
+    }
+}
+
+/// So long is waited for what follows a turn, when the program would end.
+const LONGEST_WAIT: Duration = Duration::from_secs(20);
+
+/// What follows turns comes to its end: the answer is shown already. Ctrl-C skips it; what was not done is done behind
+/// the next turn.
+async fn settle(conversation: &lango_app::Conversation) {
+    tokio::select! {
+        () = conversation.runner.settled() => {}
+        () = tokio::time::sleep(LONGEST_WAIT) => {}
+        _ = tokio::signal::ctrl_c() => {}
     }
 }
 

@@ -8,6 +8,7 @@ pub mod failure;
 pub mod fence;
 pub mod graph;
 pub mod located;
+pub mod memory;
 pub mod model;
 pub mod pattern;
 pub mod prompt;

@@ -1,4 +1,5 @@
-//! What it knows: documents, and how passages are found in them; facts and how they hang together; the web.
+//! What it knows: documents, and how passages are found in them; facts and how they hang together; conversations, and what
+//! is remembered of them; the web.
 
 pub mod embedding;
 pub mod evaluation;
@@ -6,6 +7,7 @@ pub mod fusion;
 pub mod graph;
 pub mod lexical;
 pub mod library;
+pub mod memory;
 pub mod reading;
 pub mod shortlist;
 mod tools;

@@ -12,6 +12,7 @@ use rusqlite::{Connection, TransactionBehavior, params};
 use crate::error::Trouble;
 use crate::file::PATIENCE;
 use crate::graph;
+use crate::memory;
 use crate::rows;
 use crate::store::{SqliteStore, load};
 
@@ -327,6 +328,9 @@ fn delete(
     )?;
     if found > 0 {
         rows::keep_usage(&change, principal, name)?;
+        if before.is_none() {
+            memory::delete_asked(&change, principal, name)?;
+        }
         change.execute(&format!("DELETE FROM sessions WHERE {unused}"), params![principal, name, limit])?;
         graph::forget(&change, principal, &SourceRange::Session(SessionId::new(name)))?;
     }

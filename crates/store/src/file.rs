@@ -9,6 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::documents;
 use crate::error::Trouble;
 use crate::graph;
+use crate::memory;
 use crate::tokens;
 
 /// "Lang" in the header: what else is no store of Lango's.
@@ -53,6 +54,7 @@ const MIGRATIONS: &[&str] = &[
     documents::TABLES,
     graph::TABLES,
     tokens::TABLES,
+    memory::TABLES,
 ];
 
 /// Where sessions are kept.

@@ -8,6 +8,7 @@ mod error;
 mod file;
 mod graph;
 mod locks;
+mod memory;
 mod rows;
 mod settings;
 mod store;

@@ -1,0 +1,88 @@
+//! From settings to the memory of conversations.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use lango_domain::Tool;
+use lango_engine::Beside;
+use lango_knowledge::memory::{Chronicle, Observer, Parts, holds_secret, tools};
+use lango_models::Chosen;
+use lango_store::SqliteStore;
+
+use crate::config::Loaded;
+use crate::conversation::{CannotStart, jitter, known_secrets, observing_model};
+use crate::environment::Environment;
+use crate::sessions::open_store;
+use crate::tape::Tape;
+
+/// The chronicler's tools, where memory is switched on (S82).
+pub fn memory_tools(loaded: &Loaded, environment: &Environment) -> Vec<Tool> {
+    if !loaded.settings.observational_memory.enabled {
+        return Vec::new();
+    }
+    let (loaded, environment) = (loaded.clone(), environment.clone());
+    tools(Arc::new(move || {
+        let store = open_store(&loaded, &environment).map_err(|trouble| trouble.to_string())?;
+        chronicle(&loaded, &environment, store).map_err(|error| error.to_string())
+    }))
+}
+
+/// The memory that is kept in this store.
+pub fn chronicle(
+    loaded: &Loaded,
+    environment: &Environment,
+    store: SqliteStore,
+) -> Result<Chronicle, CannotStart> {
+    let chosen = observing_model(loaded, environment, None)?;
+    put_together(loaded, environment, store, &chosen)
+}
+
+/// What stands beside the turns of a conversation that asks this model. What is recorded must be the same when it is
+/// played again, so nothing is recalled then.
+pub(crate) fn beside(
+    loaded: &Loaded,
+    environment: &Environment,
+    store: &SqliteStore,
+    tape: &Tape,
+    in_force: Option<&Chosen>,
+) -> Result<Beside, CannotStart> {
+    let (true, Some(in_force)) = (loaded.settings.observational_memory.enabled, in_force) else {
+        return Ok(Beside::default());
+    };
+    let chosen = observing_model(loaded, environment, Some(in_force))?;
+    let chronicle = Arc::new(put_together(loaded, environment, store.clone(), &chosen)?);
+    let mut beside = Beside { afterwards: vec![Arc::clone(&chronicle) as _], ..Beside::default() };
+    if matches!(tape, Tape::Off) {
+        beside.sources = vec![Arc::clone(&chronicle) as _];
+        beside.digests = Some(chronicle);
+    }
+    Ok(beside)
+}
+
+fn put_together(
+    loaded: &Loaded,
+    environment: &Environment,
+    store: SqliteStore,
+    chosen: &Chosen,
+) -> Result<Chronicle, CannotStart> {
+    let observer = if chosen.is_offline() {
+        Observer::Rules
+    } else {
+        let jitter: Arc<dyn Fn() -> f64 + Send + Sync> = Arc::new(jitter);
+        let model = chosen.connect_with_fallback(None, &jitter)?;
+        Observer::Model { model, name: format!("{}/{}", chosen.provider, chosen.model) }
+    };
+    let secrets = known_secrets(loaded, environment);
+    let is_secret = move |text: &str| {
+        let mut known = secrets.iter().filter(|secret| secret.is_worth_hiding());
+        known.any(|secret| text.contains(secret.expose())) || holds_secret(text)
+    };
+    Ok(Chronicle::new(Parts {
+        memories: Arc::new(store),
+        observer,
+        settings: loaded.settings.observational_memory.clone(),
+        is_secret: Arc::new(is_secret),
+        forgets: Vec::new(),
+        now: Arc::new(Timestamp::now),
+    }))
+}
