@@ -3,6 +3,7 @@
 mod floor;
 mod kill;
 mod measure;
+mod memory;
 mod operator;
 mod retrieval;
 mod serve;
@@ -67,6 +68,15 @@ enum Bench {
         #[arg(long, default_value_t = 500)]
         queries: usize,
     },
+    /// Turns with nothing and with much remembered, and how much of a request stays the same from turn to turn.
+    Memory {
+        /// How many observations.
+        #[arg(long, default_value_t = 10_000)]
+        observations: usize,
+        /// How many turns are measured each time.
+        #[arg(long, default_value_t = 200)]
+        turns: usize,
+    },
     /// A model server without latency that plays those three calls.
     Serve {
         /// The port to listen on, on loopback.
@@ -109,6 +119,7 @@ fn measure() -> Result<()> {
         Bench::Store { folder, seconds } => store::run(folder.as_deref(), seconds),
         Bench::Operator { files, runs } => operator::run(files, runs),
         Bench::Retrieval { pieces, queries } => retrieval::run(pieces, queries),
+        Bench::Memory { observations, turns } => memory::run(observations, turns),
         Bench::Serve { port } => serve::run(port),
     }
 }
