@@ -27,14 +27,14 @@ pub fn memory_tools(loaded: &Loaded, environment: &Environment) -> Vec<Tool> {
     }))
 }
 
-/// The memory that is kept in this store.
+/// The memory that is kept in this store. It can be looked at and forgotten where no model can be asked.
 pub fn chronicle(
     loaded: &Loaded,
     environment: &Environment,
     store: SqliteStore,
 ) -> Result<Chronicle, CannotStart> {
-    let chosen = observing_model(loaded, environment, None)?;
-    put_together(loaded, environment, store, &chosen)
+    let chosen = observing_model(loaded, environment, None).ok();
+    put_together(loaded, environment, store, chosen.as_ref())
 }
 
 /// What stands beside the turns of a conversation that asks this model. What is recorded must be the same when it is
@@ -50,7 +50,7 @@ pub(crate) fn beside(
         return Ok(Beside::default());
     };
     let chosen = observing_model(loaded, environment, Some(in_force))?;
-    let chronicle = Arc::new(put_together(loaded, environment, store.clone(), &chosen)?);
+    let chronicle = Arc::new(put_together(loaded, environment, store.clone(), Some(&chosen))?);
     let mut beside = Beside { afterwards: vec![Arc::clone(&chronicle) as _], ..Beside::default() };
     if matches!(tape, Tape::Off) {
         beside.sources = vec![Arc::clone(&chronicle) as _];
@@ -63,14 +63,15 @@ fn put_together(
     loaded: &Loaded,
     environment: &Environment,
     store: SqliteStore,
-    chosen: &Chosen,
+    chosen: Option<&Chosen>,
 ) -> Result<Chronicle, CannotStart> {
-    let observer = if chosen.is_offline() {
-        Observer::Rules
-    } else {
-        let jitter: Arc<dyn Fn() -> f64 + Send + Sync> = Arc::new(jitter);
-        let model = chosen.connect_with_fallback(None, &jitter)?;
-        Observer::Model { model, name: format!("{}/{}", chosen.provider, chosen.model) }
+    let observer = match chosen.filter(|chosen| !chosen.is_offline()) {
+        None => Observer::Rules,
+        Some(chosen) => {
+            let jitter: Arc<dyn Fn() -> f64 + Send + Sync> = Arc::new(jitter);
+            let model = chosen.connect_with_fallback(None, &jitter)?;
+            Observer::Model { model, name: format!("{}/{}", chosen.provider, chosen.model) }
+        }
     };
     let secrets = known_secrets(loaded, environment);
     let is_secret = move |text: &str| {

@@ -4,6 +4,7 @@ mod floor;
 mod graph;
 mod kill;
 mod measure;
+mod memory;
 mod operator;
 mod retrieval;
 mod serve;
@@ -80,6 +81,15 @@ enum Bench {
         #[arg(long)]
         file: Option<std::path::PathBuf>,
     },
+    /// Turns with nothing and with much remembered, and how much of a request stays the same from turn to turn.
+    Memory {
+        /// How many observations.
+        #[arg(long, default_value_t = 10_000)]
+        observations: usize,
+        /// How many turns are measured each time.
+        #[arg(long, default_value_t = 200)]
+        turns: usize,
+    },
     /// A model server without latency that plays those three calls.
     Serve {
         /// The port to listen on, on loopback.
@@ -123,6 +133,7 @@ fn measure() -> Result<()> {
         Bench::Operator { files, runs } => operator::run(files, runs),
         Bench::Retrieval { pieces, queries } => retrieval::run(pieces, queries),
         Bench::Graph { triples, questions, file } => graph::run(triples, questions, file.as_deref()),
+        Bench::Memory { observations, turns } => memory::run(observations, turns),
         Bench::Serve { port } => serve::run(port),
     }
 }

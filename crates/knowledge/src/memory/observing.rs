@@ -105,7 +105,8 @@ impl Chronicle {
         Ok(last.map(|last| Portion { behind, last, tokens, events }))
     }
 
-    fn has_to_wait(&self, progress: &Progress) -> bool {
+    /// Whether the model did not get through lately.
+    pub(super) fn has_to_wait(&self, progress: &Progress) -> bool {
         let is_model = matches!(self.observer(), Observer::Model { .. });
         is_model && progress.setback.as_ref().is_some_and(|setback| setback.not_before > self.now())
     }

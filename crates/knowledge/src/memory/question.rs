@@ -30,6 +30,9 @@ const ASKING_UNSPACED: [(Kind, &str); 5] = [
     (Kind::Name, "이름 名前 名字"),
 ];
 
+/// Of these, words that also say what it is about.
+const ASKING_AND_TELLING: &str = "birthday deadline deadlines appointment appointments";
+
 /// Words that say nothing about what is asked for.
 const EMPTY: &str = "a about again all already am an and any anything are as at be been before but by can conversation could did \
     discuss discussed do does earlier ever everything for from had has have hello hey history how i if im in is it \
@@ -72,7 +75,8 @@ impl Question {
         }
         kinds.sort_unstable();
         kinds.dedup();
-        let is_empty = |word: &String| holds(EMPTY, word) || asks(word).is_some();
+        let only_asks = |word: &str| asks(word).is_some() && !holds(ASKING_AND_TELLING, word);
+        let is_empty = |word: &String| holds(EMPTY, word) || only_asks(word);
         let content: Vec<String> = plain_words(&rest).into_iter().filter(|word| !is_empty(word)).collect();
         Self {
             kinds,

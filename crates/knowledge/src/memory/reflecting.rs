@@ -8,13 +8,12 @@ use lango_domain::memory::{
 use lango_domain::model::Model;
 use lango_domain::seams::Conversation;
 use lango_domain::session::StoreError;
-use lango_domain::tokens;
 
 use super::writing::{self, NotWritten, Task, Written};
 use super::{Chronicle, Observer, digest};
 
-/// Reflections hold at most this share of what they condense.
-const SHARE_KEPT: usize = 2;
+/// Reflections hold at most this share of what observations may.
+const SHARE_KEPT: usize = 4;
 /// A model that gives no usable answer so often leaves it to the rules.
 const MOST_UNUSABLE: u32 = 3;
 
@@ -45,11 +44,10 @@ impl Chronicle {
 
     async fn condense(&self, of: &Conversation, told: Vec<Memory>) -> Result<bool, StoreError> {
         let progress = self.memories().progress(of).await?;
-        let setback = progress.setback.as_ref();
-        if setback.is_some_and(|setback| setback.not_before > self.now()) {
+        if self.has_to_wait(&progress) {
             return Ok(false);
         }
-        let unusable = setback.map_or(0, |setback| setback.unusable);
+        let unusable = progress.setback.as_ref().map_or(0, |setback| setback.unusable);
         let (origin, mut reflections) = match self.observer() {
             Observer::Model { model, name } if unusable < MOST_UNUSABLE => {
                 match self.reflect_with(&**model, of, &told).await? {
@@ -63,7 +61,7 @@ impl Chronicle {
             Observer::Rules | Observer::Model { .. } => (Origin::Rules, by_rule(&told)),
         };
         reflections.retain(|new| !self.is_secret(&new.note.text));
-        let room = told.iter().map(|memory| digest::tokens(&memory.note.text)).sum::<usize>() / SHARE_KEPT;
+        let room = self.settings().observation_tokens() / SHARE_KEPT;
         let reflections = within(reflections, room);
         let condensed = told.iter().filter_map(|memory| match memory.id {
             MemoryId::Observation(id) => Some(id),
@@ -162,13 +160,12 @@ fn within(reflections: Vec<NewReflection>, room: usize) -> Vec<NewReflection> {
     };
     order.sort_by_key(|at| std::cmp::Reverse(weight(*at)));
     let mut used = 0;
-    let kept: BTreeSet<usize> = order
-        .into_iter()
-        .take_while(|at| {
-            used += tokens::estimate(&reflections[*at].note.text);
-            used <= room.max(1)
-        })
-        .collect();
+    let fits = |at: &usize| {
+        used += digest::tokens(&reflections[*at].note.text);
+        used <= room
+    };
+    let first = order.first().copied();
+    let kept: BTreeSet<usize> = order.into_iter().take_while(fits).chain(first).collect();
     let numbered = reflections.into_iter().enumerate();
     numbered.filter(|(at, _)| kept.contains(at)).map(|(_, reflection)| reflection).collect()
 }

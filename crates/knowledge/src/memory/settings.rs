@@ -12,7 +12,7 @@ pub struct Settings {
     pub enabled: bool,
     /// When so many tokens of a session stand in requests as they were said, observations take the place of the older ones.
     pub message_token_threshold: NonZeroUsize,
-    /// When the observations of a session hold so many tokens, they are condensed to reflections; at most 50,000.
+    /// When the observations of a session hold so many tokens, they are condensed to reflections; at most 44,000.
     pub observation_token_threshold: NonZeroUsize,
     /// Observations are made ahead, whenever so many tokens were said. Rules look at every turn.
     pub buffer_tokens: NonZeroUsize,
@@ -45,8 +45,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// No digest holds more.
-    const MOST_OBSERVED: usize = 50_000;
+    /// With the reflections and what comes between two looks, no digest holds more than the engine reads.
+    const MOST_OBSERVED: usize = 44_000;
 
     pub(super) fn observation_tokens(&self) -> usize {
         self.observation_token_threshold.get().min(Self::MOST_OBSERVED)

@@ -11,6 +11,8 @@ mod lexical;
 #[cfg(test)]
 mod library;
 #[cfg(test)]
+mod memory;
+#[cfg(test)]
 mod reading;
 #[cfg(test)]
 mod vectors;
