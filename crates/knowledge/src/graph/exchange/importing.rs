@@ -90,8 +90,8 @@ impl Reading {
             let text = text.map(|text| text.trim_start_matches('\u{feff}').trim_end_matches(['\r', '\n']));
             let line = match (text, format) {
                 (Err(error), _) => Err(error),
-                (Ok(text), Format::Tsv) => match tsv::Columns::named(text).filter(|_| number == 1) {
-                    Some(named) => named.map(|named| columns = named).map(|()| None),
+                (Ok(text), Format::Tsv) => match columns.take_names(text, number) {
+                    Some(named) => named.map(|()| None),
                     None => columns.read(text),
                 },
                 (Ok(text), Format::NTriples) => ntriples::read(text),
