@@ -81,16 +81,23 @@ impl Net {
                 && other.is_none_or(|other| edge.other == other)
                 && self.holds(edge, when)
         };
-        self.distinct(self.edges(own, end).filter(fits).map(|edge| edge.fact), limit)
+        let edges = self.edges(own, end).filter(fits);
+        distinct(edges.map(|edge| ((edge.other, edge.predicate(), end, self.span(edge)), edge.fact)), limit)
     }
 
     /// Everything around a name, as its subject or its object.
     pub fn about(&self, name: u32, predicate: Option<u32>, when: When, limit: usize) -> Found {
-        let ends = [End::Subject, End::Object].into_iter().flat_map(|end| self.edges(name, end));
         let fits = |edge: &&Edge| {
             predicate.is_none_or(|predicate| edge.predicate() == predicate) && self.holds(edge, when)
         };
-        self.distinct(ends.filter(fits).map(|edge| edge.fact), limit)
+        let facts = [End::Subject, End::Object].into_iter().flat_map(|end| {
+            // What it is to itself was seen from the other end.
+            let edges = self.edges(name, end).filter(move |edge| end == End::Subject || edge.other != name);
+            edges
+                .filter(fits)
+                .map(move |edge| ((edge.other, edge.predicate(), end, self.span(edge)), edge.fact))
+        });
+        distinct(facts, limit)
     }
 
     fn scan(&self, predicate: Option<u32>, when: When, limit: usize) -> Found {
@@ -99,59 +106,39 @@ impl Net {
             predicate.is_none_or(|predicate| self.fact(*number).predicate == predicate)
                 && self.holds_fact(*number, when)
         };
-        self.distinct(numbers.filter(fits), limit)
-    }
-
-    fn distinct(&self, facts: impl Iterator<Item = u32>, limit: usize) -> Found {
-        let (mut known, mut found) = (HashSet::new(), Found::default());
-        for fact in facts {
-            let detail = self.detail(fact);
-            if !known.insert((self.fact(fact).triple(), detail.from, detail.to)) {
-                continue;
-            }
-            if found.facts.len() == limit {
-                found.more = true;
-                break;
-            }
-            found.facts.push(fact);
-        }
-        found
+        let key = |number: u32| {
+            let detail = self.detail(number);
+            (self.fact(number).triple(), detail.from, detail.to)
+        };
+        distinct(numbers.filter(fits).map(|number| (key(number), number)), limit)
     }
 
     /// Breadth first, both ways round cycles, no name and no fact twice.
     pub fn walk(&self, start: u32, walk: &Walk) -> Walked {
-        let (mut names, mut facts) = (vec![(start, 0)], Vec::new());
-        let (mut met, mut told) = (Numbers::default(), Numbers::default());
-        met.insert([start, 0, 0]);
+        let mut walking = Walking::new(start, walk.limit);
         let mut at = 0;
-        while let Some(&(name, depth)) = names.get(at).filter(|(_, depth)| *depth < walk.depth) {
-            at += 1;
+        while let Some(&(name, depth)) = walking.names.get(at).filter(|(_, depth)| *depth < walk.depth) {
             for &end in walk.direction.ends() {
                 for edge in self.edges(name, end) {
                     let predicate = edge.predicate();
-                    if !walk.predicates.is_empty() && !walk.predicates.contains(&predicate)
-                        || !self.holds(edge, walk.when)
-                    {
+                    let is_wanted = walk.predicates.is_empty() || walk.predicates.contains(&predicate);
+                    if !is_wanted || !self.holds(edge, walk.when) {
                         continue;
                     }
                     let triple = match end {
                         End::Subject => [name, predicate, edge.other],
                         End::Object => [edge.other, predicate, name],
                     };
-                    if !told.insert(triple) {
-                        continue;
-                    }
-                    if facts.len() == walk.limit {
-                        return Walked { names, found: Found { facts, more: true } };
-                    }
-                    facts.push(edge.fact);
-                    if met.insert([edge.other, 0, 0]) {
-                        names.push((edge.other, depth + 1));
+                    // Whoever was asked before told everything that it is an end of.
+                    let told_before = if walk.direction == Direction::Both { at } else { 0 };
+                    if !walking.meet(edge, triple, (depth + 1, told_before)) {
+                        return walking.ended(true);
                     }
                 }
             }
+            at += 1;
         }
-        Walked { names, found: Found { facts, more: false } }
+        walking.ended(false)
     }
 
     /// A shortest way from one name to another, whichever way its facts point. It goes from both sides at once, always on
@@ -220,39 +207,103 @@ impl Side {
     }
 }
 
-/// A small set of numbers that belong together, for thousands of looks in microseconds.
+/// What a walk has met so far.
+struct Walking {
+    names: Vec<(u32, u32)>,
+    /// The fact by which each name was met.
+    by: Vec<[u32; 3]>,
+    places: Places,
+    /// Facts between names that were met already.
+    others: HashSet<[u32; 3]>,
+    facts: Vec<u32>,
+    limit: usize,
+}
+
+impl Walking {
+    fn new(start: u32, limit: usize) -> Self {
+        let mut places = Places::default();
+        places.number(start, 0);
+        let (names, by, facts) = (vec![(start, 0)], vec![[u32::MAX; 3]], Vec::new());
+        Self { names, by, places, others: HashSet::new(), facts, limit }
+    }
+
+    /// Takes a fact in that was not met before; false when there is no room for it.
+    fn meet(&mut self, edge: &Edge, triple: [u32; 3], (depth, told_before): (u32, usize)) -> bool {
+        let next = self.names.len();
+        let place = self.places.number(edge.other, next);
+        let is_new = place == next
+            || place >= told_before && self.by[place] != triple && !self.others.contains(&triple);
+        if !is_new {
+            return true;
+        }
+        if self.facts.len() == self.limit {
+            return false;
+        }
+        self.facts.push(edge.fact);
+        if place == next {
+            self.names.push((edge.other, depth));
+            self.by.push(triple);
+        } else {
+            self.others.insert(triple);
+        }
+        true
+    }
+
+    fn ended(self, more: bool) -> Walked {
+        Walked { names: self.names, found: Found { facts: self.facts, more } }
+    }
+}
+
+/// Names with their places in a list, for thousands of looks in microseconds.
 #[derive(Default)]
-struct Numbers {
-    slots: Vec<Option<[u32; 3]>>,
+struct Places {
+    /// A name and one; zero where there is none.
+    slots: Vec<(u32, u32)>,
     count: usize,
 }
 
-impl Numbers {
-    fn insert(&mut self, key: [u32; 3]) -> bool {
+impl Places {
+    /// The place of a name; a new one gets this.
+    fn number(&mut self, name: u32, place: usize) -> usize {
         if self.slots.len() < (self.count + 1) * 2 {
-            let size = (self.slots.len() * 4).max(256);
-            let before = std::mem::replace(&mut self.slots, vec![None; size]);
-            for key in before.into_iter().flatten() {
-                let place = self.place(key);
-                self.slots[place] = Some(key);
+            let size = (self.slots.len() * 4).max(1_024);
+            let before = std::mem::replace(&mut self.slots, vec![(0, 0); size]);
+            for slot in before.into_iter().filter(|slot| slot.0 != 0) {
+                let at = self.slot(slot.0 - 1);
+                self.slots[at] = slot;
             }
         }
-        let place = self.place(key);
-        let is_new = self.slots[place].is_none();
-        self.slots[place] = Some(key);
-        self.count += usize::from(is_new);
-        is_new
+        let at = self.slot(name);
+        if self.slots[at].0 == 0 {
+            self.slots[at] = (name + 1, place as u32);
+            self.count += 1;
+        }
+        self.slots[at].1 as usize
     }
 
     /// Where it stands or would stand.
-    fn place(&self, [a, b, c]: [u32; 3]) -> usize {
-        let mixed = (u64::from(a) | u64::from(c) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(b);
-        let mixed = mixed.wrapping_mul(0xd6e8_feb8_6659_fd93);
+    fn slot(&self, name: u32) -> usize {
         let mask = self.slots.len() - 1;
-        let mut at = (mixed >> 32) as usize & mask;
-        while self.slots[at].is_some_and(|found| found != [a, b, c]) {
+        let mut at = (u64::from(name).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
+        while self.slots[at].0 != 0 && self.slots[at].0 != name + 1 {
             at = (at + 1) & mask;
         }
         at
     }
+}
+
+/// Each once, however many sources tell it.
+fn distinct<Key: std::hash::Hash + Eq>(facts: impl Iterator<Item = (Key, u32)>, limit: usize) -> Found {
+    let (mut known, mut found) = (HashSet::new(), Found::default());
+    for (key, fact) in facts {
+        if !known.insert(key) {
+            continue;
+        }
+        if found.facts.len() == limit {
+            found.more = true;
+            break;
+        }
+        found.facts.push(fact);
+    }
+    found
 }

@@ -69,6 +69,8 @@ impl Line<'_> {
 pub enum BadLine {
     #[error("it is no UTF-8 text")]
     NoText,
+    #[error("it is longer than a million bytes")]
+    TooLong,
     #[error("it has {0} of the 3 columns subject, predicate and object, with tabs between them")]
     Columns(usize),
     #[error("the column `{0}` means nothing here")]

@@ -8,10 +8,9 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 
 /// Names that are the same have the same folded form.
 pub fn fold(name: &str) -> Cow<'_, str> {
-    let is_plain =
-        name.is_ascii() && !name.bytes().any(|byte| byte.is_ascii_uppercase() || byte.is_ascii_control());
-    if is_plain && !name.contains("  ") && !name.starts_with(' ') && !name.ends_with(' ') {
-        return Cow::Borrowed(name);
+    if is_tidy(name) {
+        let has_capitals = name.bytes().any(|byte| byte.is_ascii_uppercase());
+        return if has_capitals { Cow::Owned(name.to_ascii_lowercase()) } else { Cow::Borrowed(name) };
     }
     let lower = name.to_lowercase();
     let lower = match is_nfkc_quick(lower.chars()) {
@@ -19,6 +18,17 @@ pub fn fold(name: &str) -> Cow<'_, str> {
         _ => lower.nfkc().collect::<String>().to_lowercase(),
     };
     Cow::Owned(tidy(&lower).into_owned())
+}
+
+/// Whether there is nothing to do, as with most names: plain letters with single spaces between them.
+fn is_tidy(name: &str) -> bool {
+    let mut before = b' ';
+    let is_plain = name.bytes().all(|byte| {
+        let is_fine = matches!(byte, b'!'..=b'~') || byte == b' ' && before != b' ';
+        before = byte;
+        is_fine
+    });
+    is_plain && before != b' '
 }
 
 /// Predicates are also the same with spaces, hyphens and underlines between their words.
@@ -31,6 +41,9 @@ pub fn fold_predicate(name: &str) -> Cow<'_, str> {
 
 /// On one line, with single spaces; what a terminal would obey is no part of a name.
 pub fn tidy(name: &str) -> Cow<'_, str> {
+    if is_tidy(name) {
+        return Cow::Borrowed(name);
+    }
     let is_odd = |c: char| c != ' ' && (c.is_whitespace() || lango_domain::text::commands_a_terminal(c));
     if !name.contains(is_odd) && !name.contains("  ") && name.trim().len() == name.len() {
         return Cow::Borrowed(name);

@@ -43,7 +43,7 @@ impl Edge {
 }
 
 /// Which end of its facts a name is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {
     Subject,
     Object,
@@ -253,6 +253,15 @@ impl Net {
     /// Whether the fact behind an edge holds.
     pub fn holds(&self, edge: &Edge, when: When) -> bool {
         edge.label & 1 == 0 || self.holds_fact(edge.fact, when)
+    }
+
+    /// From when to when the fact behind an edge holds.
+    pub fn span(&self, edge: &Edge) -> (Option<Moment>, Option<Moment>) {
+        if edge.label & 1 == 0 {
+            return (None, None);
+        }
+        let detail = self.detail(edge.fact);
+        (detail.from, detail.to)
     }
 
     pub fn holds_fact(&self, number: u32, when: When) -> bool {

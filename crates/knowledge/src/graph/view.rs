@@ -172,10 +172,11 @@ impl View {
         let is_less = self.net.degree(object, End::Object) < self.net.degree(subject, End::Subject);
         let (own, end) = if is_less { (object, End::Object) } else { (subject, End::Subject) };
         let mut sources = vec![self.net.source(fact).to_string()];
+        let far = if is_less { subject } else { object };
         for edge in self.net.edges(own, end).take(MOST_LOOKED_AT) {
-            let (other, same) = (self.net.fact(edge.fact), self.net.detail(edge.fact));
-            let is_same = other.triple() == told.triple() && (same.from, same.to) == (detail.from, detail.to);
-            if !is_same || edge.fact == fact || sources.len() == MOST_SOURCES {
+            let is_other = edge.other == far && edge.predicate() == told.predicate && edge.fact != fact;
+            let is_same = is_other && self.net.span(edge) == (detail.from, detail.to);
+            if !is_same || sources.len() == MOST_SOURCES {
                 continue;
             }
             let source = self.net.source(edge.fact).to_string();

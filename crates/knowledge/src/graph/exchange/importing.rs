@@ -86,12 +86,17 @@ impl Reading {
             if std::io::Read::take(&mut lines, MOST_LINE).read_until(b'\n', &mut bytes)? == 0 {
                 break;
             }
+            let is_cut = bytes.len() as u64 == MOST_LINE && !bytes.ends_with(b"\n");
+            if is_cut {
+                lines.skip_until(b'\n')?;
+            }
             let text = std::str::from_utf8(&bytes).map_err(|_| BadLine::NoText);
+            let text = if is_cut { Err(BadLine::TooLong) } else { text };
             let text = text.map(|text| text.trim_start_matches('\u{feff}').trim_end_matches(['\r', '\n']));
             let line = match (text, format) {
                 (Err(error), _) => Err(error),
-                (Ok(text), Format::Tsv) => match tsv::Columns::named(text).filter(|_| number == 1) {
-                    Some(named) => named.map(|named| columns = named).map(|()| None),
+                (Ok(text), Format::Tsv) => match columns.take_names(text, number) {
+                    Some(named) => named.map(|()| None),
                     None => columns.read(text),
                 },
                 (Ok(text), Format::NTriples) => ntriples::read(text),

@@ -30,8 +30,13 @@ impl Default for Columns {
 }
 
 impl Columns {
-    /// Where a first line names them.
-    pub fn named(line: &str) -> Option<Result<Self, BadLine>> {
+    /// Where a first line names them, they are those from then on.
+    pub fn take_names(&mut self, line: &str, number: usize) -> Option<Result<(), BadLine>> {
+        let named = if number == 1 { Self::named(line)? } else { return None };
+        Some(named.map(|named| *self = named))
+    }
+
+    fn named(line: &str) -> Option<Result<Self, BadLine>> {
         let names: Vec<String> =
             line.trim_start_matches('#').split('\t').map(|name| name.trim().to_lowercase()).collect();
         if !COLUMNS.iter().take(3).all(|column| names.iter().any(|name| name == column)) {

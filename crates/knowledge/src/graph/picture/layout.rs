@@ -5,9 +5,11 @@ use std::f64::consts::TAU;
 
 use super::{Name, Sketch};
 
-const RING: f64 = 190.0;
+const RING: f64 = 150.0;
 /// The length that links would like to have.
-const WANTED: f64 = 150.0;
+const WANTED: f64 = 105.0;
+const PUSH: f64 = 3.5;
+const PULL: f64 = 0.12;
 const ROUNDS: usize = 260;
 /// Boxes are wide and low: beside each other they need more room.
 const WIDER: f64 = 1.7;
@@ -97,15 +99,15 @@ fn push_and_pull(sketch: &Sketch, placed: &mut [Placed], heat: f64) {
         for b in 0..a {
             let (dx, dy) = ((placed[a].x - placed[b].x) / WIDER, placed[a].y - placed[b].y);
             let distance = dx.hypot(dy).max(1.0);
-            let force = WANTED * WANTED / (distance * distance);
-            shift(&mut moves, (a, b), (dx * force / distance * 12.0, dy * force / distance * 12.0));
+            let force = PUSH * WANTED * WANTED / (distance * distance * distance);
+            shift(&mut moves, (a, b), (dx * force, dy * force));
         }
     }
     for link in sketch.links.iter().filter(|link| link.from != link.to) {
         let (a, b) = (link.from, link.to);
         let (dx, dy) = ((placed[a].x - placed[b].x) / WIDER, placed[a].y - placed[b].y);
         let distance = dx.hypot(dy).max(1.0);
-        let force = (distance - WANTED) / distance * -0.08;
+        let force = (distance - WANTED) / distance * -PULL;
         shift(&mut moves, (a, b), (dx * force * WIDER, dy * force));
     }
     // The first stays in the middle.

@@ -78,6 +78,15 @@ async fn bad_lines_are_told_and_the_rest_is_kept() {
 }
 
 #[tokio::test]
+async fn a_line_without_end_is_one_mistake() {
+    let desk = Desk::new();
+    let text = format!("{}\thidden\tfact\nRome\tin\tItaly\n", "x\ty\tz ".repeat(400_000));
+    let imported = take(&desk, Format::Tsv, text).await;
+    assert_eq!((imported.facts, imported.mistakes.len(), imported.mistakes[0].0), (1, 1, 1));
+    assert!(desk.view().await.find("hidden").is_err());
+}
+
+#[tokio::test]
 async fn columns_can_be_named() {
     let desk = Desk::new();
     let imported =
