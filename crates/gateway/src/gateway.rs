@@ -124,6 +124,7 @@ struct Shared {
     pumps: TaskTracker,
     closing: CancellationToken,
     parking: CancellationToken,
+    over: CancellationToken,
 }
 
 impl Gateway {
@@ -147,6 +148,7 @@ impl Gateway {
                 pumps: TaskTracker::new(),
                 closing: CancellationToken::new(),
                 parking: CancellationToken::new(),
+                over: CancellationToken::new(),
             }),
         }
     }
@@ -232,5 +234,10 @@ impl Gateway {
     /// Cancelled when what still runs is to stop.
     pub(crate) fn parking(&self) -> &CancellationToken {
         &self.shared.parking
+    }
+
+    /// Cancelled when nothing runs any more, and connections are to end.
+    pub(crate) fn over(&self) -> &CancellationToken {
+        &self.shared.over
     }
 }

@@ -171,8 +171,8 @@ pub(crate) async fn follow(
     let deltas = if how.deltas { Deltas::Told } else { Deltas::LeftOut };
     let live = gateway.listeners().listen(&thread);
     let follower = Follower { gateway: gateway.clone(), thread, live, last: last.or(how.after).unwrap_or(0) };
-    let closing = gateway.closing().clone();
-    let frames = follower.frames(deltas).take_until(closing.cancelled_owned());
+    let over = gateway.over().clone();
+    let frames = follower.frames(deltas).take_until(over.cancelled_owned());
     Ok(sse::stream(&gateway, frames))
 }
 
