@@ -3,6 +3,7 @@
 pub mod embedding;
 pub mod evaluation;
 pub mod fusion;
+mod html;
 pub mod lexical;
 pub mod library;
 pub mod reading;
