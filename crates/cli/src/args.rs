@@ -10,7 +10,7 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use lango_app::Overrides;
 
-pub use documents::{Corpus, EvalCommand, IndexCommand};
+pub use documents::{Corpus, DEFAULT_COLLECTION, EvalCommand, IndexCommand};
 pub use hands::{SkillCommand, TrashCommand, Undo};
 
 const STYLES: Styles = Styles::styled()

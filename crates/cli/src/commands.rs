@@ -41,7 +41,9 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         Some(Command::Trash(command)) => taking_back::trash(&global, &command),
         Some(Command::Skill(command)) => skill::run(&global, &command),
         Some(Command::Index(command)) => index::run(&global, &command),
-        Some(Command::Eval(EvalCommand::Retrieval { directory })) => index::evaluate(&global, &directory),
+        Some(Command::Eval(EvalCommand::Retrieval { directory })) => {
+            index::corpus::evaluate(&global, &directory)
+        }
         Some(Command::Audit(wish)) => audit::run(&global, &wish),
         Some(Command::Agent(command)) => agent::run(&global, command),
         Some(Command::Route { text, tools }) => route::run(&Setting::read(&global)?.team(&tools)?, &text),

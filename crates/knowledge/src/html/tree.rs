@@ -64,6 +64,15 @@ impl Element {
         self.attribute("class")
             .is_some_and(|classes| classes.split_ascii_whitespace().any(|one| one == class))
     }
+
+    /// Of a listing: `language-rust`, `lang-rust`.
+    pub fn language(&self) -> Option<&str> {
+        let classes = self.attribute("class")?.split_ascii_whitespace();
+        let mut names = classes
+            .filter_map(|class| class.strip_prefix("language-").or_else(|| class.strip_prefix("lang-")));
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "+#-".contains(c);
+        names.find(|name| name.len() <= 20 && name.chars().all(is_plain))
+    }
 }
 
 impl Document {

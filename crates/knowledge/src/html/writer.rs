@@ -311,7 +311,7 @@ impl<'a> Writer<'a> {
         let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
         let fence = "`".repeat((longest + 1).clamp(3, 20));
         let inner = self.document.element(at + 1).filter(|inner| inner.name == "code");
-        let language = language(element).or_else(|| inner.and_then(language)).unwrap_or_default();
+        let language = element.language().or_else(|| inner.and_then(Element::language)).unwrap_or_default();
         self.block(2);
         self.mark(&format!("{fence}{language}\n"));
         self.sheet.lay_out();
@@ -389,13 +389,4 @@ impl<'a> Writer<'a> {
             self.mark(&format!("|{}", " --- |".repeat(cells.min(100))));
         }
     }
-}
-
-/// `language-rust`, `lang-rust`.
-fn language(element: &Element) -> Option<&str> {
-    let classes = element.attribute("class")?.split_ascii_whitespace();
-    let mut names =
-        classes.filter_map(|class| class.strip_prefix("language-").or_else(|| class.strip_prefix("lang-")));
-    names
-        .find(|name| name.len() <= 20 && name.chars().all(|c| c.is_ascii_alphanumeric() || "+#-".contains(c)))
 }
