@@ -13,8 +13,8 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use lango_app::Overrides;
 
-pub use documents::{Corpus, EvalCommand, IndexCommand};
 pub use graph::{Facing, FactFormat, GraphCommand, PictureFormat, TripleArgs};
+pub use documents::{Corpus, DEFAULT_COLLECTION, EvalCommand, IndexCommand};
 pub use hands::{SkillCommand, TrashCommand, Undo};
 pub use memory::{Listed, MemoryCommand};
 pub use serving::{NewToken, Serve, TokenCommand};

@@ -50,7 +50,9 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         Some(Command::Index(command)) => index::run(&global, &command),
         Some(Command::Graph(command)) => graph::run(&global, command),
         Some(Command::Memory(command)) => memory::run(&global, &command),
-        Some(Command::Eval(EvalCommand::Retrieval { directory })) => index::evaluate(&global, &directory),
+        Some(Command::Eval(EvalCommand::Retrieval { directory })) => {
+            index::corpus::evaluate(&global, &directory)
+        }
         Some(Command::Audit(wish)) => audit::run(&global, &wish),
         Some(Command::Agent(command)) => agent::run(&global, command),
         Some(Command::Route { text, tools }) => route::run(&Setting::read(&global)?.team(&tools)?, &text),

@@ -64,6 +64,8 @@ pub struct CollectionInfo {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     pub source: String,
+    /// What was added, and it was found under.
+    pub root: String,
     pub hash: String,
 }
 

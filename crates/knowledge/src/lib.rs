@@ -5,6 +5,7 @@ pub mod embedding;
 pub mod evaluation;
 pub mod fusion;
 pub mod graph;
+mod html;
 pub mod lexical;
 pub mod library;
 pub mod memory;

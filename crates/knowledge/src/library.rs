@@ -16,7 +16,7 @@ use crate::embedding::{EmbedError, Embedder};
 use crate::lexical::{Lexical, LexicalError};
 use crate::vectors::{VectorError, Vectors};
 
-pub use adding::{Added, Progress, pieces_of};
+pub use adding::{Added, Progress, pieces, pieces_of};
 pub use finding::{Found, Scope, Why};
 
 /// Cheap to clone.

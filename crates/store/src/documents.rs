@@ -69,8 +69,9 @@ impl DocumentStore for SqliteStore {
         let (of, collection) = (of.to_string(), collection.to_owned());
         async move {
             let found = self.read(move |connection| {
-                let sql = "SELECT source, hash FROM documents WHERE principal = ?1 AND collection = ?2 ORDER BY source";
-                let source = |row: &Row<'_>| Ok(Source { source: row.get(0)?, hash: row.get(1)? });
+                let sql = "SELECT source, root, hash FROM documents WHERE principal = ?1 AND collection = ?2 ORDER BY source";
+                let source =
+                    |row: &Row<'_>| Ok(Source { source: row.get(0)?, root: row.get(1)?, hash: row.get(2)? });
                 connection.prepare_cached(sql)?.query_map(params![of, collection], source)?.collect()
             });
             Ok(found.await?)
@@ -168,8 +169,8 @@ impl DocumentStore for SqliteStore {
 }
 
 fn collections(connection: &Connection, of: &str) -> rusqlite::Result<Vec<CollectionInfo>> {
-    let sql = "SELECT collection, count(DISTINCT d.id), count(p.id), coalesce(sum(length(p.text)), 0),
-        (SELECT group_concat(root, char(10)) FROM (SELECT DISTINCT root FROM documents r
+    let sql = "SELECT collection, count(DISTINCT d.id), count(p.id), coalesce(sum(octet_length(p.text)), 0),
+        (SELECT json_group_array(root) FROM (SELECT DISTINCT root FROM documents r
             WHERE r.principal = ?1 AND r.collection = d.collection ORDER BY root))
         FROM documents d LEFT JOIN pieces p ON p.document = d.id WHERE principal = ?1 GROUP BY collection ORDER BY collection";
     let info = |row: &Row<'_>| {
@@ -178,7 +179,7 @@ fn collections(connection: &Connection, of: &str) -> rusqlite::Result<Vec<Collec
             documents: row.get::<_, i64>(1)? as u64,
             pieces: row.get::<_, i64>(2)? as u64,
             bytes: row.get::<_, i64>(3)? as u64,
-            roots: row.get::<_, String>(4)?.lines().map(str::to_owned).collect(),
+            roots: serde_json::from_str(row.get_ref(4)?.as_str()?).unwrap_or_default(),
         })
     };
     connection.prepare_cached(sql)?.query_map([of], info)?.collect()

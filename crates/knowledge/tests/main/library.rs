@@ -223,3 +223,32 @@ async fn a_session_filter_applies_to_what_belongs_to_sessions() {
     assert_eq!(library.store().remove(&Principal::local(), "c", Which::All).await.unwrap(), 3);
     assert_eq!(names(Some("s1"), None).await, ["apart"]);
 }
+
+#[tokio::test]
+async fn what_holds_no_text_any_more_is_not_found_any_more() {
+    let desk = Desk::new();
+    for name in ["emptied.txt", "replaced.txt", "stays.txt"] {
+        desk.write(name, format!("zebras in {name}"));
+    }
+    let library = desk.library();
+    desk.add(&library).await;
+    desk.write("emptied.txt", "");
+    desk.write("replaced.txt", b"\x7fELF\x02\x01\0\0");
+    let added = desk.add(&library).await;
+    assert_eq!((added.same, added.removed, added.skipped.len()), (1, 2, 2), "{added:?}");
+    assert_eq!(sources(&library, "zebras").await, ["stays.txt"]);
+}
+
+#[tokio::test]
+async fn odd_names_are_listed_as_they_are() {
+    let desk = Desk::new();
+    desk.write("a\nb/c.txt", "größer");
+    let root = desk.folder.path().join("docs/a\nb").canonicalize().unwrap();
+    let library = desk.library();
+    library.add(&Principal::local(), "default", &root, &|_| ()).await.unwrap();
+    let listed = library.store().collections(&Principal::local()).await.unwrap().remove(0);
+    assert_eq!(listed.roots, [root.to_str().unwrap()]);
+    assert_eq!(listed.bytes, "größer".len() as u64);
+    let sources = library.store().sources(&Principal::local(), "default").await.unwrap();
+    assert_eq!(sources[0].root, root.to_str().unwrap());
+}

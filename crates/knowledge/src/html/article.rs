@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use super::html::{Content, Document, Element};
+use super::tree::{Content, Document, Element};
 use lango_net::words::one_line;
 
 const MAX_TITLE: usize = 200;
@@ -51,7 +51,9 @@ impl<'a> Article<'a> {
             return true;
         }
         let is_small = self.shown(at) * 5 <= (self.shown_before[self.to] - self.shown_before[self.from]) * 2;
-        is_small && (is_beside_the_text(element) || self.is_page_header(at, element))
+        // Beside a main part, an aside is about something else; within it, it is a note.
+        let is_note = element.name == "aside" && self.is_marked;
+        is_small && (self.is_page_header(at, element) || (is_beside_the_text(element) && !is_note))
     }
 
     /// `main`, or the largest article where there is no other like it.

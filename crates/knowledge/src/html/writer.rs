@@ -2,33 +2,21 @@
 
 use url::Url;
 
-use super::article::{Article, base_of};
-use super::html::{Content, Document, Element};
-use super::tidied::tidied;
-use lango_net::words::without_controls;
+use super::article::Article;
+use super::sheet::{Cut, Part, Sheet, Spot};
+use super::tree::{Content, Document, Element};
+use lango_net::words::{one_line, without_controls};
 
-/// Nobody reads more of a page than this, in bytes; a single text may go so far beyond it.
-const MAX_WRITTEN: usize = 512 * 1024;
 const MAX_INDENT: usize = 8;
 
-/// The main part of a page, its title first.
-pub fn readable(document: &Document, base: &Url) -> String {
-    let article = Article::of(document);
-    let title = article.title();
-    let text = Writer::new(document, base_of(document, base)).write(&article);
-    let is_said = text.lines().next().is_some_and(|line| line.trim_start_matches('#').trim() == title);
-    if title.is_empty() || is_said { text } else { format!("# {title}\n\n{text}").trim_end().to_owned() }
-}
-
-struct Writer<'a> {
+pub struct Writer<'a> {
     document: &'a Document,
-    base: Url,
-    out: String,
+    base: Option<Url>,
+    most: usize,
+    sheet: Sheet,
     open: Vec<Open>,
-    /// Line ends that are due before the next text.
-    breaks: usize,
-    /// A space is due before the next text on the same line.
-    space: bool,
+    /// The line that is read.
+    line: u32,
     lists: Vec<List>,
     quotes: usize,
     /// How many tables we are in that are written as rows.
@@ -47,12 +35,13 @@ struct Open {
 enum Leave {
     Nothing,
     Break(usize),
-    /// The line of an item or a heading, whatever is on it.
-    Line(usize),
+    /// The line of an item, whatever is on it.
+    Item,
+    Heading,
     List,
     Quote,
     Link {
-        start: usize,
+        start: Spot,
         target: Option<String>,
     },
     Code,
@@ -73,14 +62,14 @@ struct List {
 }
 
 impl<'a> Writer<'a> {
-    fn new(document: &'a Document, base: Url) -> Self {
+    pub fn new(document: &'a Document, base: Option<Url>, most: usize) -> Self {
         Self {
             document,
             base,
-            out: String::new(),
+            most,
+            sheet: Sheet::default(),
             open: Vec::new(),
-            breaks: 0,
-            space: false,
+            line: 1,
             lists: Vec::new(),
             quotes: 0,
             tables: 0,
@@ -89,16 +78,18 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn write(mut self, article: &Article<'_>) -> String {
+    /// The parts, and whether they are all.
+    pub fn write(mut self, article: &Article<'_>) -> (Vec<Part>, bool) {
         let mut at = article.from;
-        while at < article.to && self.out.len() < MAX_WRITTEN {
+        while at < article.to && self.sheet.written() < self.most {
             self.leave_ended(at);
             let node = &self.document.nodes[at];
+            self.line = node.line;
             at += 1;
             match &node.content {
                 Content::Text(text) => {
-                    let text = without_controls(&text[..text.floor_char_boundary(MAX_WRITTEN)]);
-                    if self.is_code_block { self.out.push_str(&text) } else { self.text(&text) }
+                    let text = without_controls(&text[..text.floor_char_boundary(self.most)]);
+                    if self.is_code_block { self.listing(&text) } else { self.text(&text) }
                 }
                 Content::Element(element) if article.is_clutter(at - 1, element) => at = node.end,
                 Content::Element(element) => {
@@ -108,7 +99,7 @@ impl<'a> Writer<'a> {
             }
         }
         self.leave_ended(usize::MAX);
-        tidied(&self.out)
+        (self.sheet.finish(), at >= article.to)
     }
 
     fn leave_ended(&mut self, at: usize) {
@@ -123,11 +114,7 @@ impl<'a> Writer<'a> {
         }
         match element.name.as_str() {
             name @ ("h1" | "h2" | "h3" | "h4" | "h5" | "h6") => {
-                let level = usize::from(name.as_bytes()[1] - b'0');
-                self.block(2);
-                self.mark(&format!("{} ", "#".repeat(level)));
-                self.is_fresh = true;
-                Leave::Line(2)
+                self.enter_heading(at, name.as_bytes()[1] - b'0')
             }
             "ul" | "ol" | "menu" => self.enter_list(element),
             "li" => self.enter_item(),
@@ -142,13 +129,13 @@ impl<'a> Writer<'a> {
                 Leave::Code
             }
             "a" => {
-                self.is_fresh |= self.breaks > 0;
+                self.is_fresh |= self.sheet.is_at_break();
                 self.begin();
-                Leave::Link { start: self.out.len(), target: self.target(element) }
+                Leave::Link { start: self.sheet.spot(), target: self.target(element) }
             }
             "img" => self.picture(element),
             "br" => {
-                self.block(1);
+                self.break_off(1, Cut::Line);
                 Leave::Nothing
             }
             "hr" => {
@@ -167,7 +154,7 @@ impl<'a> Writer<'a> {
             "dt" | "dd" | "div" | "tr" | "main" | "header" | "footer" | "figcaption" | "summary"
             | "caption" | "form" | "fieldset" | "address" | "body" | "nav" | "aside" => self.apart(1),
             "td" | "th" => {
-                self.space = true;
+                self.sheet.space = true;
                 Leave::Nothing
             }
             _ => Leave::Nothing,
@@ -178,9 +165,13 @@ impl<'a> Writer<'a> {
         match leave {
             Leave::Nothing => {}
             Leave::Break(lines) => self.block(lines),
-            Leave::Line(lines) => {
+            Leave::Item => {
                 self.is_fresh = false;
-                self.block(lines);
+                self.block(1);
+            }
+            Leave::Heading => {
+                self.is_fresh = false;
+                self.break_off(2, Cut::Part);
             }
             Leave::List => {
                 self.lists.pop();
@@ -192,25 +183,26 @@ impl<'a> Writer<'a> {
             }
             Leave::Link { start, target } => self.leave_link(start, target),
             Leave::Code => {
-                self.space = false;
-                self.out.push('`');
+                self.sheet.space = false;
+                self.sheet.push("`");
             }
             Leave::CodeBlock { fence } => {
                 self.is_code_block = false;
-                if !self.out.ends_with('\n') {
-                    self.out.push('\n');
+                if !self.sheet.ends_with('\n') {
+                    self.sheet.push("\n");
                 }
-                self.out.push_str(&fence);
+                self.sheet.push(&fence);
                 self.block(2);
             }
             Leave::Table => {
                 self.tables = self.tables.saturating_sub(1);
-                self.breaks = 2;
+                self.is_fresh = false;
+                self.block(2);
             }
             Leave::Row { is_first, cells } => self.leave_row(is_first, cells),
             Leave::Cell => {
-                self.space = false;
-                self.out.push_str(" |");
+                self.sheet.space = false;
+                self.sheet.push(" |");
             }
         }
     }
@@ -220,12 +212,25 @@ impl<'a> Writer<'a> {
         Leave::Break(lines)
     }
 
-    /// What comes next begins on another line. In a table there are no other lines.
+    /// What comes next begins on another line; outside of lists and quotations, it is another part.
     fn block(&mut self, lines: usize) {
+        let is_outermost = self.lists.is_empty() && self.quotes == 0;
+        self.break_off(lines, if is_outermost { Cut::Part } else { Cut::Line });
+    }
+
+    /// In a table there are no other lines.
+    fn break_off(&mut self, lines: usize, cut: Cut) {
         if self.tables > 0 {
-            self.space = true;
+            self.sheet.space = true;
         } else if !self.is_fresh {
-            self.breaks = self.breaks.max(lines);
+            self.sheet.break_off(lines, cut);
+        }
+    }
+
+    fn listing(&mut self, text: &str) {
+        for (line, above) in text.split_inclusive('\n').zip(0..) {
+            self.sheet.note(self.line.saturating_add(above));
+            self.sheet.push(line);
         }
     }
 
@@ -233,43 +238,42 @@ impl<'a> Writer<'a> {
         if text.is_empty() {
             return;
         }
-        if text.starts_with(char::is_whitespace) {
-            self.space = true;
-        }
-        for word in text.split_whitespace() {
-            if self.tables > 0 {
-                self.mark(&word.replace('|', "\\|"));
-            } else {
-                self.mark(word);
+        self.sheet.space |= text.starts_with(char::is_whitespace);
+        for line in text.split_inclusive('\n') {
+            for word in line.split_whitespace() {
+                self.begin();
+                self.sheet.note(self.line);
+                if self.tables > 0 {
+                    self.mark(&word.replace('|', "\\|"))
+                } else {
+                    self.mark(word)
+                }
+                self.sheet.space = true;
             }
-            self.space = true;
+            self.line = self.line.saturating_add(u32::from(line.ends_with('\n')));
         }
-        self.space &= text.ends_with(char::is_whitespace);
+        self.sheet.space &= text.ends_with(char::is_whitespace);
     }
 
     fn mark(&mut self, mark: &str) {
         self.begin();
         self.is_fresh = false;
-        self.out.push_str(mark);
+        self.sheet.push(mark);
     }
 
-    /// Writes the line ends and spaces that are due.
     fn begin(&mut self) {
-        if self.breaks > 0 {
-            let is_start = self.out.is_empty();
-            for left in (0..self.breaks).rev() {
-                if !is_start {
-                    self.out.push('\n');
-                }
-                if left == 0 || !is_start {
-                    self.out.push_str(&"> ".repeat(self.quotes.min(MAX_INDENT)));
-                }
-            }
-            self.out.push_str(&"  ".repeat(self.lists.len().min(MAX_INDENT)));
-        } else if self.space && !self.out.ends_with(char::is_whitespace) && !self.out.is_empty() {
-            self.out.push(' ');
+        self.sheet.begin(self.quotes.min(MAX_INDENT), self.lists.len().min(MAX_INDENT));
+    }
+
+    fn enter_heading(&mut self, at: usize, level: u8) -> Leave {
+        self.block(2);
+        self.mark(&format!("{} ", "#".repeat(level.into())));
+        self.is_fresh = true;
+        if self.tables > 0 {
+            return Leave::Item;
         }
-        (self.breaks, self.space) = (0, false);
+        self.sheet.head(level, one_line(&self.document.text(at), usize::MAX));
+        Leave::Heading
     }
 
     fn enter_list(&mut self, element: &Element) -> Leave {
@@ -294,8 +298,9 @@ impl<'a> Writer<'a> {
         let inner = self.lists.pop();
         self.mark(&mark);
         self.lists.extend(inner);
+        self.sheet.lay_out();
         self.is_fresh = true;
-        Leave::Line(1)
+        Leave::Item
     }
 
     fn enter_code_block(&mut self, at: usize, element: &Element) -> Leave {
@@ -306,9 +311,10 @@ impl<'a> Writer<'a> {
         let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
         let fence = "`".repeat((longest + 1).clamp(3, 20));
         let inner = self.document.element(at + 1).filter(|inner| inner.name == "code");
-        let language = language(element).or_else(|| inner.and_then(language)).unwrap_or_default();
+        let language = element.language().or_else(|| inner.and_then(Element::language)).unwrap_or_default();
         self.block(2);
         self.mark(&format!("{fence}{language}\n"));
+        self.sheet.lay_out();
         self.is_code_block = true;
         Leave::CodeBlock { fence }
     }
@@ -317,7 +323,7 @@ impl<'a> Writer<'a> {
         if let Some(alt) = element.attribute("alt").filter(|alt| !alt.trim().is_empty()) {
             self.mark("[image: ");
             self.text(&without_controls(alt.trim()));
-            self.out.push(']');
+            self.sheet.push("]");
         }
         Leave::Nothing
     }
@@ -328,23 +334,21 @@ impl<'a> Writer<'a> {
         if href.is_empty() || href.starts_with('#') {
             return None;
         }
-        let target = self.base.join(href).ok()?;
+        let target = self.base.as_ref()?.join(href).ok()?;
         matches!(target.scheme(), "http" | "https" | "mailto").then(|| target.to_string())
     }
 
-    fn leave_link(&mut self, start: usize, target: Option<String>) {
+    fn leave_link(&mut self, start: Spot, target: Option<String>) {
         let Some(target) = target else { return };
-        let Some(text) = self.out.get(start..) else { return };
-        let words = text.trim_start_matches(['#', ' ']);
-        let offset = text.len() - words.len();
-        if words.trim().is_empty() {
+        let Some(text) = self.sheet.since(start).filter(|text| !text.contains('\n')) else {
+            self.sheet.push(&format!(" <{target}>"));
             return;
-        }
-        if words.contains('\n') {
-            self.out.push_str(&format!(" <{target}>"));
-        } else {
-            self.out.insert(start + offset, '[');
-            self.out.push_str(&format!("]({target})"));
+        };
+        let words = text.trim_start_matches(['#', ' ']);
+        let behind = text.len() - words.len();
+        if !words.trim().is_empty() {
+            self.sheet.insert(start, behind, '[');
+            self.sheet.push(&format!("]({target})"));
         }
     }
 
@@ -359,9 +363,10 @@ impl<'a> Writer<'a> {
 
     fn enter_row(&mut self) -> Leave {
         // What stands between rows has ended its line; the first row follows the table's own break.
-        let is_first = !self.out.ends_with('|') || self.breaks > 0;
-        self.breaks = self.breaks.max(1);
+        let is_first = !self.sheet.ends_with('|') || self.sheet.is_at_break();
+        self.sheet.break_off(1, Cut::Line);
         self.mark("|");
+        self.sheet.lay_out();
         Leave::Row { is_first, cells: 0 }
     }
 
@@ -373,28 +378,15 @@ impl<'a> Writer<'a> {
         if let Some(cells) = row {
             *cells += 1;
         }
-        self.space = true;
+        self.sheet.space = true;
         Leave::Cell
     }
 
     fn leave_row(&mut self, is_first: bool, cells: usize) {
-        self.space = false;
+        self.sheet.space = false;
         if is_first && cells > 0 {
-            self.breaks = 1;
+            self.sheet.break_off(1, Cut::Line);
             self.mark(&format!("|{}", " --- |".repeat(cells.min(100))));
         }
     }
 }
-
-/// `language-rust`, `lang-rust`.
-fn language(element: &Element) -> Option<&str> {
-    let classes = element.attribute("class")?.split_ascii_whitespace();
-    let mut names =
-        classes.filter_map(|class| class.strip_prefix("language-").or_else(|| class.strip_prefix("lang-")));
-    names
-        .find(|name| name.len() <= 20 && name.chars().all(|c| c.is_ascii_alphanumeric() || "+#-".contains(c)))
-}
-
-#[cfg(test)]
-#[path = "markdown_tests.rs"]
-mod tests;

@@ -8,8 +8,6 @@ use html5gum::{Span, Tokenizer};
 
 /// What lies deeper becomes part of what lies here.
 const MAX_DEPTH: usize = 200;
-/// What comes after so many elements and texts is left out.
-const MAX_NODES: usize = 200_000;
 /// A longer attribute says nothing that we want to know.
 const MAX_ATTRIBUTE: usize = 2_048;
 
@@ -32,6 +30,8 @@ const KEPT_ATTRIBUTES: [&str; 12] = [
 #[derive(Debug, Default)]
 pub struct Document {
     pub nodes: Vec<Node>,
+    /// Whether there was more than was let in.
+    pub is_cut: bool,
 }
 
 #[derive(Debug)]
@@ -39,6 +39,8 @@ pub struct Node {
     pub content: Content,
     /// The first node behind it and everything in it.
     pub end: usize,
+    /// The line that it begins on, counted from 1.
+    pub line: u32,
 }
 
 #[derive(Debug)]
@@ -62,12 +64,23 @@ impl Element {
         self.attribute("class")
             .is_some_and(|classes| classes.split_ascii_whitespace().any(|one| one == class))
     }
+
+    /// Of a listing: `language-rust`, `lang-rust`.
+    pub fn language(&self) -> Option<&str> {
+        let classes = self.attribute("class")?.split_ascii_whitespace();
+        let mut names = classes
+            .filter_map(|class| class.strip_prefix("language-").or_else(|| class.strip_prefix("lang-")));
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "+#-".contains(c);
+        names.find(|name| name.len() <= 20 && name.chars().all(is_plain))
+    }
 }
 
 impl Document {
-    pub fn parse(html: &str) -> Self {
-        let mut builder = Builder::default();
-        let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| builder.take(event));
+    /// What comes after so many elements and texts is left out.
+    pub fn parse(html: &str, most: usize) -> Self {
+        let mut builder = Builder { lines: LineCount::of(html), most, ..Builder::default() };
+        let mut emitter =
+            CallbackEmitter::new(|event: CallbackEvent<'_>, place: Span<usize>| builder.take(event, place));
         emitter.naively_switch_states(true);
         // The first thing that comes out says that there is no more room.
         _ = Tokenizer::new_with_emitter(html, emitter).next();
@@ -101,9 +114,34 @@ impl Document {
     }
 }
 
+/// Places only go forwards, so lines are counted once.
 #[derive(Default)]
-struct Builder {
+struct LineCount<'a> {
+    html: &'a [u8],
+    counted: usize,
+    ends: usize,
+}
+
+impl<'a> LineCount<'a> {
+    fn of(html: &'a str) -> Self {
+        Self { html: html.as_bytes(), ..Self::default() }
+    }
+
+    fn line_at(&mut self, place: usize) -> u32 {
+        if let Some(passed) = self.html.get(self.counted..place) {
+            self.ends += passed.iter().filter(|byte| **byte == b'\n').count();
+            self.counted = place;
+        }
+        u32::try_from(self.ends + 1).unwrap_or(u32::MAX)
+    }
+}
+
+#[derive(Default)]
+struct Builder<'a> {
     document: Document,
+    lines: LineCount<'a>,
+    most: usize,
+    line: u32,
     /// Nodes that are still open, the innermost last.
     open: Vec<usize>,
     /// How many elements are open beyond the greatest depth.
@@ -112,11 +150,13 @@ struct Builder {
     attribute: Option<&'static str>,
 }
 
-impl Builder {
-    fn take(&mut self, event: CallbackEvent<'_>) -> Option<()> {
-        if self.document.nodes.len() >= MAX_NODES {
+impl Builder<'_> {
+    fn take(&mut self, event: CallbackEvent<'_>, place: Span<usize>) -> Option<()> {
+        if self.document.nodes.len() >= self.most {
+            self.document.is_cut = true;
             return Some(());
         }
+        self.line = self.lines.line_at(place.start);
         match event {
             CallbackEvent::OpenStartTag { name } => {
                 let name = String::from_utf8_lossy(&name[..name.len().min(32)]).into_owned();
@@ -175,7 +215,7 @@ impl Builder {
 
     fn push(&mut self, content: Content) -> usize {
         let at = self.document.nodes.len();
-        self.document.nodes.push(Node { content, end: at + 1 });
+        self.document.nodes.push(Node { content, end: at + 1, line: self.line });
         at
     }
 
@@ -279,9 +319,11 @@ const ENDS_PARAGRAPH: [&str; 28] = [
 mod tests {
     use super::*;
 
+    const MOST: usize = 200_000;
+
     /// `name(…)` for elements, texts as they are.
     fn shown(html: &str) -> String {
-        let document = Document::parse(html);
+        let document = Document::parse(html, MOST);
         let mut shown = String::new();
         let mut ends = Vec::new();
         for (at, node) in document.nodes.iter().enumerate() {
@@ -323,23 +365,40 @@ mod tests {
 
     #[test]
     fn attributes_are_kept_where_they_matter() {
-        let document = Document::parse("<a HREF='/x' onclick=y class='a b' href=/z>");
+        let document = Document::parse("<a HREF='/x' onclick=y class='a b' href=/z>", MOST);
         let link = document.element(0).unwrap();
         assert_eq!((link.attribute("href"), link.attribute("onclick")), (Some("/x"), None));
         assert!(link.has_class("b") && !link.has_class("a b"));
         let huge = format!("<a href='{}'>x</a>", "y".repeat(1_000_000));
-        assert_eq!(Document::parse(&huge).element(0).unwrap().attribute("href"), Some(""));
+        assert_eq!(Document::parse(&huge, MOST).element(0).unwrap().attribute("href"), Some(""));
+    }
+
+    #[test]
+    fn every_node_knows_its_line() {
+        let html = "<!-- a\n -->\n<p\n class=x>b &amp;\n c<br>\n<script>\n1</script>\nd &eacute;\n<b>e</b>";
+        let document = Document::parse(html, MOST);
+        let found: Vec<(u32, String)> = document
+            .nodes
+            .iter()
+            .map(|node| match &node.content {
+                Content::Text(text) => (node.line, text.trim().to_owned()),
+                Content::Element(element) => (node.line, format!("<{}>", element.name)),
+            })
+            .filter(|(_, text)| !text.is_empty())
+            .collect();
+        let found: Vec<String> = found.into_iter().map(|(line, text)| format!("{line} {text}")).collect();
+        assert_eq!(found, ["4 <p>", "4 b &\n c", "5 <br>", "6 <script>", "6 1", "7 d é", "9 <b>", "9 e"]);
     }
 
     #[test]
     fn depth_and_number_are_bounded() {
         let deep = format!("{}x{}<p>after", "<div>".repeat(100_000), "</div>".repeat(100_000));
-        let document = Document::parse(&deep);
+        let document = Document::parse(&deep, MOST);
         let last = document.elements(0, usize::MAX).last().unwrap();
         assert_eq!((last.1.name.as_str(), document.text(last.0).as_str()), ("p", "after"));
         assert_eq!(document.nodes[0].end, last.0, "the outermost closed before what came after it");
         let formatting: String = (0..50_000).map(|id| format!("<b id={id}>")).collect();
-        let document = Document::parse(&format!("{formatting}{}", "<p>x".repeat(200_000)));
-        assert!(document.nodes.len() <= MAX_NODES);
+        let document = Document::parse(&format!("{formatting}{}", "<p>x".repeat(200_000)), MOST);
+        assert!(document.nodes.len() == MOST && document.is_cut);
     }
 }
