@@ -6,6 +6,7 @@ pub mod fusion;
 pub mod lexical;
 pub mod library;
 pub mod reading;
+pub mod secrecy;
 pub mod shortlist;
 mod tools;
 pub mod vectors;
