@@ -5,6 +5,8 @@ pub mod documents;
 pub mod event;
 pub mod failure;
 pub mod fence;
+pub mod inquiries;
+pub mod knowledge;
 pub mod located;
 pub mod model;
 pub mod pattern;

@@ -10,6 +10,7 @@ use rusqlite::{Connection, TransactionBehavior, params};
 
 use crate::error::Trouble;
 use crate::file::PATIENCE;
+use crate::knowledge;
 use crate::rows;
 use crate::store::{SqliteStore, load};
 
@@ -133,7 +134,7 @@ impl SqliteStore {
 
     /// What the log of recent changes still holds goes into the file, and the log is emptied. Where somebody reads at
     /// this very moment it is tried again, without keeping anyone waiting.
-    async fn empty_log(&self) {
+    pub(crate) async fn empty_log(&self) {
         for _ in 0..EMPTYING_TRIES {
             let emptied = self.change(|connection| Ok(try_to_empty_log(connection))).await;
             if emptied.unwrap_or(false) {
@@ -307,6 +308,7 @@ fn add(
         rows::insert(&change, place.id, event)?;
     }
     rows::touch(&change, place.id, &events)?;
+    knowledge::count_as_seen(&change, place.id, events.len())?;
     change.commit()?;
     Ok(true)
 }

@@ -6,6 +6,8 @@ mod catalogue;
 mod documents;
 mod error;
 mod file;
+mod inquiries;
+mod knowledge;
 mod locks;
 mod rows;
 mod settings;
