@@ -103,6 +103,8 @@ impl Loaded {
             security: merged.read("security")?,
             tools: merged.read("tools")?,
             embedding: merged.read("embedding")?,
+            knowledge: merged.read("knowledge")?,
+            librarian: merged.read("librarian")?,
             search: merged.read("search")?,
             net: merged.read("net")?,
         };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use lango_domain::event::{SessionId, TurnId};
-use lango_domain::model::ModelError;
+use lango_domain::model::{Model, ModelError};
 use lango_domain::seams::Approver;
 use lango_domain::session::SessionStore;
 use lango_domain::{Mode, Tool, suggest};
@@ -18,10 +18,14 @@ use uuid::Uuid;
 
 use crate::config::{ConfigError, Loaded};
 use crate::environment::Environment;
+use crate::knowing::beside;
 use crate::ollama;
 use crate::sessions::open_store;
 use crate::tape::Tape;
 use crate::team::{Team, assemble_team};
+
+/// Whose model looks for what is worth asking.
+const LIBRARIAN: &str = "librarian";
 
 /// Why a conversation cannot begin.
 #[derive(Debug, thiserror::Error)]
@@ -56,12 +60,14 @@ impl Conversation {
     ) -> Result<Self, CannotStart> {
         let tools = tools.into_iter().map(|tool| tape.tool(tool)).collect();
         let team = assemble_team(loaded, environment, tools)?;
-        let (model_name, models) = match tape {
-            Tape::Replay(player) => ("the recording".to_owned(), player.models()),
-            Tape::Off => models(loaded, environment, &team)?,
+        let connected = match tape {
+            Tape::Replay(player) => {
+                Connected { name: "the recording".to_owned(), models: player.models(), librarian: None }
+            }
+            Tape::Off => connect(loaded, environment, &team)?,
             Tape::Record(recorder) => {
-                let (name, models) = models(loaded, environment, &team)?;
-                (name, recorder.models(models))
+                let connected = connect(loaded, environment, &team)?;
+                Connected { models: recorder.models(connected.models), ..connected }
             }
         };
         // What is played again has been kept before.
@@ -69,19 +75,24 @@ impl Conversation {
             Tape::Replay(_) => SqliteStore::open(Place::Memory)?,
             Tape::Off | Tape::Record(_) => open_store(loaded, environment)?,
         };
+        // A recording holds what a turn took from outside, and nothing else may reach into it.
+        let beside = match tape {
+            Tape::Off => beside(loaded, environment, &store, connected.librarian),
+            Tape::Record(_) | Tape::Replay(_) => Beside::default(),
+        };
         let warnings = loaded.warnings.iter().cloned().chain(team.warnings()).collect();
         let runner = Runner::new(Parts {
             tree: team.tree,
-            models,
+            models: connected.models,
             store: Arc::new(store.clone()) as Arc<dyn SessionStore>,
             approver: tape.approver(approver),
             approval: loaded.settings.security.approval.clone(),
-            beside: Beside::default(),
+            beside,
             remotes: BTreeMap::new(),
             limits: loaded.settings.limits(),
             surroundings: tape.surroundings(surroundings()),
         });
-        Ok(Self { runner, store, model_name, warnings })
+        Ok(Self { runner, store, model_name: connected.name, warnings })
     }
 }
 
@@ -145,7 +156,16 @@ pub fn jitter() -> f64 {
     (number >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-fn models(loaded: &Loaded, environment: &Environment, team: &Team) -> Result<(String, Models), CannotStart> {
+/// Who is asked.
+struct Connected {
+    /// For people.
+    name: String,
+    models: Models,
+    /// The language model that looks at turns for the librarian when they have ended; none where there is only the offline one.
+    librarian: Option<Arc<dyn Model>>,
+}
+
+fn connect(loaded: &Loaded, environment: &Environment, team: &Team) -> Result<Connected, CannotStart> {
     with_plan(loaded, environment, |plan| {
         let chosen = choose(plan)?;
         let fallback = plan.fallback(&chosen).transpose()?;
@@ -158,13 +178,17 @@ fn models(loaded: &Loaded, environment: &Environment, team: &Team) -> Result<(St
             }
         }
         let default = chosen.connect_with_fallback(fallback.as_ref(), &jitter)?;
+        let own = plan.for_agent(LIBRARIAN, &chosen).transpose()?;
+        let librarian = per_agent.get(LIBRARIAN).unwrap_or(&default);
+        let librarian = (!own.as_ref().unwrap_or(&chosen).is_offline()).then(|| Arc::clone(librarian));
         if plan.agent.router == RouterChoice::OfflineFirst && team.tree.mode == Mode::Multi {
             let root = &team.tree.root.name;
             let model = Arc::clone(per_agent.get(root).unwrap_or(&default));
             let confidence = plan.agent.router_confidence.get();
             per_agent.insert(root.clone(), Arc::new(OfflineFirst { model, confidence }));
         }
-        Ok((format!("{}/{}", chosen.provider, chosen.model), Models { default, per_agent }))
+        let name = format!("{}/{}", chosen.provider, chosen.model);
+        Ok(Connected { name, models: Models { default, per_agent }, librarian })
     })
 }
 

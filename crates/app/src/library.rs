@@ -11,6 +11,7 @@ use lango_store::SqliteStore;
 use crate::config::{ConfigError, Loaded};
 use crate::conversation::jitter;
 use crate::environment::Environment;
+use crate::knowing::knowing_tools;
 use crate::sessions::open_store;
 
 /// The folder of the index of words, beside the store; it can be deleted at any time.
@@ -30,7 +31,7 @@ pub fn library(
     Ok(Library::new(Arc::new(store), folder, embedder))
 }
 
-/// The tools for documents and the web that the settings enable (S81).
+/// The tools for documents, the web and what is known that the settings enable (S81, S83).
 pub fn knowledge_tools(loaded: &Loaded, environment: &Environment) -> Result<Vec<Tool>, ConfigError> {
     let settings = &loaded.settings;
     let mut tools =
@@ -43,5 +44,6 @@ pub fn knowledge_tools(loaded: &Loaded, environment: &Environment) -> Result<Vec
             library(&loaded, &environment, store)
         })));
     }
+    tools.extend(knowing_tools(loaded, environment));
     Ok(tools)
 }

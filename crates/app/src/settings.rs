@@ -27,6 +27,10 @@ pub struct Settings {
     pub tools: lango_tools::Settings,
     /// How texts become vectors, for documents.
     pub embedding: lango_knowledge::embedding::Settings,
+    /// Facts, and what helped when something failed.
+    pub knowledge: lango_knowledge::knowing::Settings,
+    /// Questions that are worth asking.
+    pub librarian: lango_knowledge::inquiries::Settings,
     /// Where the web is searched.
     pub search: lango_knowledge::web::SearchSettings,
     /// Which addresses may be fetched.

@@ -2,6 +2,7 @@
 
 mod documents;
 mod hands;
+mod knowledge;
 
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ use lango_app::Overrides;
 
 pub use documents::{Corpus, EvalCommand, IndexCommand};
 pub use hands::{SkillCommand, TrashCommand, Undo};
+pub use knowledge::{InquiryCommand, KnowledgeCommand};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -105,6 +107,12 @@ pub enum Command {
     /// Documents that the librarian finds passages in: add, list, remove, refresh, search.
     #[command(subcommand)]
     Index(IndexCommand),
+    /// Facts that the librarian keeps: list, show, history, delete.
+    #[command(subcommand)]
+    Knowledge(KnowledgeCommand),
+    /// Questions that wait for an answer of yours: list, dismiss.
+    #[command(subcommand)]
+    Inquiry(InquiryCommand),
     /// Measure how well something works.
     #[command(subcommand)]
     Eval(EvalCommand),

@@ -6,6 +6,8 @@ mod audit;
 mod chat;
 mod config;
 mod index;
+mod inquiry;
+mod knowledge;
 mod model;
 mod route;
 mod session;
@@ -41,6 +43,8 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         Some(Command::Trash(command)) => taking_back::trash(&global, &command),
         Some(Command::Skill(command)) => skill::run(&global, &command),
         Some(Command::Index(command)) => index::run(&global, &command),
+        Some(Command::Knowledge(command)) => knowledge::run(&global, &command),
+        Some(Command::Inquiry(command)) => inquiry::run(&global, &command),
         Some(Command::Eval(EvalCommand::Retrieval { directory })) => index::evaluate(&global, &directory),
         Some(Command::Audit(wish)) => audit::run(&global, &wish),
         Some(Command::Agent(command)) => agent::run(&global, command),
@@ -73,6 +77,14 @@ fn session_named(name: Option<&str>) -> Result<SessionId, Failure> {
         return Err(Failure::usage(message));
     }
     Ok(SessionId::new(name))
+}
+
+/// So long a command waits for what follows its turn: nothing is lost when it does not, only later.
+const SETTLING: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// What turns leave to remember, to ask, to learn; the answer is shown already.
+async fn settle(conversation: &lango_app::Conversation) {
+    let _ = tokio::time::timeout(SETTLING, conversation.runner.settled()).await;
 }
 
 /// What `store.retentionDays` asks for, when the work is done: what was just used is not old.

@@ -38,6 +38,7 @@ pub fn run(global: &Global, ask: &Ask) -> Result<ExitCode, Failure> {
     show.warnings(&conversation.warnings);
     let runtime = runtime()?;
     runtime.block_on(turn(&conversation, session, text, &mut show));
+    runtime.block_on(super::settle(&conversation));
     runtime.block_on(super::forget_old_sessions(&setting, &conversation));
     let complaints = tape.complaints();
     show.warnings(&complaints);
@@ -69,6 +70,7 @@ fn continue_turn(global: &Global, setting: &Setting, ask: &Ask) -> Result<ExitCo
     let mut show = Show::new(global.json, ask.deltas);
     show.warnings(&conversation.warnings);
     runtime.block_on(go_on(&conversation, session, &mut show));
+    runtime.block_on(super::settle(&conversation));
     Ok(show.finish())
 }
 

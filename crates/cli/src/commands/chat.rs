@@ -65,6 +65,7 @@ pub fn run(global: &Global, resume: Option<&str>, yes: bool) -> Result<ExitCode,
             request => chat.turn(request),
         }
     }
+    chat.runtime.block_on(super::settle(&chat.conversation));
     chat.runtime.block_on(super::forget_old_sessions(&setting, &chat.conversation));
     Ok(ExitCode::from(chat.exit))
 }

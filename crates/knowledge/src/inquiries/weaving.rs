@@ -10,7 +10,7 @@ use lango_domain::session::StoreError;
 use lango_domain::text::one_line;
 use lango_domain::wording::ASK_IN_PASSING;
 
-use super::Inquiries;
+use super::{Inquiries, answers};
 use crate::lexical::{analyse, analyse_query};
 
 const CAP: usize = 160;
@@ -74,11 +74,12 @@ fn choose<'a>(
     if just_asked {
         return None;
     }
+    let request = &request[..request.floor_char_boundary(MOST_BYTES.min(request.len()))];
     let may_be_asked = |inquiry: &&Inquiry| {
         let rested = inquiry.offered.as_ref().is_none_or(|last| is_before(last.at, HOURS_BETWEEN.hours()));
-        inquiry.offers < MOST_OFFERS && rested
+        // What the request says is not asked back.
+        inquiry.offers < MOST_OFFERS && rested && !answers::is_stated(request, &inquiry.topic)
     };
-    let request = &request[..request.floor_char_boundary(MOST_BYTES.min(request.len()))];
     let said: HashSet<String> = analyse(request).into_iter().collect();
     let fitting = pending.iter().filter(may_be_asked).filter_map(|inquiry| {
         let shared = shared_words(&inquiry.topic, &said);

@@ -132,6 +132,10 @@ mod tests {
             let error = "exit code 101\nerror: failed to get `serde`: could not reach the registry index";
             assert!(fits(trigger, "exec_shell", cargo(), error), "{trigger}");
         }
+        let missing = "no file or folder `notes.txt` in the workspace /home/ann/project";
+        for trigger in ["fs_read no file notes", "reading notes.txt", "no notes.txt in the workspace"] {
+            assert!(fits(trigger, "fs_read", json!({ "path": "notes.txt" }), missing), "{trigger}");
+        }
         assert!(fits("timeout", "search_web", json!({}), "the request hit a timeout"));
         assert!(fits("한글 파일 이름", "fs_read", json!({ "path": "한글 이름.txt" }), "그런 파일 없음"));
         assert!(fits(
