@@ -107,6 +107,8 @@ impl Loaded {
             rag: merged.read("rag")?,
             graph: merged.read("graph")?,
             observational_memory: merged.read("observationalMemory")?,
+            knowledge: merged.read("knowledge")?,
+            librarian: merged.read("librarian")?,
             search: merged.read("search")?,
             net: merged.read("net")?,
         };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use lango_domain::event::{SessionId, TurnId};
-use lango_domain::model::ModelError;
+use lango_domain::model::{Model, ModelError};
 use lango_domain::seams::Approver;
 use lango_domain::session::SessionStore;
 use lango_domain::{AgentTree, Mode, Tool, suggest};
@@ -16,13 +16,16 @@ use lango_models::{AgentSettings, Chosen, NoModel, Plan, RouterChoice, Secret, c
 use lango_store::{Place, SqliteStore, Trouble};
 use uuid::Uuid;
 
+use crate::beside::beside;
 use crate::config::{ConfigError, Loaded};
 use crate::environment::Environment;
-use crate::memory;
 use crate::ollama;
 use crate::sessions::open_store;
 use crate::tape::Tape;
 use crate::team::{Team, assemble_team};
+
+/// Whose model looks for what is worth asking.
+const LIBRARIAN: &str = "librarian";
 
 /// Why a conversation cannot begin.
 #[derive(Debug, thiserror::Error)]
@@ -57,28 +60,26 @@ impl Conversation {
     ) -> Result<Self, CannotStart> {
         let tools = tools.into_iter().map(|tool| tape.tool(tool)).collect();
         let team = assemble_team(loaded, environment, tools)?;
-        let (chosen, models) = match tape {
-            Tape::Replay(player) => (None, player.models()),
-            Tape::Off => models(loaded, environment, &team).map(|(chosen, models)| (Some(chosen), models))?,
+        let connected = match tape {
+            Tape::Replay(player) => Connected { chosen: None, models: player.models(), librarian: None },
+            Tape::Off => connect(loaded, environment, &team)?,
             Tape::Record(recorder) => {
-                let (chosen, models) = models(loaded, environment, &team)?;
-                (Some(chosen), recorder.models(models))
+                let connected = connect(loaded, environment, &team)?;
+                Connected { models: recorder.models(connected.models), ..connected }
             }
         };
-        let model_name = chosen
-            .as_ref()
-            .map_or("the recording".to_owned(), |chosen| format!("{}/{}", chosen.provider, chosen.model));
         // What is played again has been kept before.
         let store = match tape {
             Tape::Replay(_) => SqliteStore::open(Place::Memory)?,
             Tape::Off | Tape::Record(_) => open_store(loaded, environment)?,
         };
-        let beside = memory::beside(loaded, environment, &store, tape, chosen.as_ref())?;
+        let beside = beside(loaded, environment, &store, tape, &connected)?;
         let warnings = loaded.warnings.iter().cloned().chain(team.warnings()).collect();
+        let model_name = connected.name();
         let runner = Runner::new(Parts {
             approver: tape.approver(approver),
             surroundings: tape.surroundings(surroundings()),
-            ..parts(loaded, team.tree, models, beside, &store)
+            ..parts(loaded, team.tree, connected.models, beside, &store)
         });
         Ok(Self { runner, store, model_name, warnings })
     }
@@ -188,12 +189,28 @@ pub fn jitter() -> f64 {
     (number >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// The models that a team asks, and the one in force.
-pub(crate) fn models(
+/// Who is asked.
+pub(crate) struct Connected {
+    /// The model in force; none where a recording is played.
+    pub chosen: Option<Chosen>,
+    pub models: Models,
+    /// The language model that looks at turns for the librarian when they have ended; none where there is only the offline one.
+    pub librarian: Option<Arc<dyn Model>>,
+}
+
+impl Connected {
+    /// For people.
+    pub fn name(&self) -> String {
+        let named = |chosen: &Chosen| format!("{}/{}", chosen.provider, chosen.model);
+        self.chosen.as_ref().map_or("the recording".to_owned(), named)
+    }
+}
+
+pub(crate) fn connect(
     loaded: &Loaded,
     environment: &Environment,
     team: &Team,
-) -> Result<(Chosen, Models), CannotStart> {
+) -> Result<Connected, CannotStart> {
     with_plan(loaded, environment, |plan| {
         let chosen = choose(plan)?;
         let fallback = plan.fallback(&chosen).transpose()?;
@@ -206,13 +223,16 @@ pub(crate) fn models(
             }
         }
         let default = chosen.connect_with_fallback(fallback.as_ref(), &jitter)?;
+        let own = plan.for_agent(LIBRARIAN, &chosen).transpose()?;
+        let librarian = per_agent.get(LIBRARIAN).unwrap_or(&default);
+        let librarian = (!own.as_ref().unwrap_or(&chosen).is_offline()).then(|| Arc::clone(librarian));
         if plan.agent.router == RouterChoice::OfflineFirst && team.tree.mode == Mode::Multi {
             let root = &team.tree.root.name;
             let model = Arc::clone(per_agent.get(root).unwrap_or(&default));
             let confidence = plan.agent.router_confidence.get();
             per_agent.insert(root.clone(), Arc::new(OfflineFirst { model, confidence }));
         }
-        Ok((chosen, Models { default, per_agent }))
+        Ok(Connected { chosen: Some(chosen), models: Models { default, per_agent }, librarian })
     })
 }
 

@@ -10,10 +10,10 @@ use lango_gateway::{Gateway, Lobby, Surroundings, Team, TeamFacts};
 use lango_store::token_value;
 use uuid::Uuid;
 
+use crate::beside::beside;
 use crate::config::{ConfigError, Loaded};
-use crate::conversation::{CannotStart, models, parts};
+use crate::conversation::{CannotStart, connect, parts};
 use crate::environment::Environment;
-use crate::memory;
 use crate::sessions::{forget_files, open_store};
 use crate::tape::Tape;
 use crate::team::assemble_team;
@@ -30,15 +30,16 @@ pub struct Served {
 /// Puts a server around the team that the settings describe.
 pub fn serve(loaded: &Loaded, environment: &Environment, tools: Vec<Tool>) -> Result<Served, CannotStart> {
     let team = assemble_team(loaded, environment, tools)?;
-    let (chosen, models) = models(loaded, environment, &team)?;
+    let connected = connect(loaded, environment, &team)?;
     let warnings = loaded.warnings.iter().cloned().chain(team.warnings()).collect();
     let store = open_store(loaded, environment)?;
     let now: Arc<dyn Fn() -> Timestamp + Send + Sync> = Arc::new(Timestamp::now);
     let lobby = Lobby::new(store.clone(), Arc::clone(&now));
     let facts = TeamFacts::of(&team.tree);
-    let mut beside = memory::beside(loaded, environment, &store, &Tape::Off, Some(&chosen))?;
+    let model_name = connected.name();
+    let mut beside = beside(loaded, environment, &store, &Tape::Off, &connected)?;
     beside.sources.push(lobby.source());
-    let parts = parts(loaded, team.tree, models, beside, &store);
+    let parts = parts(loaded, team.tree, connected.models, beside, &store);
     let runner = Runner::new(Parts { approver: Some(lobby.approver()), ..parts });
     let home = environment.clone();
     let gateway = Gateway::new(lango_gateway::Parts {
@@ -49,7 +50,6 @@ pub fn serve(loaded: &Loaded, environment: &Environment, tools: Vec<Tool>) -> Re
         forget: Arc::new(move |principal, session| forget_files(&home, principal, session)),
         surroundings: Surroundings { now, new_id: Arc::new(|| Uuid::now_v7().to_string()) },
     });
-    let model_name = format!("{}/{}", chosen.provider, chosen.model);
     Ok(Served { gateway, model_name, warnings })
 }
 

@@ -1,11 +1,13 @@
 //! Assembly: configuration in, running system out. The only crate that reads the environment.
 
+mod beside;
 pub mod config;
 mod conversation;
 mod environment;
 mod gateway;
 mod graph;
 mod hands;
+mod knowing;
 mod library;
 mod memory;
 mod ollama;
@@ -20,6 +22,7 @@ pub use environment::Environment;
 pub use gateway::{Served, new_token_value, serve};
 pub use graph::{graph, lazy_graph};
 pub use hands::{Hands, confinement, keeping, workspace_folder};
+pub use knowing::knowing;
 pub use library::{knowledge_tools, library};
 pub use memory::{chronicle, memory_tools};
 pub use sessions::{before_restore, forget_files, keep_retention, open_store, store_place};

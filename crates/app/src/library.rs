@@ -12,6 +12,7 @@ use crate::config::{ConfigError, Loaded};
 use crate::conversation::jitter;
 use crate::environment::Environment;
 use crate::graph::lazy_graph;
+use crate::knowing::knowing_tools;
 use crate::memory::memory_tools;
 use crate::sessions::open_store;
 
@@ -32,7 +33,7 @@ pub fn library(
     Ok(Library::new(Arc::new(store), folder, embedder))
 }
 
-/// The tools for documents, the graph, the web and memory that the settings enable (S80, S81, S82).
+/// The tools for documents, the graph, facts, memory and the web that the settings enable (S80, S81, S82, S83).
 pub fn knowledge_tools(loaded: &Loaded, environment: &Environment) -> Result<Vec<Tool>, ConfigError> {
     let settings = &loaded.settings;
     let mut tools =
@@ -53,5 +54,6 @@ pub fn knowledge_tools(loaded: &Loaded, environment: &Environment) -> Result<Vec
         tools.extend(lango_knowledge::tools(open, along));
     }
     tools.extend(memory_tools(loaded, environment));
+    tools.extend(knowing_tools(loaded, environment));
     Ok(tools)
 }

@@ -35,6 +35,10 @@ pub struct Settings {
     pub graph: lango_knowledge::graph::Settings,
     /// What is remembered of conversations.
     pub observational_memory: lango_knowledge::memory::Settings,
+    /// Facts, and what helped when something failed.
+    pub knowledge: lango_knowledge::knowing::Settings,
+    /// Questions that are worth asking.
+    pub librarian: lango_knowledge::inquiries::Settings,
     /// Where the web is searched.
     pub search: lango_knowledge::web::SearchSettings,
     /// Which addresses may be fetched.

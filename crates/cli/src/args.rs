@@ -3,6 +3,7 @@
 mod documents;
 mod graph;
 mod hands;
+mod knowledge;
 mod memory;
 mod serving;
 
@@ -13,9 +14,10 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use lango_app::Overrides;
 
-pub use graph::{Facing, FactFormat, GraphCommand, PictureFormat, TripleArgs};
 pub use documents::{Corpus, DEFAULT_COLLECTION, EvalCommand, IndexCommand};
+pub use graph::{Facing, FactFormat, GraphCommand, PictureFormat, TripleArgs};
 pub use hands::{SkillCommand, TrashCommand, Undo};
+pub use knowledge::{InquiryCommand, KnowledgeCommand};
 pub use memory::{Listed, MemoryCommand};
 pub use serving::{NewToken, Serve, TokenCommand};
 
@@ -122,6 +124,12 @@ pub enum Command {
     /// What is remembered of conversations: status, observations, reflections, why, forget.
     #[command(subcommand)]
     Memory(MemoryCommand),
+    /// Facts that the librarian keeps: list, show, history, delete.
+    #[command(subcommand)]
+    Knowledge(KnowledgeCommand),
+    /// Questions that wait for an answer of yours: list, dismiss.
+    #[command(subcommand)]
+    Inquiry(InquiryCommand),
     /// Measure how well something works.
     #[command(subcommand)]
     Eval(EvalCommand),

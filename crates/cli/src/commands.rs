@@ -7,6 +7,8 @@ mod chat;
 mod config;
 mod graph;
 mod index;
+mod inquiry;
+mod knowledge;
 mod memory;
 mod model;
 mod route;
@@ -53,6 +55,8 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         Some(Command::Eval(EvalCommand::Retrieval { directory })) => {
             index::corpus::evaluate(&global, &directory)
         }
+        Some(Command::Knowledge(command)) => knowledge::run(&global, &command),
+        Some(Command::Inquiry(command)) => inquiry::run(&global, &command),
         Some(Command::Audit(wish)) => audit::run(&global, &wish),
         Some(Command::Agent(command)) => agent::run(&global, command),
         Some(Command::Route { text, tools }) => route::run(&Setting::read(&global)?.team(&tools)?, &text),

@@ -7,6 +7,8 @@ pub mod event;
 pub mod failure;
 pub mod fence;
 pub mod graph;
+pub mod inquiries;
+pub mod knowledge;
 pub mod located;
 pub mod memory;
 pub mod model;

@@ -12,6 +12,7 @@ use rusqlite::{Connection, TransactionBehavior, params};
 use crate::error::Trouble;
 use crate::file::PATIENCE;
 use crate::graph;
+use crate::knowledge;
 use crate::memory;
 use crate::rows;
 use crate::store::{SqliteStore, load};
@@ -374,6 +375,7 @@ fn add(
         rows::insert(&change, place.id, event)?;
     }
     rows::touch(&change, place.id, &events)?;
+    knowledge::count_as_seen(&change, place.id, events.len())?;
     change.commit()?;
     Ok(true)
 }

@@ -9,6 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::documents;
 use crate::error::Trouble;
 use crate::graph;
+use crate::knowledge;
 use crate::memory;
 use crate::tokens;
 
@@ -55,6 +56,7 @@ const MIGRATIONS: &[&str] = &[
     graph::TABLES,
     tokens::TABLES,
     memory::TABLES,
+    knowledge::TABLES,
 ];
 
 /// Where sessions are kept.

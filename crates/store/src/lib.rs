@@ -7,6 +7,8 @@ mod documents;
 mod error;
 mod file;
 mod graph;
+mod inquiries;
+mod knowledge;
 mod locks;
 mod memory;
 mod rows;
