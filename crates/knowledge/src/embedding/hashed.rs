@@ -6,13 +6,13 @@ use futures::future::{BoxFuture, FutureExt};
 
 use super::statistics::{Statistics, Weights};
 use super::terms::Terms;
-use super::{EmbedError, Embedder, Purpose, normalise};
+use super::{EmbedError, Embedder, Keeping, Purpose, normalise};
 
 /// A new number here makes all stored vectors be made anew. Belongs to every change of terms, hashes and weights.
 const VERSION: u32 = 1;
 /// Words below this weight are everywhere; their pieces would only be noise.
 const TELLING: f32 = 1.0;
-/// So many texts are embedded before others may have the thread.
+/// So many texts are embedded at once; more have a thread of their own.
 const TEXTS_AT_ONCE: usize = 32;
 
 /// Needs no file, no key and no network, and gives the same vectors on every machine.
@@ -92,6 +92,10 @@ impl Embedder for Hashed {
         Some(self.dimensions)
     }
 
+    fn keeping(&self) -> Keeping {
+        Keeping::Nowhere
+    }
+
     /// It knows spellings, not meanings: it decides where words leave something open. Measured on evals/retrieval.
     fn share(&self) -> f32 {
         0.1
@@ -102,14 +106,14 @@ impl Embedder for Hashed {
         texts: Vec<String>,
         purpose: Purpose,
     ) -> BoxFuture<'static, Result<Vec<Vec<f32>>, EmbedError>> {
-        let own = self.clone();
+        let (own, count) = (self.clone(), texts.len());
+        let all = move || own.vectors(texts.iter().map(String::as_str), purpose);
         async move {
-            let mut all = Vec::with_capacity(texts.len());
-            for texts in texts.chunks(TEXTS_AT_ONCE) {
-                all.extend(own.vectors(texts.iter().map(String::as_str), purpose));
-                tokio::task::yield_now().await;
+            if count <= TEXTS_AT_ONCE {
+                return Ok(all());
             }
-            Ok(all)
+            let made = tokio::task::spawn_blocking(all).await;
+            made.map_err(|error| EmbedError::Malformed(error.to_string()))
         }
         .boxed()
     }

@@ -1,21 +1,31 @@
 //! One state of the index, and the search in it.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::sync::Arc;
 
 use tantivy::columnar::{Column, StrColumn};
-use tantivy::query::{Bm25StatisticsProvider, BooleanQuery, EnableScoring, Query, TermQuery, Weight};
+use tantivy::query::{
+    Bm25StatisticsProvider, BooleanQuery, ConstScoreQuery, EnableScoring, Query, TermQuery, Weight,
+};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, Index, ReloadPolicy, Searcher, SegmentReader, Term};
 
-use super::folder::{COLLECTION, ID};
+use super::folder::{COLLECTION, Fields, ID};
 
 /// A pasted page is asked for by its rarest words.
 const MOST_WORDS: usize = 32;
 
+/// Collections that are at most this part of a segment are gone through entry by entry; larger ones are sieved out of
+/// what words find.
+const NARROW: u32 = 8;
+/// More names than this are sieved as well.
+const MOST_NAMES: usize = 64;
+
 pub(super) struct Snapshot {
     searcher: Searcher,
     columns: Vec<Columns>,
+    collections: Arc<[String]>,
 }
 
 /// What is known of the entries of a segment besides their words.
@@ -28,8 +38,29 @@ impl Snapshot {
     pub fn take(index: &Index) -> tantivy::Result<Self> {
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
         let searcher = reader.searcher();
-        let columns = searcher.segment_readers().iter().map(Columns::of).collect::<Result<_, _>>()?;
-        Ok(Self { searcher, columns })
+        let columns: Vec<Columns> =
+            searcher.segment_readers().iter().map(Columns::of).collect::<Result<_, _>>()?;
+        let mut collections = BTreeSet::new();
+        for column in columns.iter().filter_map(|columns| columns.collections.as_ref()) {
+            let mut names = column.dictionary().stream()?;
+            while let Some((name, _)) = names.next() {
+                collections.insert(String::from_utf8_lossy(name).into_owned());
+            }
+        }
+        Ok(Self { searcher, columns, collections: collections.into_iter().collect() })
+    }
+
+    pub fn collections(&self) -> Arc<[String]> {
+        Arc::clone(&self.collections)
+    }
+
+    /// The largest id of an entry, of those that were removed as well.
+    pub fn highest(&self) -> Option<u64> {
+        let segments = self.searcher.segment_readers().iter().zip(&self.columns);
+        segments
+            .filter(|(segment, _)| segment.max_doc() > 0)
+            .map(|(_, columns)| columns.ids.max_value())
+            .max()
     }
 
     pub fn count(&self) -> u64 {
@@ -39,27 +70,51 @@ impl Snapshot {
     /// Scores as BM25 does (k1 1.2 and b 0.75, which are tantivy's own).
     pub fn search(
         &self,
-        field: Field,
+        fields: Fields,
         words: Vec<Vec<String>>,
         collections: Option<&[String]>,
         limit: usize,
     ) -> tantivy::Result<Vec<(u64, f32)>> {
-        let statistics = Statistics::of(&self.searcher, field, words)?;
+        let statistics = Statistics::of(&self.searcher, fields.text, words)?;
         if statistics.frequencies.is_empty() {
             return Ok(Vec::new());
         }
         let terms = statistics.frequencies.keys().cloned();
-        let queries =
-            terms.map(|term| Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs)) as Box<dyn Query>);
+        let any = union(terms, IndexRecordOption::WithFreqs);
         let scoring = EnableScoring::enabled_from_statistics_provider(&statistics, &self.searcher);
-        let weight = BooleanQuery::union(queries.collect()).weight(scoring)?;
+        let weight = any.weight(scoring)?;
+        let among = |names: &[String]| {
+            let names = names.iter().map(|name| Term::from_field_text(fields.collection, name));
+            let among = ConstScoreQuery::new(Box::new(union(names, IndexRecordOption::Basic)), 0.0);
+            BooleanQuery::intersection(vec![Box::new(any.clone()), Box::new(among)]).weight(scoring)
+        };
+        let narrow = collections.filter(|names| names.len() <= MOST_NAMES).map(among).transpose()?;
         let mut best = Best { limit, hits: BinaryHeap::new() };
         for (segment, columns) in self.searcher.segment_readers().iter().zip(&self.columns) {
             let Some(wanted) = columns.wanted(collections)? else { continue };
-            best.gather(weight.as_ref(), segment, columns, &wanted)?;
+            match (&narrow, &wanted) {
+                (Some(narrow), Wanted::Of(_)) if is_narrow(segment, fields, collections)? => {
+                    best.gather(narrow.as_ref(), segment, columns, &Wanted::All)?;
+                }
+                _ => best.gather(weight.as_ref(), segment, columns, &wanted)?,
+            }
         }
         Ok(best.into_sorted())
     }
+}
+
+fn union(terms: impl Iterator<Item = Term>, option: IndexRecordOption) -> BooleanQuery {
+    BooleanQuery::union(terms.map(|term| Box::new(TermQuery::new(term, option)) as Box<dyn Query>).collect())
+}
+
+/// Whether the entries of these collections are few in a segment.
+fn is_narrow(segment: &SegmentReader, fields: Fields, names: Option<&[String]>) -> tantivy::Result<bool> {
+    let index = segment.inverted_index(fields.collection)?;
+    let mut entries = 0;
+    for name in names.unwrap_or_default() {
+        entries += index.doc_freq(&Term::from_field_text(fields.collection, name))?;
+    }
+    Ok(entries <= segment.max_doc() / NARROW)
 }
 
 /// Which entries of a segment may be hits.
@@ -159,8 +214,8 @@ struct Best {
 }
 
 impl Best {
-    /// The index skips whatever cannot beat the worst of the best, which is why hits are sieved here and not by one
-    /// more clause of the query.
+    /// The index skips whatever cannot beat the worst of the best, which is why hits of all but narrow collections are
+    /// sieved here and not by one more clause of the query.
     fn gather(
         &mut self,
         weight: &dyn Weight,

@@ -3,7 +3,7 @@
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::normal::{is_east_asian, is_emoji, is_unspaced, normalise, plain_emoji, without_article};
-use super::stems::{every_stem, is_frequent, language_of, stem};
+use super::stems::{Language, every_stem, is_frequent, language_of, stem};
 
 /// Identifiers are kept up to this many characters; what is longer is cut.
 const LONGEST: usize = 200;
@@ -16,7 +16,7 @@ const MOST_QUERY_WORDS: usize = 256;
 /// The terms under which a text is found, in their order.
 pub fn analyse(text: &str) -> Vec<String> {
     let mut terms = Terms::default();
-    terms.read(text, 1);
+    terms.read(text, 1, language_of(text));
     terms.iter().map(str::to_owned).collect()
 }
 
@@ -48,14 +48,8 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    /// Adds the terms of a text so many times over.
-    pub fn read(&mut self, text: &str, times: usize) {
-        self.read_as(text, times, text);
-    }
-
-    /// As above, in the language of another text: a title alone does not tell its own.
-    pub fn read_as(&mut self, text: &str, times: usize, speaker: &str) {
-        let language = language_of(speaker);
+    /// Adds the terms of a text in a language, so many times over.
+    pub fn read(&mut self, text: &str, times: usize, language: Language) {
         scan(text, &mut |found| {
             let (Found::Word(word) | Found::Whole(word) | Found::Letter(word)) = found;
             let term = match found {
@@ -263,6 +257,9 @@ fn lowered(letters: impl Iterator<Item = char>, lower: &mut String) {
 }
 
 fn cut(word: &str) -> &str {
+    if word.len() <= LONGEST {
+        return word;
+    }
     match word.char_indices().nth(LONGEST) {
         Some((end, _)) => &word[..end],
         None => word,

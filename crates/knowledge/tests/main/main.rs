@@ -5,6 +5,8 @@ mod embedding;
 #[cfg(test)]
 mod fusion;
 #[cfg(test)]
+mod kept_vectors;
+#[cfg(test)]
 mod lexical;
 #[cfg(test)]
 mod library;
