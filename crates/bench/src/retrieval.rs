@@ -52,12 +52,12 @@ async fn index(library: &Library, folder: &Path, pieces: usize) -> Result<()> {
         library.put(&Principal::local(), documents).await?;
         stored += began.elapsed();
     }
-    let began = Instant::now();
+    let (began, cpu) = (Instant::now(), crate::measure::cpu_seconds()?);
     library.catch_up().await?;
-    let derived = began.elapsed();
+    let (derived, cpu) = (began.elapsed(), crate::measure::cpu_seconds()? - cpu);
     show(json!({
         "bench": "index", "pieces": pieces, "pieces_per_s": pieces as f64 / (stored + derived).as_secs_f64(),
-        "store_s": stored.as_secs_f64(), "derive_s": derived.as_secs_f64(),
+        "store_s": stored.as_secs_f64(), "derive_s": derived.as_secs_f64(), "derive_cpu_s": cpu,
         "store_mb": megabytes(folder, Some("store.sqlite")), "derived_mb": megabytes(&folder.join("words"), None),
         "rss_mb": crate::measure::rss_mb()?,
     }));

@@ -10,11 +10,11 @@ mod http;
 mod providers;
 mod settings;
 mod statics;
-mod statistics;
 mod tensors;
 mod terms;
 mod tokens;
 mod viterbi;
+mod weights;
 
 use std::time::Duration;
 
@@ -25,7 +25,6 @@ pub use http::Jitter;
 pub use providers::{GeminiEmbedder, OllamaEmbedder, OpenAiEmbedder};
 pub use settings::{Means, Provider, Settings, connect};
 pub use statics::StaticEmbedder;
-pub use statistics::Statistics;
 
 /// What a text is embedded for; many models treat the two differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

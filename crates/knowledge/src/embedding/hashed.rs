@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
 
-use super::statistics::{Statistics, Weights};
 use super::terms::Terms;
+use super::weights::Weights;
 use super::{EmbedError, Embedder, Keeping, Purpose, normalise};
 
 /// A new number here makes all stored vectors be made anew. Belongs to every change of terms, hashes and weights.
@@ -20,12 +20,11 @@ const TEXTS_AT_ONCE: usize = 32;
 pub struct Hashed {
     dimensions: usize,
     weights: Arc<Weights>,
-    statistics: Arc<Statistics>,
 }
 
 impl Default for Hashed {
     fn default() -> Self {
-        Self::with_statistics(Statistics::default())
+        Self { dimensions: Self::DIMENSIONS, weights: Arc::new(Weights::built_in()) }
     }
 }
 
@@ -33,15 +32,6 @@ impl Hashed {
     pub const DIMENSIONS: usize = 512;
     /// With fewer dimensions too many features fall together.
     const FEWEST_DIMENSIONS: usize = 64;
-
-    /// Weighs queries by what the searched texts have; without any, by what English texts usually have.
-    pub fn with_statistics(statistics: Statistics) -> Self {
-        Self {
-            dimensions: Self::DIMENSIONS,
-            weights: Arc::new(Weights::built_in()),
-            statistics: Arc::new(statistics),
-        }
-    }
 
     pub fn with_dimensions(mut self, dimensions: usize) -> Result<Self, EmbedError> {
         if dimensions < Self::FEWEST_DIMENSIONS {
@@ -62,15 +52,8 @@ impl Hashed {
         let mut vector = vec![0.0_f32; self.dimensions];
         terms.read(text, purpose);
         let weights = self.weights.as_ref();
-        let is_frequent = |hash| weights.passage(hash) < TELLING;
-        match purpose {
-            Purpose::Passage => terms.features(is_frequent, |hash, weight| {
-                self.add(&mut vector, hash, weight * weights.passage(hash));
-            }),
-            Purpose::Query => terms.features(is_frequent, |hash, weight| {
-                self.add(&mut vector, hash, weight * weights.query(hash, &self.statistics));
-            }),
-        }
+        let is_frequent = |hash| weights.of(hash) < TELLING;
+        terms.features(is_frequent, |hash, weight| self.add(&mut vector, hash, weight * weights.of(hash)));
         normalise(&mut vector);
         vector
     }

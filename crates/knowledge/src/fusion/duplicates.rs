@@ -54,19 +54,23 @@ impl Shingles {
         if (few as f64) < ALIKE * many as f64 {
             return false;
         }
-        let shared = self.shared_with(other);
-        let all = few + many - shared;
-        shared as f64 >= ALIKE * all as f64
+        // From `shared >= ALIKE * (few + many - shared)`.
+        let needed = (ALIKE * (few + many) as f64 / (1.0 + ALIKE)).ceil() as usize;
+        self.shares(other, needed)
     }
 
-    fn shared_with(&self, other: &Self) -> usize {
+    /// Most texts are nothing alike: it ends as soon as too many are missing.
+    fn shares(&self, other: &Self, needed: usize) -> bool {
+        let Some(mut spare) = self.0.len().checked_sub(needed) else { return false };
         let mut others = other.0.iter().peekable();
-        let mut shared = 0;
         for hash in &self.0 {
             while others.next_if(|other| *other < hash).is_some() {}
-            shared += usize::from(others.next_if_eq(&hash).is_some());
+            if others.next_if_eq(&hash).is_none() {
+                let Some(left) = spare.checked_sub(1) else { return false };
+                spare = left;
+            }
         }
-        shared
+        true
     }
 }
 

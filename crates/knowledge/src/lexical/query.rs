@@ -5,11 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
 use tantivy::columnar::{Column, StrColumn};
-use tantivy::query::{
-    Bm25StatisticsProvider, BooleanQuery, ConstScoreQuery, EnableScoring, Query, TermQuery, Weight,
-};
+use tantivy::query::{Bm25StatisticsProvider, BooleanQuery, EnableScoring, Query, TermQuery, Weight};
 use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{DocId, Index, ReloadPolicy, Searcher, SegmentReader, Term};
+use tantivy::{DocId, DocSet, Index, ReloadPolicy, Searcher, SegmentReader, TERMINATED, Term};
 
 use super::folder::{COLLECTION, Fields, ID};
 
@@ -19,8 +17,6 @@ const MOST_WORDS: usize = 32;
 /// Collections that are at most this part of a segment are gone through entry by entry; larger ones are sieved out of
 /// what words find.
 const NARROW: u32 = 8;
-/// More names than this are sieved as well.
-const MOST_NAMES: usize = 64;
 
 pub(super) struct Snapshot {
     searcher: Searcher,
@@ -79,42 +75,25 @@ impl Snapshot {
         if statistics.frequencies.is_empty() {
             return Ok(Vec::new());
         }
-        let terms = statistics.frequencies.keys().cloned();
-        let any = union(terms, IndexRecordOption::WithFreqs);
         let scoring = EnableScoring::enabled_from_statistics_provider(&statistics, &self.searcher);
-        let weight = any.weight(scoring)?;
-        let among = |names: &[String]| {
-            let names = names.iter().map(|name| Term::from_field_text(fields.collection, name));
-            let among = ConstScoreQuery::new(Box::new(union(names, IndexRecordOption::Basic)), 0.0);
-            BooleanQuery::intersection(vec![Box::new(any.clone()), Box::new(among)]).weight(scoring)
-        };
-        let narrow = collections.filter(|names| names.len() <= MOST_NAMES).map(among).transpose()?;
+        let terms: Vec<TermQuery> = statistics
+            .frequencies
+            .keys()
+            .map(|term| TermQuery::new(term.clone(), IndexRecordOption::WithFreqs))
+            .collect();
+        let any = terms.iter().map(|term| Box::new(term.clone()) as Box<dyn Query>).collect();
+        let any = BooleanQuery::union(any).weight(scoring)?;
+        let each: Vec<_> = terms.iter().map(|term| term.weight(scoring)).collect::<Result<_, _>>()?;
         let mut best = Best { limit, hits: BinaryHeap::new() };
         for (segment, columns) in self.searcher.segment_readers().iter().zip(&self.columns) {
             let Some(wanted) = columns.wanted(collections)? else { continue };
-            match (&narrow, &wanted) {
-                (Some(narrow), Wanted::Of(_)) if is_narrow(segment, fields, collections)? => {
-                    best.gather(narrow.as_ref(), segment, columns, &Wanted::All)?;
-                }
-                _ => best.gather(weight.as_ref(), segment, columns, &wanted)?,
+            match columns.few(segment, fields.collection, &wanted)? {
+                Some(few) => best.gather_among(&few, &each, segment, columns)?,
+                None => best.gather(any.as_ref(), segment, columns, &wanted)?,
             }
         }
         Ok(best.into_sorted())
     }
-}
-
-fn union(terms: impl Iterator<Item = Term>, option: IndexRecordOption) -> BooleanQuery {
-    BooleanQuery::union(terms.map(|term| Box::new(TermQuery::new(term, option)) as Box<dyn Query>).collect())
-}
-
-/// Whether the entries of these collections are few in a segment.
-fn is_narrow(segment: &SegmentReader, fields: Fields, names: Option<&[String]>) -> tantivy::Result<bool> {
-    let index = segment.inverted_index(fields.collection)?;
-    let mut entries = 0;
-    for name in names.unwrap_or_default() {
-        entries += index.doc_freq(&Term::from_field_text(fields.collection, name))?;
-    }
-    Ok(entries <= segment.max_doc() / NARROW)
 }
 
 /// Which entries of a segment may be hits.
@@ -143,6 +122,35 @@ impl Columns {
             false if is_everything => Some(Wanted::All),
             false => Some(Wanted::Of(numbers)),
         })
+    }
+
+    /// The entries that are wanted, in order, where they are few; nothing where they are many.
+    fn few(
+        &self,
+        segment: &SegmentReader,
+        field: Field,
+        wanted: &Wanted,
+    ) -> tantivy::Result<Option<Vec<DocId>>> {
+        let (Wanted::Of(numbers), Some(column)) = (wanted, &self.collections) else { return Ok(None) };
+        let index = segment.inverted_index(field)?;
+        let (most, mut entries) = ((segment.max_doc() / NARROW) as usize, Vec::new());
+        for number in numbers {
+            let mut name = String::new();
+            if !column.ord_to_str(*number, &mut name)? {
+                continue;
+            }
+            let term = Term::from_field_text(field, &name);
+            let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic)? else { continue };
+            if entries.len() + postings.size_hint() as usize > most {
+                return Ok(None);
+            }
+            while postings.doc() != TERMINATED {
+                entries.push(postings.doc());
+                postings.advance();
+            }
+        }
+        entries.sort_unstable();
+        Ok(Some(entries))
     }
 
     fn is_wanted(&self, entry: DocId, wanted: &Wanted) -> bool {
@@ -214,8 +222,8 @@ struct Best {
 }
 
 impl Best {
-    /// The index skips whatever cannot beat the worst of the best, which is why hits of all but narrow collections are
-    /// sieved here and not by one more clause of the query.
+    /// The index skips whatever cannot beat the worst of the best, which is why hits are sieved here and not by one
+    /// more clause of the query.
     fn gather(
         &mut self,
         weight: &dyn Weight,
@@ -233,6 +241,38 @@ impl Best {
             }
             self.threshold()
         })
+    }
+
+    /// The same for a few entries: each word is looked up in each of them, and nowhere else.
+    fn gather_among(
+        &mut self,
+        entries: &[DocId],
+        words: &[Box<dyn Weight>],
+        segment: &SegmentReader,
+        columns: &Columns,
+    ) -> tantivy::Result<()> {
+        let mut scores = vec![0.0_f32; entries.len()];
+        for word in words {
+            let mut scorer = word.scorer(segment, 1.0)?;
+            for (entry, score) in entries.iter().zip(&mut scores) {
+                if scorer.doc() < *entry {
+                    scorer.seek(*entry);
+                }
+                if scorer.doc() == *entry {
+                    *score += scorer.score();
+                }
+            }
+        }
+        let alive = segment.alive_bitset();
+        for (&entry, score) in entries.iter().zip(scores).filter(|(_, score)| *score > 0.0) {
+            if alive.is_none_or(|alive| alive.is_alive(entry))
+                && score > self.threshold()
+                && let Some(id) = columns.ids.first(entry)
+            {
+                self.push(Hit { score, id });
+            }
+        }
+        Ok(())
     }
 
     fn push(&mut self, hit: Hit) {

@@ -2,6 +2,7 @@
 //! the stems of all of them (`every_stem`).
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use frostem::{Algorithm, Stemmer};
 use unicode_normalization::UnicodeNormalization;
@@ -116,13 +117,41 @@ fn told_by(word: &str) -> Option<Language> {
 
 /// Words outside Latin letters, numbers and anything that cannot be a word stay as they are.
 pub(super) fn stem(word: &str, language: Language) -> Cow<'_, str> {
-    let is_word =
-        (3..=LONGEST_WORD).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_lowercase());
     match language {
-        _ if !is_word => Cow::Borrowed(word),
+        _ if !is_word(word) => Cow::Borrowed(word),
         Language::English => Stemmer::new(Algorithm::English).stem(word),
         Language::German => german(word),
         Language::Other => Cow::Borrowed(romance(word)),
+    }
+}
+
+fn is_word(word: &str) -> bool {
+    (3..=LONGEST_WORD).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_lowercase())
+}
+
+/// The stems of words that were met before: most words of a text are among a few thousand.
+#[derive(Clone, Debug, Default)]
+pub(super) struct KnownStems {
+    language: Option<Language>,
+    stems: HashMap<String, String>,
+}
+
+impl KnownStems {
+    /// More are forgotten, all at once.
+    const MOST: usize = 20_000;
+
+    pub fn stem<'a>(&'a mut self, word: &'a str, language: Language) -> &'a str {
+        if !is_word(word) {
+            return word;
+        }
+        if self.language != Some(language) || self.stems.len() >= Self::MOST {
+            self.stems.clear();
+            self.language = Some(language);
+        }
+        if !self.stems.contains_key(word) {
+            self.stems.insert(word.to_owned(), stem(word, language).into_owned());
+        }
+        self.stems.get(word).map_or(word, String::as_str)
     }
 }
 

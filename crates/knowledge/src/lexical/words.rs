@@ -3,7 +3,7 @@
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::normal::{is_east_asian, is_emoji, is_unspaced, normalise, plain_emoji, without_article};
-use super::stems::{Language, every_stem, is_frequent, language_of, stem};
+use super::stems::{KnownStems, Language, every_stem, is_frequent, language_of};
 
 /// Identifiers are kept up to this many characters; what is longer is cut.
 const LONGEST: usize = 200;
@@ -45,6 +45,7 @@ pub fn analyse_query(query: &str) -> Vec<Vec<String>> {
 pub(super) struct Terms {
     text: String,
     ends: Vec<usize>,
+    stems: KnownStems,
 }
 
 impl Terms {
@@ -53,11 +54,11 @@ impl Terms {
         scan(text, &mut |found| {
             let (Found::Word(word) | Found::Whole(word) | Found::Letter(word)) = found;
             let term = match found {
-                Found::Word(word) => stem(word, language),
-                Found::Whole(_) | Found::Letter(_) => word.into(),
+                Found::Word(word) => self.stems.stem(word, language),
+                Found::Whole(_) | Found::Letter(_) => word,
             };
             for _ in 0..times {
-                self.text.push_str(&term);
+                self.text.push_str(term);
                 self.ends.push(self.text.len());
             }
         });
@@ -90,7 +91,10 @@ enum Found<'a> {
 fn scan(text: &str, found: &mut impl FnMut(Found<'_>)) {
     let mut lower = String::new();
     for piece in text.split_whitespace() {
-        if piece.is_ascii() {
+        // Most words: nothing to take off, to fold or to split.
+        if piece.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()) {
+            found(Found::Word(cut(piece)));
+        } else if piece.is_ascii() {
             scan_piece(piece, &mut lower, found);
         } else {
             scan_piece(&normalise(piece), &mut lower, found);
