@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lango_domain::Tool;
-use lango_knowledge::embedding::{self, Means, Provider, Statistics};
+use lango_knowledge::embedding::{self, Means, Provider};
 use lango_knowledge::library::{Library, LibraryError};
 use lango_knowledge::{Along, graph, web};
 use lango_store::SqliteStore;
@@ -16,7 +16,7 @@ use crate::knowing::knowing_tools;
 use crate::memory::memory_tools;
 use crate::sessions::open_store;
 
-/// The folder of the index of words, beside the store; it can be deleted at any time.
+/// The folder of the index of words and of vectors, beside the store; it can be deleted at any time.
 const WORDS: &str = "words";
 
 /// The documents that are kept in this store.
@@ -28,7 +28,7 @@ pub fn library(
     let folder = environment.data_folder().unwrap_or_else(std::env::temp_dir).join(WORDS);
     let mut settings = loaded.settings.embedding.clone();
     settings.path = settings.path.map(|path| loaded.resolve(environment, "embedding.path", &path));
-    let means = Means { jitter: Arc::new(jitter), statistics: Statistics::default() };
+    let means = Means { jitter: Arc::new(jitter) };
     let embedder = embedding::connect(&settings, means)?;
     Ok(Library::new(Arc::new(store), folder, embedder))
 }

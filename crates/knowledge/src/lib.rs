@@ -22,3 +22,11 @@ pub mod web;
 
 pub use lazily::{Clock, Lazily};
 pub use tools::{Along, Opener, Settings, item, tools};
+
+/// A number that stands for some bytes; not meant to withstand anyone.
+fn fingerprint(bytes: &[u8]) -> u64 {
+    let step = |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    let (words, rest) = bytes.as_chunks::<8>();
+    let sum = words.iter().fold(bytes.len() as u64, |sum, &word| step(sum, u64::from_le_bytes(word)));
+    rest.iter().fold(sum, |sum, &byte| step(sum, u64::from(byte)))
+}

@@ -2,8 +2,8 @@
 
 use futures::future::FutureExt;
 use lango_domain::documents::{
-    Answer, Change, CollectionInfo, DocumentStore, NewDocument, NewPiece, Owner, Piece, Place, Source,
-    Unembedded, Unit, Which,
+    Answer, Change, CollectionInfo, DocumentStore, NewDocument, NewPiece, Owner, Piece, Place, Source, Unit,
+    Which,
 };
 use lango_domain::event::{Principal, SessionId};
 use rusqlite::{Connection, Row, TransactionBehavior, params};
@@ -94,22 +94,6 @@ impl DocumentStore for SqliteStore {
         async move { Ok(self.read(move |connection| pieces(connection, &ids)).await?) }.boxed()
     }
 
-    fn owners(&self, behind: u64, most: usize) -> Answer<'_, Vec<(u64, Owner)>> {
-        async move {
-            let found = self.read(move |connection| {
-                let sql = "SELECT p.id, d.principal, d.collection, d.session FROM pieces p
-                    JOIN documents d ON d.id = p.document WHERE p.id > ?1 ORDER BY p.id LIMIT ?2";
-                let owned = |row: &Row<'_>| Ok((row.get::<_, i64>(0)? as u64, owner(row)?));
-                connection
-                    .prepare_cached(sql)?
-                    .query_map(params![behind as i64, most as i64], owned)?
-                    .collect()
-            });
-            Ok(found.await?)
-        }
-        .boxed()
-    }
-
     fn changes(&self, behind: u64, most: usize) -> Answer<'_, Vec<Change>> {
         async move {
             let found = self.read(move |connection| {
@@ -118,30 +102,6 @@ impl DocumentStore for SqliteStore {
                     Ok(Change { number: row.get::<_, i64>(0)? as u64, piece: row.get::<_, i64>(1)? as u64, is_there: row.get(2)? })
                 };
                 connection.prepare_cached(sql)?.query_map(params![behind as i64, most as i64], change)?.collect()
-            });
-            Ok(found.await?)
-        }
-        .boxed()
-    }
-
-    fn without_vector<'a>(
-        &'a self,
-        embedder: &'a str,
-        behind: u64,
-        most: usize,
-    ) -> Answer<'a, Vec<Unembedded>> {
-        let embedder = embedder.to_owned();
-        async move {
-            let found = self.read(move |connection| {
-                let sql = "SELECT p.id, p.hash, d.title || char(10) || p.heading || char(10) || p.text FROM pieces p
-                    JOIN documents d ON d.id = p.document
-                    WHERE p.id > ?2 AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.embedder = ?1 AND v.hash = p.hash)
-                    ORDER BY p.id LIMIT ?3";
-                let piece = |row: &Row<'_>| {
-                    Ok(Unembedded { id: row.get::<_, i64>(0)? as u64, hash: row.get(1)?, text: row.get(2)? })
-                };
-                let query = params![embedder, behind as i64, most as i64];
-                connection.prepare_cached(sql)?.query_map(query, piece)?.collect()
             });
             Ok(found.await?)
         }

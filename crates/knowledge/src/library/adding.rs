@@ -98,7 +98,7 @@ impl Library {
     pub async fn put(&self, of: &Principal, mut documents: Vec<NewDocument>) -> Result<(), LibraryError> {
         for document in &mut documents {
             for piece in &mut document.pieces {
-                let made_of = format!("{}\n{}\n{}", document.title, piece.heading, piece.text);
+                let made_of = made_of(&document.title, &piece.heading, &piece.text);
                 piece.hash = reading::content_hash(made_of.as_bytes());
             }
         }
@@ -189,6 +189,11 @@ pub fn pieces_of(text: &str) -> Vec<NewPiece> {
 /// The pieces of what was read.
 pub fn pieces(document: &reading::Document) -> Vec<NewPiece> {
     reading::chunks(document, &ChunkSizes::default()).into_iter().map(piece).collect()
+}
+
+/// What the vector of a piece is made of.
+pub(super) fn made_of(title: &str, heading: &str, text: &str) -> String {
+    format!("{title}\n{heading}\n{text}")
 }
 
 fn piece(chunk: reading::Chunk) -> NewPiece {

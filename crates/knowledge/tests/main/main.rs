@@ -6,6 +6,7 @@ mod embedding;
 mod fusion;
 #[cfg(test)]
 mod graph;
+mod kept_vectors;
 #[cfg(test)]
 mod lexical;
 #[cfg(test)]
