@@ -1,9 +1,15 @@
 //! What it knows, as whoever asks sees it.
 
 #[cfg(test)]
+mod desk;
+#[cfg(test)]
 mod embedding;
 #[cfg(test)]
 mod fusion;
+#[cfg(test)]
+mod inquiries;
+#[cfg(test)]
+mod knowing;
 #[cfg(test)]
 mod lexical;
 #[cfg(test)]
