@@ -11,6 +11,8 @@ mod documents;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod knowledge;
+#[cfg(test)]
 mod operator;
 #[cfg(test)]
 mod session;
