@@ -1,11 +1,18 @@
 //! From settings to the memory of conversations.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use futures::future::FutureExt;
 use jiff::Timestamp;
 use lango_domain::Tool;
+use lango_domain::event::{Body, Principal};
+use lango_domain::graph::{GraphStore, Source, SourceRange};
+use lango_domain::memory::{Answer, Forgets, Memory};
+use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError};
 use lango_engine::Beside;
-use lango_knowledge::memory::{Chronicle, Observer, Parts, holds_secret, tools};
+use lango_knowledge::memory::{Chronicle, Observer, Parts, tools};
+use lango_knowledge::secrecy::Secrecy;
 use lango_models::Chosen;
 use lango_store::SqliteStore;
 
@@ -73,17 +80,43 @@ fn put_together(
             Observer::Model { model, name: format!("{}/{}", chosen.provider, chosen.model) }
         }
     };
-    let secrets = known_secrets(loaded, environment);
-    let is_secret = move |text: &str| {
-        let mut known = secrets.iter().filter(|secret| secret.is_worth_hiding());
-        known.any(|secret| text.contains(secret.expose())) || holds_secret(text)
-    };
     Ok(Chronicle::new(Parts {
-        memories: Arc::new(store),
+        memories: Arc::new(store.clone()),
         observer,
         settings: loaded.settings.observational_memory.clone(),
-        is_secret: Arc::new(is_secret),
-        forgets: Vec::new(),
+        secrecy: Secrecy::knowing(known_secrets(loaded, environment)),
+        forgets: vec![Arc::new(FactsOfTurns(store))],
         now: Arc::new(Timestamp::now),
     }))
+}
+
+/// Facts that were told in the turns which a forgotten memory comes from go with it.
+struct FactsOfTurns(SqliteStore);
+
+impl Forgets for FactsOfTurns {
+    fn forget<'a>(&'a self, of: &'a Principal, gone: &'a [Memory]) -> Answer<'a, ()> {
+        async move {
+            for memory in gone {
+                self.forget_one(of, memory).await?;
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+}
+
+impl FactsOfTurns {
+    async fn forget_one(&self, of: &Principal, memory: &Memory) -> Result<(), StoreError> {
+        let key = SessionKey { session: &memory.session, principal: of };
+        let log = self.0.load(key, Reach::Everything).await?;
+        let cited = log.iter().filter(|event| memory.sources.contains(&event.seq));
+        let turns: HashSet<_> = cited.map(|event| &event.turn).collect();
+        for event in log.iter().filter(|event| turns.contains(&event.turn)) {
+            if let Body::ToolCall { id, .. } = &event.body {
+                let source = Source::Session { session: memory.session.clone(), event: id.to_string() };
+                GraphStore::forget(&self.0, of, SourceRange::One(source)).await?;
+            }
+        }
+        Ok(())
+    }
 }

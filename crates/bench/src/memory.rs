@@ -14,6 +14,7 @@ use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
 use lango_domain::seams::Conversation;
 use lango_engine::{Approval, Beside, Limits, Models, Parts, Runner, Surroundings, TurnRequest};
 use lango_knowledge::memory::{Chronicle, Observer, Settings};
+use lango_knowledge::secrecy::Secrecy;
 use lango_store::{Place, SqliteStore};
 use serde_json::json;
 
@@ -119,7 +120,7 @@ fn beside(store: &SqliteStore, observer: Observer, settings: Settings) -> Beside
         memories: Arc::new(store.clone()),
         observer,
         settings,
-        is_secret: Arc::new(lango_knowledge::memory::holds_secret),
+        secrecy: Secrecy::default(),
         forgets: Vec::new(),
         now: Arc::new(Timestamp::now),
     }));

@@ -70,6 +70,12 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     output.map(|output| output.print(form))
 }
 
+/// What follows a turn goes on while the user types.
+fn chatting_runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    let built = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    built.map_err(|error| Failure::usage(format!("cannot start: {error}")))
+}
+
 /// One thread is enough for a person; a server brings its own.
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();

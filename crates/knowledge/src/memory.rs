@@ -2,7 +2,6 @@
 //! is recalled. Raw history is never touched.
 
 mod digest;
-mod discretion;
 mod forgetting;
 mod observing;
 mod phrases;
@@ -26,8 +25,9 @@ use lango_domain::model::Model;
 use lango_domain::seams::Conversation;
 use lango_domain::session::StoreError;
 
+use crate::secrecy::Secrecy;
+
 pub use digest::line;
-pub use discretion::holds_secret;
 pub use recall::{Care, Recalled, SOURCE};
 pub use rules::kind_of;
 pub use settings::Settings;
@@ -56,8 +56,8 @@ pub struct Parts {
     pub memories: Arc<dyn Memories>,
     pub observer: Observer,
     pub settings: Settings,
-    /// Whether a text holds something that nobody may keep.
-    pub is_secret: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+    /// What nobody may keep.
+    pub secrecy: Secrecy,
     /// Who else must forget what is forgotten.
     pub forgets: Vec<Arc<dyn Forgets>>,
     pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
@@ -122,7 +122,7 @@ impl Chronicle {
     }
 
     fn is_secret(&self, text: &str) -> bool {
-        (self.parts().is_secret)(text)
+        self.parts().secrecy.secret_in(text).is_some()
     }
 
     fn turn_of(&self, of: &Conversation) -> Arc<tokio::sync::Mutex<()>> {

@@ -11,7 +11,7 @@ use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 
 use super::usage;
-use super::{Setting, ask, runtime};
+use super::{Setting, ask, chatting_runtime};
 use crate::approver::approver;
 use crate::args::{Global, ToolNames};
 use crate::output::{DIM, Failure, Form, NAME, styled};
@@ -38,7 +38,7 @@ pub fn run(global: &Global, resume: Option<&str>, yes: bool) -> Result<ExitCode,
         styled(NAME, &conversation.model_name),
         styled(DIM, HELP)
     ));
-    let runtime = runtime()?;
+    let runtime = chatting_runtime()?;
     let session = match resume {
         Some(named) => runtime.block_on(resumed(&conversation, named))?,
         None => new_session(),

@@ -12,6 +12,7 @@ mod documents;
 mod faults;
 #[cfg(test)]
 mod graph;
+mod knowledge;
 mod memory;
 #[cfg(test)]
 mod operator;

@@ -85,9 +85,13 @@ impl Inquiries {
         let now = (self.means.knowing.now)();
         let settings = &self.means.settings;
         let room = (settings.max_pending_inquiries.get() as usize).saturating_sub(pending.len());
-        let asked = asked.filter(|_| self.means.model.is_some());
-        let wanted = if is_due(settings, &talk, marks, (asked, now)) { room.min(MOST_FOUND) } else { 0 };
+        let rest = Rest { by: self.finder(), asked, now };
+        let wanted = if is_due(settings, &talk, marks, rest) { room.min(MOST_FOUND) } else { 0 };
         Ok(Some(Scene { of: of.clone(), talk, pending, marks, now, wanted }))
+    }
+
+    fn finder(&self) -> Finder {
+        if self.means.model.is_some() { Finder::Model } else { Finder::Rule }
     }
 
     async fn by_rule(&self, scene: &Scene) -> Result<Findings, StoreError> {
@@ -234,18 +238,24 @@ impl Scene {
     }
 }
 
-/// Whether it is time to search for gaps: in a session that was never searched, else after so many turns; and where a
-/// model is asked, after so many minutes.
-fn is_due(
-    settings: &Settings,
-    talk: &[Exchange],
-    marks: Marks,
-    (asked, now): (Option<Timestamp>, Timestamp),
-) -> bool {
+/// Who would search, and when a model was last asked.
+struct Rest {
+    by: Finder,
+    asked: Option<Timestamp>,
+    now: Timestamp,
+}
+
+/// Whether it is time to search for gaps: after so many turns, and where a model is asked after so many minutes, too.
+/// Rules cost nothing and look at the first turn of a session at once; a model is not asked about single requests.
+fn is_due(settings: &Settings, talk: &[Exchange], marks: Marks, rest: Rest) -> bool {
     let unread = talk.iter().filter(|exchange| exchange.through > marks.gaps).count();
     let has_failed = talk.last().is_some_and(|newest| newest.answered.is_none());
-    let turns = settings.inquiry_cooldown_turns.get() as usize;
-    let minutes = i64::from(settings.inquiry_cooldown_minutes).minutes();
-    let rested = asked.is_none_or(|asked| now.checked_sub(minutes).is_ok_and(|limit| asked <= limit));
-    !has_failed && rested && unread > 0 && (marks.gaps == 0 || unread >= turns)
+    let has_turns = unread >= settings.inquiry_cooldown_turns.get() as usize;
+    let limit = rest.now.checked_sub(i64::from(settings.inquiry_cooldown_minutes).minutes());
+    let is_rested = rest.asked.is_none_or(|asked| limit.is_ok_and(|limit| asked <= limit));
+    let is_time = match rest.by {
+        Finder::Rule => marks.gaps == 0 || has_turns,
+        Finder::Model => has_turns && is_rested,
+    };
+    !has_failed && unread > 0 && is_time
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct Settings {
     /// Whether conversations are searched for what is worth asking about, after each turn and off its path.
     pub enabled: bool,
-    /// So many turns of a session lie between two searches.
+    /// So many turns of a session lie between two searches; a model is not asked before there were so many.
     pub inquiry_cooldown_turns: NonZeroU32,
     /// So many minutes lie between two searches that ask a model, whatever the session.
     pub inquiry_cooldown_minutes: u32,

@@ -16,11 +16,11 @@ const TELLING_LETTERS: usize = 4;
 /// So much of an error and of arguments is read.
 const MOST_BYTES: usize = 8_000;
 
-/// Words that nearly every failure has.
-const COMMON: [&str; 33] = [
-    "error", "fail", "failure", "failed", "fails", "failing", "tool", "call", "calls", "command", "problem",
-    "issue", "wrong", "work", "code", "exit", "run", "running", "use", "try", "file", "cannot", "can",
-    "could", "not", "invalid", "message", "says", "say", "return", "returns", "using", "does",
+/// Words that nearly every failure has, without their endings.
+const COMMON: [&str; 27] = [
+    "error", "fail", "failur", "tool", "call", "command", "problem", "issu", "wrong", "work", "code", "exit",
+    "run", "use", "tri", "file", "cannot", "can", "could", "not", "no", "invalid", "messag", "say", "return",
+    "doe", "happen",
 ];
 
 /// How well a trigger fits, from 0 to 1; nothing when it is about something else.
@@ -28,25 +28,28 @@ pub(super) fn fit(trigger: &str, failure: &Failure) -> Option<f32> {
     if names_another_tool(trigger, failure) {
         return None;
     }
-    let (mut found, mut all, mut telling, mut evidence) = (0.0, 0.0, 0, 0);
-    let mut longest = 0;
+    let (mut found, mut all) = (0.0, 0.0);
+    // Words that say something beside the tool's name, and those of them that are found.
+    let (mut telling, mut evidence) = (0, Vec::new());
     for alternatives in analyse_query(trigger) {
-        let is_common = alternatives.iter().any(|word| COMMON.contains(&word.as_str()));
+        let is_common = alternatives.first().is_some_and(|word| COMMON.contains(&word.as_str()));
+        let is_of_tool = failure.is_of_tool(&alternatives);
+        let is_said = failure.says(&alternatives);
         let weight = if is_common { LITTLE } else { 1.0 };
         all += weight;
-        if !failure.has(&alternatives) {
-            telling += usize::from(!is_common);
-            continue;
+        found += if is_said || is_of_tool { weight } else { 0.0 };
+        if !is_common && !is_of_tool {
+            telling += 1;
+            evidence.extend(is_said.then_some(alternatives));
         }
-        found += weight;
-        let tells = !is_common && failure.says(&alternatives);
-        telling += usize::from(!is_common);
-        evidence += usize::from(tells);
-        let letters = alternatives.iter().map(|word| word.chars().count()).max().unwrap_or(0);
-        longest = longest.max(if tells { letters } else { 0 });
     }
-    let share = if all > 0.0 { found / all } else { 0.0 };
-    let is_enough = evidence >= 2 || (evidence == 1 && longest >= TELLING_LETTERS && telling <= 4);
+    let is_long = |word: &String| word.chars().count() >= TELLING_LETTERS;
+    let is_enough = match &evidence[..] {
+        [] => false,
+        [one] => telling <= 2 && one.iter().any(is_long),
+        _ => true,
+    };
+    let share = found / all;
     (share >= LEAST_SHARE && is_enough).then_some(share)
 }
 
@@ -70,8 +73,8 @@ impl Failure {
         Self { tool: call.tool.to_lowercase(), of_tool, said, text: text.to_lowercase() }
     }
 
-    fn has(&self, alternatives: &[String]) -> bool {
-        self.says(alternatives) || alternatives.iter().any(|word| self.of_tool.contains(word))
+    fn is_of_tool(&self, alternatives: &[String]) -> bool {
+        alternatives.iter().any(|word| self.of_tool.contains(word))
     }
 
     fn says(&self, alternatives: &[String]) -> bool {

@@ -1,12 +1,17 @@
 //! What it knows, as whoever asks sees it.
 
 #[cfg(test)]
+mod desk;
+#[cfg(test)]
 mod embedding;
 #[cfg(test)]
 mod fusion;
 #[cfg(test)]
 mod graph;
+mod inquiries;
 mod kept_vectors;
+#[cfg(test)]
+mod knowing;
 #[cfg(test)]
 mod lexical;
 #[cfg(test)]

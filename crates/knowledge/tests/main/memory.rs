@@ -17,7 +17,8 @@ use lango_domain::memory::{Forgets, Listed, Listing, Memories, Memory};
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
 use lango_domain::seams::Conversation;
 use lango_domain::session::{SessionKey, SessionStore};
-use lango_knowledge::memory::{Chronicle, Observer, Parts, Settings, holds_secret};
+use lango_knowledge::memory::{Chronicle, Observer, Parts, Settings};
+use lango_knowledge::secrecy::Secrecy;
 use lango_store::{Place, SqliteStore};
 use serde_json::json;
 use tempfile::TempDir;
@@ -76,7 +77,7 @@ impl Desk {
             memories,
             observer: self.observer.clone(),
             settings: self.settings.clone(),
-            is_secret: Arc::new(holds_secret),
+            secrecy: Secrecy::default(),
             forgets: self.forgets.clone(),
             now: Arc::new(move || *now.lock().unwrap()),
         })
