@@ -105,6 +105,7 @@ impl Loaded {
             embedding: merged.read("embedding")?,
             search: merged.read("search")?,
             net: merged.read("net")?,
+            a2a: merged.read("a2a")?,
         };
         Ok(Self { settings, files, warnings, merged })
     }

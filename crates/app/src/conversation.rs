@@ -13,15 +13,17 @@ use lango_domain::{Mode, Tool, suggest};
 use lango_engine::{Beside, Models, Parts, Runner, Surroundings};
 use lango_models::offline::OfflineFirst;
 use lango_models::{Chosen, NoModel, Plan, RouterChoice, Secret, choose};
+use lango_remote::RemoteTeam;
 use lango_store::{Place, SqliteStore, Trouble};
 use uuid::Uuid;
 
+use crate::colleagues::{colleagues, no_colleagues};
 use crate::config::{ConfigError, Loaded};
 use crate::environment::Environment;
 use crate::ollama;
 use crate::sessions::open_store;
 use crate::tape::Tape;
-use crate::team::{Team, assemble_team};
+use crate::team::{Team, assemble_team_with};
 
 /// Why a conversation cannot begin.
 #[derive(Debug, thiserror::Error)]
@@ -44,9 +46,22 @@ pub struct Conversation {
     pub model_name: String,
     /// What the user should know about the files that the team was read from.
     pub warnings: Vec<String>,
+    /// The names of everyone in the team.
+    pub agents: Vec<String>,
+    /// Agents in other processes.
+    pub colleagues: RemoteTeam,
+}
+
+/// What a conversation is held with.
+pub struct Means<'a> {
+    pub tools: Vec<Tool>,
+    pub approver: Option<Arc<dyn Approver>>,
+    pub tape: &'a Tape,
+    pub colleagues: RemoteTeam,
 }
 
 impl Conversation {
+    /// Looks for agents elsewhere first; nobody is looked for where a recording is played.
     pub fn open(
         loaded: &Loaded,
         environment: &Environment,
@@ -54,8 +69,21 @@ impl Conversation {
         approver: Option<Arc<dyn Approver>>,
         tape: &Tape,
     ) -> Result<Self, CannotStart> {
+        let colleagues = match tape {
+            Tape::Replay(_) => no_colleagues(),
+            Tape::Off | Tape::Record(_) => colleagues(loaded, environment)?,
+        };
+        Self::open_with(loaded, environment, Means { tools, approver, tape, colleagues })
+    }
+
+    pub fn open_with(
+        loaded: &Loaded,
+        environment: &Environment,
+        means: Means<'_>,
+    ) -> Result<Self, CannotStart> {
+        let Means { tools, approver, tape, colleagues } = means;
         let tools = tools.into_iter().map(|tool| tape.tool(tool)).collect();
-        let team = assemble_team(loaded, environment, tools)?;
+        let team = assemble_team_with(loaded, environment, tools, &colleagues)?;
         let (model_name, models) = match tape {
             Tape::Replay(player) => ("the recording".to_owned(), player.models()),
             Tape::Off => models(loaded, environment, &team)?,
@@ -70,6 +98,7 @@ impl Conversation {
             Tape::Off | Tape::Record(_) => open_store(loaded, environment)?,
         };
         let warnings = loaded.warnings.iter().cloned().chain(team.warnings()).collect();
+        let agents = team.tree.agents().map(|agent| agent.name.to_string()).collect();
         let runner = Runner::new(Parts {
             tree: team.tree,
             models,
@@ -77,11 +106,11 @@ impl Conversation {
             approver: tape.approver(approver),
             approval: loaded.settings.security.approval.clone(),
             beside: Beside::default(),
-            remotes: BTreeMap::new(),
+            remotes: colleagues.agents().into_iter().map(|member| (member.name, member.agent)).collect(),
             limits: loaded.settings.limits(),
             surroundings: tape.surroundings(surroundings()),
         });
-        Ok(Self { runner, store, model_name, warnings })
+        Ok(Self { runner, store, model_name, warnings, agents, colleagues })
     }
 }
 
@@ -131,7 +160,12 @@ pub fn known_secrets(loaded: &Loaded, environment: &Environment) -> Vec<Secret> 
         Some(Secret::new(rest.split_once('@')?.0.rsplit(':').next()?))
     });
     let named = environment.variables.iter().filter(|(name, _)| name.ends_with("_API_KEY"));
-    keys.chain(headers).chain(passwords).chain(named.map(|(_, value)| Secret::new(value.as_str()))).collect()
+    let colleagues = loaded.settings.a2a.remote_agents.iter().flat_map(|remote| remote.secrets().cloned());
+    keys.chain(headers)
+        .chain(colleagues)
+        .chain(passwords)
+        .chain(named.map(|(_, value)| Secret::new(value.as_str())))
+        .collect()
 }
 
 /// A session nobody has used before.

@@ -2,6 +2,7 @@
 
 mod documents;
 mod hands;
+mod remote;
 
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ use lango_app::Overrides;
 
 pub use documents::{Corpus, EvalCommand, IndexCommand};
 pub use hands::{SkillCommand, TrashCommand, Undo};
+pub use remote::A2aCommand;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -124,6 +126,9 @@ pub enum Command {
     /// Look at the team: who is in it, who holds what, what each one reads.
     #[command(subcommand)]
     Agent(AgentCommand),
+    /// Look at agents in other processes.
+    #[command(subcommand)]
+    A2a(A2aCommand),
     /// Show which agent a request's words point to, and why.
     Route {
         /// The request.

@@ -40,7 +40,7 @@ impl Driver {
             Safety::Dangerous => {
                 let is_remote = |agent: &AgentName| self.crew.is_remote(agent);
                 self.record.read(|log| taint::sources(log, &call.arguments, is_remote))
-            },
+            }
             Safety::Safe | Safety::Moderate => Vec::new(),
         };
         match self.approval.judge(&tool.name, &intent) {
