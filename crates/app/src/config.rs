@@ -111,6 +111,7 @@ impl Loaded {
             librarian: merged.read("librarian")?,
             search: merged.read("search")?,
             net: merged.read("net")?,
+            a2a: merged.read("a2a")?,
         };
         Ok(Self { settings, files, warnings, merged })
     }

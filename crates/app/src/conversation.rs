@@ -13,16 +13,18 @@ use lango_domain::{AgentTree, Mode, Tool, suggest};
 use lango_engine::{Beside, Models, Parts, Runner, Surroundings};
 use lango_models::offline::{self, OfflineFirst};
 use lango_models::{AgentSettings, Chosen, NoModel, Plan, RouterChoice, Secret, choose};
+use lango_remote::RemoteTeam;
 use lango_store::{Place, SqliteStore, Trouble};
 use uuid::Uuid;
 
 use crate::beside::beside;
+use crate::colleagues::{colleagues, no_colleagues};
 use crate::config::{ConfigError, Loaded};
 use crate::environment::Environment;
 use crate::ollama;
 use crate::sessions::open_store;
 use crate::tape::Tape;
-use crate::team::{Team, assemble_team};
+use crate::team::{Team, assemble_team_with};
 
 /// Whose model looks for what is worth asking.
 const LIBRARIAN: &str = "librarian";
@@ -48,9 +50,22 @@ pub struct Conversation {
     pub model_name: String,
     /// What the user should know about the files that the team was read from.
     pub warnings: Vec<String>,
+    /// The names of everyone in the team.
+    pub agents: Vec<String>,
+    /// Agents in other processes.
+    pub colleagues: RemoteTeam,
+}
+
+/// What a conversation is held with.
+pub struct Means<'a> {
+    pub tools: Vec<Tool>,
+    pub approver: Option<Arc<dyn Approver>>,
+    pub tape: &'a Tape,
+    pub colleagues: RemoteTeam,
 }
 
 impl Conversation {
+    /// Looks for agents elsewhere first; nobody is looked for where a recording is played.
     pub fn open(
         loaded: &Loaded,
         environment: &Environment,
@@ -58,8 +73,21 @@ impl Conversation {
         approver: Option<Arc<dyn Approver>>,
         tape: &Tape,
     ) -> Result<Self, CannotStart> {
+        let colleagues = match tape {
+            Tape::Replay(_) => no_colleagues(),
+            Tape::Off | Tape::Record(_) => colleagues(loaded, environment)?,
+        };
+        Self::open_with(loaded, environment, Means { tools, approver, tape, colleagues })
+    }
+
+    pub fn open_with(
+        loaded: &Loaded,
+        environment: &Environment,
+        means: Means<'_>,
+    ) -> Result<Self, CannotStart> {
+        let Means { tools, approver, tape, colleagues } = means;
         let tools = tools.into_iter().map(|tool| tape.tool(tool)).collect();
-        let team = assemble_team(loaded, environment, tools)?;
+        let team = assemble_team_with(loaded, environment, tools, &colleagues)?;
         let connected = match tape {
             Tape::Replay(player) => Connected { chosen: None, models: player.models(), librarian: None },
             Tape::Off => connect(loaded, environment, &team)?,
@@ -76,12 +104,14 @@ impl Conversation {
         let beside = beside(loaded, environment, &store, tape, &connected)?;
         let warnings = loaded.warnings.iter().cloned().chain(team.warnings()).collect();
         let model_name = connected.name();
+        let agents = team.tree.agents().map(|agent| agent.name.to_string()).collect();
         let runner = Runner::new(Parts {
             approver: tape.approver(approver),
+            remotes: colleagues.agents().into_iter().map(|member| (member.name, member.agent)).collect(),
             surroundings: tape.surroundings(surroundings()),
             ..parts(loaded, team.tree, connected.models, beside, &store)
         });
-        Ok(Self { runner, store, model_name, warnings })
+        Ok(Self { runner, store, model_name, warnings, agents, colleagues })
     }
 }
 
@@ -175,7 +205,12 @@ pub fn known_secrets(loaded: &Loaded, environment: &Environment) -> Vec<Secret> 
         Some(Secret::new(rest.split_once('@')?.0.rsplit(':').next()?))
     });
     let named = environment.variables.iter().filter(|(name, _)| name.ends_with("_API_KEY"));
-    keys.chain(headers).chain(passwords).chain(named.map(|(_, value)| Secret::new(value.as_str()))).collect()
+    let colleagues = loaded.settings.a2a.remote_agents.iter().flat_map(|remote| remote.secrets().cloned());
+    keys.chain(headers)
+        .chain(colleagues)
+        .chain(passwords)
+        .chain(named.map(|(_, value)| Secret::new(value.as_str())))
+        .collect()
 }
 
 /// A session nobody has used before.

@@ -43,6 +43,8 @@ pub struct Settings {
     pub search: lango_knowledge::web::SearchSettings,
     /// Which addresses may be fetched.
     pub net: lango_net::NetSettings,
+    /// Agents in other processes.
+    pub a2a: lango_remote::Settings,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

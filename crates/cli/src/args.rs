@@ -6,6 +6,7 @@ mod hands;
 mod knowledge;
 mod memory;
 mod serving;
+mod remote;
 
 use std::path::PathBuf;
 
@@ -20,6 +21,7 @@ pub use hands::{SkillCommand, TrashCommand, Undo};
 pub use knowledge::{InquiryCommand, KnowledgeCommand};
 pub use memory::{Listed, MemoryCommand};
 pub use serving::{NewToken, Serve, TokenCommand};
+pub use remote::A2aCommand;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -149,6 +151,9 @@ pub enum Command {
     /// Look at the team: who is in it, who holds what, what each one reads.
     #[command(subcommand)]
     Agent(AgentCommand),
+    /// Look at agents in other processes.
+    #[command(subcommand)]
+    A2a(A2aCommand),
     /// Show which agent a request's words point to, and why.
     Route {
         /// The request.

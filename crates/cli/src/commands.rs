@@ -1,5 +1,6 @@
 //! One module per command; each turns arguments into an [`Output`].
 
+mod a2a;
 mod agent;
 mod ask;
 mod audit;
@@ -59,6 +60,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         Some(Command::Inquiry(command)) => inquiry::run(&global, &command),
         Some(Command::Audit(wish)) => audit::run(&global, &wish),
         Some(Command::Agent(command)) => agent::run(&global, command),
+        Some(Command::A2a(command)) => return a2a::run(&global, &command, form),
         Some(Command::Route { text, tools }) => route::run(&Setting::read(&global)?.team(&tools)?, &text),
         Some(Command::Model(command)) => model::run(&global, &command),
         Some(Command::Usage { file: Some(file), .. }) => usage::of_file(&file),

@@ -242,7 +242,7 @@ pub fn check(url: &Url, reach: Reach) -> Result<(), FetchError> {
 }
 
 /// Where a reply sends us, if it does.
-fn next_hop(from: &Url, response: &Response) -> Result<Option<Url>, FetchError> {
+pub fn next_hop(from: &Url, response: &Response) -> Result<Option<Url>, FetchError> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }

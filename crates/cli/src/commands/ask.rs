@@ -90,11 +90,13 @@ fn tape(setting: &Setting, ask: &Ask) -> Result<Tape, Failure> {
 pub async fn turn(conversation: &Conversation, session: SessionId, text: String, show: &mut Show) {
     let updates = conversation.runner.run(TurnRequest { session, principal: Principal::local(), text });
     follow(updates, show).await;
+    conversation.colleagues.settled().await;
 }
 
 /// The rest of a turn that was interrupted.
 pub async fn go_on(conversation: &Conversation, session: SessionId, show: &mut Show) {
     follow(conversation.runner.resume(session, Principal::local()), show).await;
+    conversation.colleagues.settled().await;
 }
 
 async fn follow(mut updates: TurnStream, show: &mut Show) {

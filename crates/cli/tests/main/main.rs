@@ -17,6 +17,8 @@ mod memory;
 #[cfg(test)]
 mod operator;
 #[cfg(test)]
+mod remote;
+#[cfg(test)]
 mod session;
 #[cfg(test)]
 mod setup;

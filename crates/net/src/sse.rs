@@ -1,9 +1,16 @@
 //! Server-sent events out of bytes, however these are cut into chunks.
 
-use lango_domain::model::ModelError;
-
-/// More than any provider sends in one event.
+/// More than any honest server sends in one event.
 const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
+
+/// Why bytes are no events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SseError {
+    #[error("an event has no end")]
+    Endless,
+    #[error("it is not valid UTF-8")]
+    NotText,
+}
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SseEvent {
@@ -22,7 +29,7 @@ pub struct SseParser {
 }
 
 impl SseParser {
-    pub fn feed(&mut self, bytes: &[u8], events: &mut Vec<SseEvent>) -> Result<(), ModelError> {
+    pub fn feed(&mut self, bytes: &[u8], events: &mut Vec<SseEvent>) -> Result<(), SseError> {
         let mut rest = bytes;
         while let Some(at) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
             let is_second_half = self.after_return && at == 0 && rest[0] == b'\n';
@@ -38,18 +45,18 @@ impl SseParser {
             self.line.extend_from_slice(rest);
         }
         if self.line.len() + self.event.data.len() > MAX_EVENT_BYTES {
-            return Err(ModelError::Malformed("an event has no end".to_owned()));
+            return Err(SseError::Endless);
         }
         Ok(())
     }
 
     /// What stands at the end of a stream without its empty line.
-    pub fn end(&mut self, events: &mut Vec<SseEvent>) -> Result<(), ModelError> {
+    pub fn end(&mut self, events: &mut Vec<SseEvent>) -> Result<(), SseError> {
         self.end_line(events)?;
         self.end_line(events)
     }
 
-    fn end_line(&mut self, events: &mut Vec<SseEvent>) -> Result<(), ModelError> {
+    fn end_line(&mut self, events: &mut Vec<SseEvent>) -> Result<(), SseError> {
         let line = std::mem::take(&mut self.line);
         if line.is_empty() {
             let event = std::mem::take(&mut self.event);
@@ -58,8 +65,7 @@ impl SseParser {
             }
             return Ok(());
         }
-        let line = std::str::from_utf8(&line)
-            .map_err(|_| ModelError::Malformed("it is not valid UTF-8".to_owned()))?;
+        let line = std::str::from_utf8(&line).map_err(|_| SseError::NotText)?;
         let line = line.strip_prefix('\u{feff}').unwrap_or(line);
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
@@ -81,7 +87,7 @@ impl SseParser {
 mod tests {
     use super::*;
 
-    fn parse(chunks: &[&[u8]]) -> Result<Vec<SseEvent>, ModelError> {
+    fn parse(chunks: &[&[u8]]) -> Result<Vec<SseEvent>, SseError> {
         let (mut parser, mut events) = (SseParser::default(), Vec::new());
         for chunk in chunks {
             parser.feed(chunk, &mut events)?;
