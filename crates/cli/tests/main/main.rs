@@ -13,6 +13,8 @@ mod faults;
 #[cfg(test)]
 mod operator;
 #[cfg(test)]
+mod serve;
+#[cfg(test)]
 mod session;
 #[cfg(test)]
 mod setup;

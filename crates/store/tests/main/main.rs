@@ -5,6 +5,8 @@ mod conformance;
 #[cfg(test)]
 mod processes;
 #[cfg(test)]
+mod tokens;
+#[cfg(test)]
 mod trouble;
 #[cfg(test)]
 mod upkeep;
