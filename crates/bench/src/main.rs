@@ -1,13 +1,14 @@
 //! `lango-bench`: measures, and prints one JSON line for each thing measured. Compare lines of one run on one machine.
 
 mod floor;
+mod gateway;
 mod graph;
 mod kill;
 mod measure;
 mod memory;
+mod model_server;
 mod operator;
 mod retrieval;
-mod serve;
 mod store;
 mod team;
 mod turn;
@@ -90,8 +91,16 @@ enum Bench {
         #[arg(long, default_value_t = 200)]
         turns: usize,
     },
+    /// The server: `/v1/chat/completions` with a model without latency, streams that wait, and how soon it is ready.
+    Serve(gateway::Wish),
+    /// What is asked there.
+    #[command(hide = true)]
+    ServeChild {
+        /// Where sessions are kept.
+        store: std::path::PathBuf,
+    },
     /// A model server without latency that plays those three calls.
-    Serve {
+    ModelServer {
         /// The port to listen on, on loopback.
         #[arg(long, default_value_t = 8099)]
         port: u16,
@@ -135,5 +144,8 @@ fn measure() -> Result<()> {
         Bench::Graph { triples, questions, file } => graph::run(triples, questions, file.as_deref()),
         Bench::Memory { observations, turns } => memory::run(observations, turns),
         Bench::Serve { port } => serve::run(port),
+        Bench::Serve(wish) => gateway::run(&wish),
+        Bench::ServeChild { store } => gateway::child(&store),
+        Bench::ModelServer { port } => model_server::run(port),
     }
 }

@@ -18,6 +18,7 @@ mod memory;
 mod operator;
 #[cfg(test)]
 mod remote;
+mod serve;
 #[cfg(test)]
 mod session;
 #[cfg(test)]

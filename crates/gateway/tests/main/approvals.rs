@@ -46,7 +46,7 @@ async fn a_no_and_a_wrong_answer_run_nothing() {
     let mut stream = house.stream("/api/turns", &token, &json!({ "text": "rm", "session": "s" })).await;
     let question = question(&house, &token).await;
     let answer = |decision: &str, reach: &str| json!({ "session": "s", "call": question["call"], "decision": decision, "reach": reach });
-    assert_eq!(house.post("/api/approvals", &token, &answer("approve", "pattern")).await.status, 400);
+    assert_eq!(house.post("/api/approvals", &token, &answer("approve", "for ever")).await.status, 400);
     assert_eq!(house.post("/api/approvals", &token, &answer("perhaps", "once")).await.status, 400);
     assert_eq!(house.post("/api/approvals", &token, &answer("deny", "once")).await.status, 204);
     let result = stream.until("tool_result").await;

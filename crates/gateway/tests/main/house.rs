@@ -78,9 +78,9 @@ impl House {
 
     /// Tells the server to end.
     pub fn close(self) -> Closing {
-        let Self { folder, end, served, address, .. } = self;
+        let Self { folder, end, served, .. } = self;
         end.send(()).unwrap();
-        Closing { folder, served, address }
+        Closing { folder, served }
     }
 
     pub async fn token(&self, name: &str, scopes: &[TokenScope]) -> String {
@@ -134,8 +134,7 @@ impl House {
 
 /// A server that ends.
 pub struct Closing {
-    pub folder: TempDir,
-    pub address: SocketAddr,
+    folder: TempDir,
     served: JoinHandle<()>,
 }
 

@@ -7,6 +7,8 @@ mod knowledge;
 #[cfg(test)]
 mod processes;
 #[cfg(test)]
+mod tokens;
+#[cfg(test)]
 mod trouble;
 #[cfg(test)]
 mod upkeep;
