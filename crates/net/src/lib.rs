@@ -12,5 +12,7 @@ pub mod words;
 
 pub use address::Reach;
 pub use content::Kind;
-pub use guarded::{FetchError, Guarded, Limits, Page, builder, check, checked_builder, install_tls, parsed};
+pub use guarded::{
+    FetchError, Guarded, Limits, Page, builder, check, checked_builder, install_tls, parsed, reach_of_typed,
+};
 pub use settings::NetSettings;
