@@ -143,7 +143,6 @@ fn measure() -> Result<()> {
         Bench::Retrieval { pieces, queries } => retrieval::run(pieces, queries),
         Bench::Graph { triples, questions, file } => graph::run(triples, questions, file.as_deref()),
         Bench::Memory { observations, turns } => memory::run(observations, turns),
-        Bench::Serve { port } => serve::run(port),
         Bench::Serve(wish) => gateway::run(&wish),
         Bench::ServeChild { store } => gateway::child(&store),
         Bench::ModelServer { port } => model_server::run(port),

@@ -5,8 +5,8 @@ mod graph;
 mod hands;
 mod knowledge;
 mod memory;
-mod serving;
 mod remote;
+mod serving;
 
 use std::path::PathBuf;
 
@@ -20,8 +20,8 @@ pub use graph::{Facing, FactFormat, GraphCommand, PictureFormat, TripleArgs};
 pub use hands::{SkillCommand, TrashCommand, Undo};
 pub use knowledge::{InquiryCommand, KnowledgeCommand};
 pub use memory::{Listed, MemoryCommand};
-pub use serving::{NewToken, Serve, TokenCommand};
 pub use remote::A2aCommand;
+pub use serving::{NewToken, Serve, TokenCommand};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())

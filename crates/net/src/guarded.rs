@@ -241,6 +241,23 @@ pub fn check(url: &Url, reach: Reach) -> Result<(), FetchError> {
     }
 }
 
+/// How far an address may lead that the user typed: anywhere when it is on a private network itself, else no further than
+/// the public internet, whatever its redirects say.
+pub async fn reach_of_typed(url: &str) -> Reach {
+    let Ok(url) = parsed(url) else { return Reach::Public };
+    let addresses: Vec<IpAddr> = match url.host() {
+        Some(Host::Ipv4(address)) => vec![address.into()],
+        Some(Host::Ipv6(address)) => vec![address.into()],
+        Some(Host::Domain(name)) => match tokio::net::lookup_host((name, 0)).await {
+            Ok(found) => found.map(|found| found.ip()).collect(),
+            Err(_) => Vec::new(),
+        },
+        None => Vec::new(),
+    };
+    let is_private = addresses.into_iter().any(|address| !Reach::Public.allows(address));
+    if is_private { Reach::Anywhere } else { Reach::Public }
+}
+
 /// Where a reply sends us, if it does.
 pub fn next_hop(from: &Url, response: &Response) -> Result<Option<Url>, FetchError> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {

@@ -15,5 +15,6 @@ pub use address::Reach;
 pub use content::Kind;
 pub use guarded::{
     FetchError, Guarded, Limits, Page, builder, check, checked_builder, install_tls, next_hop, parsed,
+    reach_of_typed,
 };
 pub use settings::NetSettings;

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -86,7 +87,8 @@ pub(super) fn open<T>(
     create_private(&folder)?;
     let until = Instant::now() + PATIENCE;
     loop {
-        match open_existing(&folder).and_then(|index| Ok((read(&folder, &index)?, index))) {
+        let opened = || open_existing(&folder).and_then(|index| Ok((read(&folder, &index)?, index)));
+        match unharmed(&folder, opened) {
             Ok((read, index)) => return Ok((folder, index, read)),
             Err(LexicalError::Damaged { why, .. }) => match lock(&folder) {
                 Ok(held) => begin_anew(&folder, &why, held)?,
@@ -129,11 +131,11 @@ fn open_existing(folder: &Path) -> Result<Index, LexicalError> {
 
 /// Another process may have made it between our look and our lock, so it is looked at once more.
 fn begin_anew(folder: &Path, why: &str, _held: DirectoryLock) -> Result<(), LexicalError> {
-    let is_sound = || {
-        let index = open_existing(folder).ok()?;
-        super::query::Snapshot::take(&index).ok()
+    let look = || {
+        let index = open_existing(folder)?;
+        super::query::Snapshot::take(&index).map_err(|error| LexicalError::of(error, folder))
     };
-    if is_sound().is_some() {
+    if unharmed(folder, look).is_ok() {
         return Ok(());
     }
     if folder.join(META).exists() {
@@ -142,6 +144,15 @@ fn begin_anew(folder: &Path, why: &str, _held: DirectoryLock) -> Result<(), Lexi
     remove_files(folder)?;
     let made = Index::builder().schema(schema()).settings(IndexSettings::default()).create_in_dir(folder);
     made.map(drop).map_err(|error| LexicalError::of(error, folder))
+}
+
+/// Files that were cut short, by a power failure for instance, are not always told from whole ones before they are read.
+fn unharmed<T>(folder: &Path, look: impl FnOnce() -> Result<T, LexicalError>) -> Result<T, LexicalError> {
+    // Nothing is kept of what was begun.
+    catch_unwind(AssertUnwindSafe(look)).unwrap_or_else(|_| {
+        let why = "its parts do not fit together".to_owned();
+        Err(LexicalError::Damaged { folder: folder.to_path_buf(), why })
+    })
 }
 
 fn lock(folder: &Path) -> Result<DirectoryLock, LexicalError> {

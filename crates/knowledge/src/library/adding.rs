@@ -215,6 +215,12 @@ fn gone(known: &HashMap<String, String>, root: &Path, files: &[PathBuf]) -> Vec<
         .collect()
 }
 
+/// Names need not be text; what is none is spelled out, so that two files never look like one.
 fn shown(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
+    let parts = path.as_os_str().as_encoded_bytes().utf8_chunks();
+    parts.fold(String::new(), |mut shown, part| {
+        shown.push_str(part.valid());
+        part.invalid().iter().for_each(|byte| shown.push_str(&format!("\\x{byte:02x}")));
+        shown
+    })
 }

@@ -342,6 +342,8 @@ fn a_damaged_index_begins_anew() {
         (".idx", &|file| fs::remove_file(file).unwrap()),
         (".term", &|file| fs::write(file, "").unwrap()),
         (".term", &|file| fs::write(file, [7; 100]).unwrap()),
+        (".term", &|file| fs::write(file, [7; 5]).unwrap()),
+        (".store", &|file| fs::write(file, [7; 5]).unwrap()),
         (".fast", &|file| {
             let bytes = fs::read(file).unwrap();
             fs::write(file, &bytes[..bytes.len() / 2]).unwrap();

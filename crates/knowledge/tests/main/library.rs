@@ -355,3 +355,18 @@ async fn names_that_look_like_keys_open_nothing() {
         }
     }
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn names_that_are_no_text_stay_apart() {
+    use std::os::unix::ffi::OsStrExt;
+    let desk = Desk::new();
+    for byte in [0xfe, 0xff] {
+        let name = [b"a", &[byte][..], b".txt"].concat();
+        let file = desk.folder.path().join("docs").join(std::ffi::OsStr::from_bytes(&name));
+        fs::write(file, format!("zebra number {byte}")).unwrap();
+    }
+    let library = desk.library();
+    assert_eq!((desk.add(&library).await.new, desk.add(&library).await.same), (2, 2));
+    assert_eq!(sources(&library, "zebra 254").await[0], r"a\xfe.txt");
+}

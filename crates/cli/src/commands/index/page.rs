@@ -7,7 +7,7 @@ use lango_domain::documents::NewDocument;
 use lango_domain::event::Principal;
 use lango_knowledge::library::{Added, Library, pieces};
 use lango_knowledge::reading::{self, Document};
-use lango_net::{Guarded, Kind, Limits, Page, Reach};
+use lango_net::{Guarded, Kind, Limits, Page, reach_of_typed};
 
 use super::{failed, not_kept};
 use crate::output::Failure;
@@ -15,11 +15,12 @@ use crate::output::Failure;
 /// Someone waits for it on purpose.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What came of it, or why it is left out. An address that the user typed may be anywhere.
+/// What came of it, or why it is left out. An address that the user typed may be on a private network, and then lead to
+/// others there; any other may not.
 pub async fn add(library: &Library, url: &str, collection: &str) -> Result<Result<Added, String>, Failure> {
     let body = usize::try_from(reading::MAX_BYTES).unwrap_or(usize::MAX);
     let limits = Limits { body, whole: PATIENCE, ..Limits::default() };
-    let page = match Guarded::new(Reach::Anywhere, limits).get(url).await {
+    let page = match Guarded::new(reach_of_typed(url).await, limits).get(url).await {
         Ok(page) => page,
         Err(error) => return Ok(Err(error.to_string())),
     };
