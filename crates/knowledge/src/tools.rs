@@ -13,6 +13,8 @@ use crate::library::{Found, Library, LibraryError, Scope};
 
 const USUAL: usize = 5;
 const MOST: usize = 20;
+/// Bytes of passages; results above 40,000 would lose their middle.
+const ROOM: usize = 36_000;
 
 /// How the library is opened when it is first asked; a team that never asks opens nothing.
 pub type Opener = Arc<dyn Fn() -> Result<Library, LibraryError> + Send + Sync>;
@@ -44,13 +46,12 @@ fn rag_retrieve(open: Opener) -> Tool {
             }
             let failed = |error: LibraryError| ToolFailure(format!("the documents cannot be searched: {error}"));
             let library = library.get_or_try_init(|| async { open() }).await.map_err(failed)?;
+            // An empty list is how some models say that they have no wish.
+            let collections = args.collections.filter(|names| !names.is_empty());
             let (principal, session) = (context.principal, Some(context.session));
-            let scope = Scope { principal, session, collections: args.collections };
+            let scope = Scope { principal, session, collections };
             let found = library.find(&args.query, &scope, limit).await.map_err(failed)?;
-            if found.is_empty() {
-                return Ok("Nothing was found; `lango index list` tells what is indexed.".to_owned());
-            }
-            Ok(json!({ "items": found.iter().map(item).collect::<Vec<_>>() }).to_string())
+            if found.is_empty() { nothing(library, &scope).await } else { Ok(listing(&found)) }
         }
     })
     .with_intent(|_, args: Retrieve| async move {
@@ -65,6 +66,36 @@ fn rag_retrieve(open: Opener) -> Tool {
         "what is written about {query}",
         "retrieve {query}",
     ])
+}
+
+/// As many as a model gets to see whole; the rest, which fits less well, is only counted.
+fn listing(found: &[Found]) -> String {
+    let mut room = ROOM;
+    let fits = |item: &Value| {
+        let left = room.checked_sub(item.to_string().len());
+        room = left.unwrap_or(0);
+        left.is_some()
+    };
+    let items: Vec<Value> = found.iter().map(item).take_while(fits).collect();
+    match found.len() - items.len() {
+        0 => json!({ "items": items }).to_string(),
+        more => json!({ "items": items, "left_out": more }).to_string(),
+    }
+}
+
+/// Why nothing was found, as far as a model can do something about it.
+async fn nothing(library: &Library, scope: &Scope) -> Result<String, ToolFailure> {
+    let known = library.store().collections(&scope.principal).await;
+    let known = known.map_err(|error| ToolFailure(format!("the documents cannot be searched: {error}")))?;
+    let is_known = |name: &String| known.iter().any(|known| known.name == *name);
+    match scope.collections.iter().flatten().find(|name| !is_known(name)) {
+        Some(unknown) => {
+            let names: Vec<&str> = known.iter().map(|known| known.name.as_str()).collect();
+            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            Err(ToolFailure(format!("there is no collection `{unknown}`; there are: {names}")))
+        }
+        None => Ok("Nothing was found; `lango index list` tells what is indexed.".to_owned()),
+    }
 }
 
 /// A passage as every command and tool gives it.
