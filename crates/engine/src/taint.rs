@@ -8,8 +8,9 @@ use lango_domain::event::{Author, Body, CallId, Event};
 use lango_domain::text::one_line;
 use serde_json::Value;
 
-/// Shorter words are everywhere.
-const SHORTEST: usize = 12;
+/// Shorter names are everywhere; several words, such as a whole command, are not.
+const SHORTEST_NAME: usize = 12;
+const SHORTEST_WORDS: usize = 5;
 /// A piece of this many characters is no accident.
 const WINDOW: usize = 24;
 const STEP: usize = 8;
@@ -104,11 +105,15 @@ fn share(text: &str, said: &[String]) -> bool {
 
 fn collect(value: &Value, said: &mut Vec<String>) {
     match value {
-        Value::String(text) => said.extend(Some(plain(text)).filter(|text| text.len() >= SHORTEST)),
+        Value::String(text) => said.extend(Some(plain(text)).filter(|text| is_telling(text))),
         Value::Array(items) => items.iter().for_each(|item| collect(item, said)),
         Value::Object(map) => map.values().for_each(|item| collect(item, said)),
         _ => {}
     }
+}
+
+fn is_telling(text: &str) -> bool {
+    text.len() >= if text.contains(' ') { SHORTEST_WORDS } else { SHORTEST_NAME }
 }
 
 /// Case and white space do not hide anything.
@@ -127,5 +132,16 @@ mod tests {
             assert!(share(&page, &[plain(said)]), "{said}");
         }
         assert!(!share(&page, &[plain("cargo test --workspace --quiet")]));
+    }
+
+    #[test]
+    fn a_short_command_tells_enough() {
+        let said = |args: Value| {
+            let mut said = Vec::new();
+            collect(&args, &mut said);
+            said
+        };
+        assert_eq!(said(serde_json::json!({ "command": "rm  -rf ~" })), ["rm -rf ~"]);
+        assert_eq!(said(serde_json::json!({ "path": "a.txt", "n": "-l a" })), Vec::<String>::new());
     }
 }

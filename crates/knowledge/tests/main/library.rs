@@ -6,10 +6,13 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use lango_domain::documents::{NewDocument, Which};
-use lango_domain::event::{Principal, SessionId};
+use lango_domain::event::{CallId, Principal, SessionId, TurnId};
+use lango_domain::tool::Live;
+use lango_domain::{AgentName, ToolContext};
 use lango_knowledge::embedding::{EmbedError, Embedder, Hashed, Purpose};
 use lango_knowledge::library::{Library, Scope, pieces_of};
 use lango_store::{Place, SqliteStore};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 struct Desk {
@@ -369,4 +372,42 @@ async fn names_that_are_no_text_stay_apart() {
     let library = desk.library();
     assert_eq!((desk.add(&library).await.new, desk.add(&library).await.same), (2, 2));
     assert_eq!(sources(&library, "zebra 254").await[0], r"a\xfe.txt");
+}
+
+fn context() -> ToolContext {
+    ToolContext {
+        session: SessionId::new("s"),
+        principal: Principal::local(),
+        turn: TurnId::new("t"),
+        agent: AgentName::new("librarian").unwrap(),
+        call: CallId::new("c"),
+        live: Live::nobody(),
+    }
+}
+
+/// S81
+#[tokio::test]
+async fn the_tool_gives_as_much_as_a_model_reads_whole() {
+    let desk = Desk::new();
+    for number in 0..30 {
+        let words: String = (0..400).map(|word| format!("산들바람{}의 ", number * 1000 + word)).collect();
+        desk.write(&format!("{number}.txt"), words);
+    }
+    let library = desk.library();
+    desk.add(&library).await;
+    let opened = library.clone();
+    let tool = lango_knowledge::tools(Arc::new(move || Ok(opened.clone()))).remove(0);
+    let called = async |args: Value| tool.call(context(), args).await.map(|output| output.text);
+    let all = called(json!({ "query": "산들바람 이야기", "limit": 20, "collections": [] })).await.unwrap();
+    assert!(all.len() < 40_000);
+    let all: Value = serde_json::from_str(&all).unwrap();
+    let shown = all["items"].as_array().unwrap().len() as u64;
+    assert!(shown > 4 && shown + all["left_out"].as_u64().unwrap() == 20, "{shown}");
+    let unknown = called(json!({ "query": "산들바람", "collections": ["defualt"] })).await.unwrap_err();
+    assert_eq!(unknown.0, "there is no collection `defualt`; there are: default");
+    for args in
+        [json!({ "query": " " }), json!({ "query": "x", "limit": 0 }), json!({ "query": "x", "limit": 21 })]
+    {
+        assert!(called(args).await.unwrap_err().0.contains("from 1 to 20"));
+    }
 }
