@@ -93,9 +93,8 @@ fn states(sentence: &str, topic: &str) -> bool {
     let is_link = |word: &&str| LINKS.contains(word);
     let behind = words[last + 1..].iter().take(BETWEEN).position(is_link).map(|at| last + 1 + at);
     let says_behind = behind.is_some_and(|link| link + 1 < words.len()) && first <= 4;
-    let says_before = last + 1 == words.len()
-        && words[..first].iter().rev().take(2).any(|word| is_link(&word))
-        && first > 1;
+    let says_before =
+        last + 1 == words.len() && words[..first].iter().rev().take(2).any(is_link) && first > 1;
     names_all && (says_behind || says_before)
 }
 

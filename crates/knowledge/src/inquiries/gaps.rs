@@ -106,13 +106,12 @@ impl Known {
 pub(super) fn of(exchange: &Exchange, known: &Known) -> Vec<Gap> {
     let said = first_paragraph(&exchange.said);
     let words = words(said);
-    let rules: [fn(&[Word<'_>], usize) -> Option<(String, String, Priority)>; 3] =
-        [relation, liking, project];
+    let rules: [Rule; 3] = [relation, liking, project];
     let mut gaps = Vec::new();
     for at in 0..words.len() {
-        for (topic, question, priority) in rules.iter().filter_map(|rule| rule(&words, at)) {
+        for (topic, question) in rules.iter().filter_map(|rule| rule(&words, at)) {
             let why = format!("the user said “{}”", excerpt(said));
-            gaps.push(Gap { topic, question, why, priority });
+            gaps.push(Gap { topic, question, why, priority: Priority::Medium });
         }
     }
     gaps.extend(unanswered(said, &words, exchange.answered.as_deref()));
@@ -121,6 +120,9 @@ pub(super) fn of(exchange: &Exchange, known: &Known) -> Vec<Gap> {
     gaps.retain(|gap| topics.insert(gap.topic.clone()));
     gaps
 }
+
+/// What begins at a word and is worth asking: a topic, and a question.
+type Rule = fn(&[Word<'_>], usize) -> Option<(String, String)>;
 
 struct Word<'a> {
     /// Without the marks around it.
@@ -165,7 +167,7 @@ fn excerpt(text: &str) -> String {
 }
 
 /// "my sister", without her name.
-fn relation(words: &[Word<'_>], at: usize) -> Option<(String, String, Priority)> {
+fn relation(words: &[Word<'_>], at: usize) -> Option<(String, String)> {
     let [own, who, ..] = words.get(at..)? else { return None };
     if !OWN.contains(&own.small.as_str()) || !NAMED.contains(&who.small.as_str()) || own.ends_clause {
         return None;
@@ -175,11 +177,11 @@ fn relation(words: &[Word<'_>], at: usize) -> Option<(String, String, Priority)>
         SAYS_IT.contains(&next.small.as_str()) || (!who.has_genitive && begins_large(next.plain))
     });
     let who = &who.small;
-    (!is_told).then(|| (who.clone(), format!("What is your {who}'s name?"), Priority::Medium))
+    (!is_told).then(|| (who.clone(), format!("What is your {who}'s name?")))
 }
 
 /// "my favourite tea", "the usual server".
-fn liking(words: &[Word<'_>], at: usize) -> Option<(String, String, Priority)> {
+fn liking(words: &[Word<'_>], at: usize) -> Option<(String, String)> {
     let [whose, liked, what, ..] = words.get(at..)? else { return None };
     let is_owned = OWN.contains(&whose.small.as_str()) || (whose.small == "the" && liked.small == "usual");
     if !is_owned || !LIKED.contains(&liked.small.as_str()) || liked.ends_clause || whose.ends_clause {
@@ -198,11 +200,11 @@ fn liking(words: &[Word<'_>], at: usize) -> Option<(String, String, Priority)> {
         "usual" => format!("Which {what} do you usually mean?"),
         _ => format!("What is your {liked} {what}?"),
     };
-    Some((format!("{liked} {what}"), question, Priority::Medium))
+    Some((format!("{liked} {what}"), question))
 }
 
 /// "project Falcon", "the Falcon project".
-fn project(words: &[Word<'_>], at: usize) -> Option<(String, String, Priority)> {
+fn project(words: &[Word<'_>], at: usize) -> Option<(String, String)> {
     let word = words.get(at).filter(|word| word.small == "project")?;
     let is_name = |word: &&Word<'_>| {
         let is_common = ["the", "my", "our", "this", "that", "a", "new"].contains(&word.small.as_str());
@@ -218,7 +220,7 @@ fn project(words: &[Word<'_>], at: usize) -> Option<(String, String, Priority)> 
     let is_told = !words[end].ends_clause
         && words.get(end + 1).is_some_and(|next| ["is", "was", "means"].contains(&next.small.as_str()));
     let topic = format!("project {}", name.small);
-    (!is_told).then(|| (topic, format!("What is the project {} about?", name.plain), Priority::Medium))
+    (!is_told).then(|| (topic, format!("What is the project {} about?", name.plain)))
 }
 
 /// A question about the user's own world that nobody could answer.

@@ -113,7 +113,7 @@ fn speaks_of_transactions(text: &str) -> bool {
 fn is_disorderly(word: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '=' | '_' | '-');
     word.split(|c: char| !is_part(c)).filter(|run| run.len() >= LONG).any(|run| {
-        let has = |is: fn(&u8) -> bool| run.as_bytes().iter().any(|b| is(b));
+        let has = |is: fn(&u8) -> bool| run.as_bytes().iter().any(is);
         has(u8::is_ascii_lowercase)
             && has(u8::is_ascii_uppercase)
             && has(u8::is_ascii_digit)
