@@ -11,6 +11,9 @@ const WANTED: f64 = 105.0;
 const PUSH: f64 = 3.5;
 const PULL: f64 = 0.12;
 const ROUNDS: usize = 260;
+/// How strongly boxes get out of the way of arrows, and how far.
+const ASIDE: f64 = 0.7;
+const CLEAR: f64 = 10.0;
 /// Boxes are wide and low: beside each other they need more room.
 const WIDER: f64 = 1.7;
 const GAP: f64 = 18.0;
@@ -29,7 +32,18 @@ pub fn places(sketch: &Sketch) -> Vec<Placed> {
     put_around(sketch, &mut placed);
     for round in 0..ROUNDS {
         let heat = 30.0 * (1.0 - round as f64 / ROUNDS as f64) + 0.5;
-        push_and_pull(sketch, &mut placed, heat);
+        let mut moves = vec![(0.0, 0.0); placed.len()];
+        push_and_pull(sketch, &placed, &mut moves);
+        if round > ROUNDS / 4 {
+            step_aside(sketch, &placed, &mut moves);
+        }
+        // The first stays in the middle.
+        for (place, (x, y)) in placed.iter_mut().zip(moves).skip(1) {
+            let length = f64::hypot(x, y).max(1e-9);
+            let step = length.min(heat) / length;
+            place.x += x * step;
+            place.y += y * step;
+        }
     }
     for _ in 0..200 {
         if !part(&mut placed) {
@@ -93,14 +107,13 @@ fn put_around(sketch: &Sketch, placed: &mut [Placed]) {
     }
 }
 
-fn push_and_pull(sketch: &Sketch, placed: &mut [Placed], heat: f64) {
-    let mut moves = vec![(0.0, 0.0); placed.len()];
+fn push_and_pull(sketch: &Sketch, placed: &[Placed], moves: &mut [(f64, f64)]) {
     for a in 0..placed.len() {
         for b in 0..a {
             let (dx, dy) = ((placed[a].x - placed[b].x) / WIDER, placed[a].y - placed[b].y);
             let distance = dx.hypot(dy).max(1.0);
             let force = PUSH * WANTED * WANTED / (distance * distance * distance);
-            shift(&mut moves, (a, b), (dx * force, dy * force));
+            shift(moves, (a, b), (dx * force, dy * force));
         }
     }
     for link in sketch.links.iter().filter(|link| link.from != link.to) {
@@ -108,14 +121,31 @@ fn push_and_pull(sketch: &Sketch, placed: &mut [Placed], heat: f64) {
         let (dx, dy) = ((placed[a].x - placed[b].x) / WIDER, placed[a].y - placed[b].y);
         let distance = dx.hypot(dy).max(1.0);
         let force = (distance - WANTED) / distance * -PULL;
-        shift(&mut moves, (a, b), (dx * force * WIDER, dy * force));
+        shift(moves, (a, b), (dx * force * WIDER, dy * force));
     }
-    // The first stays in the middle.
-    for (place, (x, y)) in placed.iter_mut().zip(moves).skip(1) {
-        let length = f64::hypot(x, y).max(1e-9);
-        let step = length.min(heat) / length;
-        place.x += x * step;
-        place.y += y * step;
+}
+
+/// Boxes leave the lines between others.
+fn step_aside(sketch: &Sketch, placed: &[Placed], moves: &mut [(f64, f64)]) {
+    for link in sketch.links.iter().filter(|link| link.from != link.to) {
+        let (from, to) = (placed[link.from], placed[link.to]);
+        let (dx, dy) = (to.x - from.x, to.y - from.y);
+        let length = dx.hypot(dy).max(1.0);
+        let (across_x, across_y) = (-dy / length, dx / length);
+        for (at, place) in placed.iter().enumerate() {
+            let (x, y) = (place.x - from.x, place.y - from.y);
+            let along = (x * dx + y * dy) / (length * length);
+            if at == link.from || at == link.to || !(0.0..=1.0).contains(&along) {
+                continue;
+            }
+            let away = x * across_x + y * across_y;
+            let half = across_x.abs() * place.width / 2.0 + across_y.abs() * place.height / 2.0;
+            let lacking = half + CLEAR - away.abs();
+            if lacking > 0.0 {
+                let way = (lacking * ASIDE).copysign(away);
+                shift(moves, (at, link.from), (across_x * way, across_y * way));
+            }
+        }
     }
 }
 

@@ -147,12 +147,10 @@ async fn names_of_any_script_are_found_in_text() {
     assert!(Desk::new().view().await.entities_in("New York").is_empty());
 }
 
+type Triple = (u8, u8, u8);
+
 /// What a plain search over a list of triples finds.
-fn walk_plainly(
-    triples: &HashSet<(u8, u8, u8)>,
-    start: u8,
-    depth: u32,
-) -> (HashMap<u8, u32>, HashSet<(u8, u8, u8)>) {
+fn walk_plainly(triples: &HashSet<Triple>, start: u8, depth: u32) -> (HashMap<u8, u32>, HashSet<Triple>) {
     let (mut depths, mut met) = (HashMap::from([(start, 0)]), HashSet::new());
     for level in 0..depth {
         let border: HashSet<u8> =
