@@ -150,6 +150,8 @@ impl From<Trouble> for Failure {
                 | Trouble::FileExists(_)
                 | Trouble::NoBackup { .. }
                 | Trouble::NoWholeTurn(_)
+                | Trouble::NoToken(_)
+                | Trouble::TokenExists(_)
         );
         let failure =
             if is_typed { Self::usage(trouble.to_string()) } else { Self::store(trouble.to_string()) };

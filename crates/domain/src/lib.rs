@@ -1,6 +1,7 @@
 //! The words of Lango: plain values and the seams between its parts. Nothing here does IO.
 
 pub mod agent;
+pub mod bill;
 pub mod documents;
 pub mod event;
 pub mod failure;

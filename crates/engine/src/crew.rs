@@ -10,7 +10,16 @@ use serde_json::Value;
 
 use crate::{transfer, view};
 
+/// Cheap to clone: what was prepared is shared.
+#[derive(Clone)]
 pub(crate) struct Crew {
+    prepared: Arc<Prepared>,
+    /// Whom a turn begins with.
+    root: AgentName,
+    mode: Mode,
+}
+
+struct Prepared {
     tree: AgentTree,
     members: HashMap<AgentName, Member>,
     /// Who holds a tool.
@@ -37,31 +46,42 @@ impl Crew {
             members.insert(agent.name.clone(), Member::new(agent, transfers.then_some(&specialists)));
             owners.extend(agent.tools.iter().map(|tool| (tool.name.clone(), agent.name.clone())));
         }
-        Self { tree, members, owners }
+        let (root, mode) = (tree.root.name.clone(), tree.mode);
+        Self { prepared: Arc::new(Prepared { tree, members, owners }), root, mode }
+    }
+
+    /// One agent of the same crew without the others; none for one that works elsewhere.
+    pub fn alone(&self, agent: &str) -> Option<Self> {
+        let agent = self.prepared.tree.agent(agent).filter(|agent| agent.place == Place::Here)?;
+        Some(Self { prepared: Arc::clone(&self.prepared), root: agent.name.clone(), mode: Mode::Single })
     }
 
     pub fn root(&self) -> &AgentName {
-        &self.tree.root.name
+        &self.root
     }
 
     pub fn mode(&self) -> Mode {
-        self.tree.mode
+        self.mode
     }
 
     pub fn member(&self, agent: &AgentName) -> Option<&Member> {
-        self.members.get(agent)
+        self.prepared.members.get(agent)
     }
 
     pub fn specialists(&self) -> impl Iterator<Item = &AgentName> {
-        self.tree.specialists.iter().map(|agent| &agent.name)
+        let specialists = match self.mode {
+            Mode::Multi => self.prepared.tree.specialists.as_slice(),
+            Mode::Single => &[],
+        };
+        specialists.iter().map(|agent| &agent.name)
     }
 
     pub fn is_remote(&self, agent: &AgentName) -> bool {
-        self.tree.agent(agent.as_str()).is_some_and(|agent| agent.place == Place::Remote)
+        self.prepared.tree.agent(agent.as_str()).is_some_and(|agent| agent.place == Place::Remote)
     }
 
     pub fn owner(&self, tool: &str) -> Option<&AgentName> {
-        self.owners.get(tool)
+        self.prepared.owners.get(tool)
     }
 
     /// The tool of that name, if this agent holds it.
@@ -79,7 +99,7 @@ impl Crew {
         if !arguments.is_object() {
             return Err("the arguments must be one JSON object".to_owned());
         }
-        match self.members.get(agent).and_then(|member| member.validators.get(tool)) {
+        match self.prepared.members.get(agent).and_then(|member| member.validators.get(tool)) {
             Some(Ok(validator)) => complaints(validator, arguments),
             Some(Err(why)) => Err(format!("the tool's own schema is not valid: {why}")),
             None => Ok(()),
@@ -88,7 +108,7 @@ impl Crew {
 
     /// The bytes of a request, about, and its tokens; none for one that is too small to matter.
     pub fn size(&self, agent: &AgentName, messages: &[Message]) -> (usize, usize) {
-        let weight = self.members.get(agent).map_or(0, |member| member.weight);
+        let weight = self.prepared.members.get(agent).map_or(0, |member| member.weight);
         let all = |of: &dyn Fn(&str) -> usize| {
             messages.iter().map(|message| view::measure(message, of)).sum::<usize>()
         };
@@ -97,7 +117,7 @@ impl Crew {
     }
 
     fn agent(&self, name: &AgentName) -> Option<&Agent> {
-        self.tree.agent(name.as_str())
+        self.prepared.tree.agent(name.as_str())
     }
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct Driver {
     pub calibration: Arc<Calibration>,
     pub record: Record,
     pub stop: Stop,
+    /// Whether a turn that is cancelled is to be gone on with.
+    pub park: CancellationToken,
     pub request: String,
     pub spent: Mutex<Spent>,
     pub delegations: AtomicUsize,

@@ -99,6 +99,7 @@ pub struct Runner {
     shared: Arc<Shared>,
 }
 
+#[derive(Clone)]
 struct Shared {
     crew: Arc<Crew>,
     calibration: Arc<Calibration>,
@@ -133,6 +134,13 @@ impl Runner {
                 surroundings,
             }),
         }
+    }
+
+    /// Runs turns of one agent of the team alone: it begins them, answers them, and nobody stands behind it. None where
+    /// the team has no such agent, or has it elsewhere.
+    pub fn alone(&self, agent: &str) -> Option<Self> {
+        let crew = Arc::new(self.shared.crew.alone(agent)?);
+        Some(Self { shared: Arc::new(Shared { crew, ..Shared::clone(&self.shared) }) })
     }
 
     /// Starts a turn, behind any other turn of the session (B60). Dropping the stream cancels it; a turn that is
@@ -170,9 +178,9 @@ impl Runner {
 
     fn start(&self, begin: Begin) -> TurnStream {
         let (sender, updates) = unbounded_channel();
-        let cancel = CancellationToken::new();
-        tokio::spawn(turn(Arc::clone(&self.shared), begin, cancel.clone(), sender));
-        TurnStream { updates, cancel: cancel.clone(), _cancel_on_drop: cancel.drop_guard() }
+        let end = End { cancel: CancellationToken::new(), park: CancellationToken::new() };
+        tokio::spawn(turn(Arc::clone(&self.shared), begin, end.clone(), sender));
+        TurnStream { updates, _cancel_on_drop: end.cancel.clone().drop_guard(), end }
     }
 }
 
@@ -180,14 +188,28 @@ impl Runner {
 /// a turn that was cancelled while it waited for another one has none.
 pub struct TurnStream {
     updates: UnboundedReceiver<Update>,
-    cancel: CancellationToken,
+    end: End,
     _cancel_on_drop: DropGuard,
+}
+
+/// How a turn is ended from outside.
+#[derive(Clone)]
+struct End {
+    cancel: CancellationToken,
+    /// Cancelled together with the other where the turn is to be gone on with.
+    park: CancellationToken,
 }
 
 impl TurnStream {
     /// Ends the turn; what was done so far stays, and the session can be used as before.
     pub fn cancel(&self) {
-        self.cancel.cancel();
+        self.end.cancel.cancel();
+    }
+
+    /// Stops the turn without ending it: the log keeps what was done, and [`Runner::resume`] goes on from there.
+    pub fn park(&self) {
+        self.end.park.cancel();
+        self.end.cancel.cancel();
     }
 }
 
@@ -199,16 +221,11 @@ impl Stream for TurnStream {
     }
 }
 
-async fn turn(
-    shared: Arc<Shared>,
-    begin: Begin,
-    cancel: CancellationToken,
-    updates: UnboundedSender<Update>,
-) {
+async fn turn(shared: Arc<Shared>, begin: Begin, end: End, updates: UnboundedSender<Update>) {
     let of = Conversation { session: begin.session.clone(), principal: begin.principal.clone() };
     // Held until what follows is on its way, so that nobody finds everything settled in between.
     let _follows = shared.aftermath.token();
-    let turn = AssertUnwindSafe(shared.turn(begin, cancel, &updates)).catch_unwind().await;
+    let turn = AssertUnwindSafe(shared.turn(begin, end, &updates)).catch_unwind().await;
     let error = match turn {
         Ok(Ok(())) => return shared.follow_up(of),
         Ok(Err(error)) => error,
@@ -221,13 +238,13 @@ impl Shared {
     async fn turn(
         &self,
         begin: Begin,
-        cancel: CancellationToken,
+        end: End,
         updates: &UnboundedSender<Update>,
     ) -> Result<(), StoreError> {
         let key = SessionKey { session: &begin.session, principal: &begin.principal };
         let _lock = tokio::select! {
             biased;
-            () = cancel.cancelled() => return Ok(()),
+            () = end.cancel.cancelled() => return Ok(()),
             lock = self.store.lock(key) => lock?,
         };
         let mut record = self.open(&begin, updates.clone()).await?;
@@ -240,14 +257,14 @@ impl Shared {
                 if let Some(left) = left {
                     record.keep_of(&left.turn, vec![self.as_root(left.end())]).await?;
                 }
-                self.driver(record, text, cancel).run(Start::Fresh, updates).await;
+                self.driver(record, text, &end).run(Start::Fresh, updates).await;
             }
             (None, Some(left)) if left.is_answered => {
                 record.keep_of(&left.turn, vec![self.as_root(left.end())]).await?;
             }
             (None, Some(left)) => {
                 record.turn = left.turn;
-                let driver = self.driver(record, left.request, cancel);
+                let driver = self.driver(record, left.request, &end);
                 driver.delegations.store(left.delegations, Ordering::Relaxed);
                 driver.run(Start::Again, updates).await;
             }
@@ -284,7 +301,7 @@ impl Shared {
         Record::open(Opening { session, principal, store, surroundings, updates, reach }).await
     }
 
-    fn driver(&self, record: Record, request: String, cancel: CancellationToken) -> Driver {
+    fn driver(&self, record: Record, request: String, end: &End) -> Driver {
         Driver {
             crew: Arc::clone(&self.crew),
             models: self.models.clone(),
@@ -296,7 +313,8 @@ impl Shared {
             limits: self.limits.clone(),
             calibration: Arc::clone(&self.calibration),
             record,
-            stop: Stop::new(cancel),
+            stop: Stop::new(end.cancel.clone()),
+            park: end.park.clone(),
             request,
             spent: Mutex::new(Spent::default()),
             delegations: AtomicUsize::new(0),
@@ -333,6 +351,7 @@ impl Driver {
         };
         let last = match ended {
             Ok(()) => Body::TurnDone,
+            Err(failure) if failure.code == Code::Cancelled && self.park.is_cancelled() => return,
             Err(failure) => self.failed(failure),
         };
         if let Err(Failure { store: Some(error), .. }) = self.keep(&seat, vec![last]).await {

@@ -29,6 +29,42 @@ pub struct AuditEntry {
     pub outcome: Option<Result<(), Option<ToolCode>>>,
 }
 
+impl AuditEntry {
+    /// What was decided, in one word, and whose decision it was.
+    pub fn decided(&self) -> (&'static str, Option<&'static str>) {
+        let Some((state, by)) = self.decision else { return ("auto", Some("policy")) };
+        let word = match (state, by) {
+            (ApprovalState::Approved, Some(Decider::Policy)) => "auto",
+            (ApprovalState::Approved, _) => "approved",
+            (ApprovalState::Denied, _) => "denied",
+            (ApprovalState::TimedOut, _) => "timed_out",
+            (ApprovalState::NobodyThere, _) => "nobody_there",
+            (ApprovalState::Interrupted, _) => "interrupted",
+            (ApprovalState::Asked, _) => "asked",
+        };
+        let by = by.map(|by| match by {
+            Decider::User => "user",
+            Decider::Yes => "--yes",
+            Decider::Rule => "rule",
+            Decider::Policy => "policy",
+            Decider::Grant => "session",
+        });
+        (word, by)
+    }
+
+    /// What came of it, in one word.
+    pub fn outcome_word(&self) -> String {
+        match &self.outcome {
+            None => "open".to_owned(),
+            Some(Ok(())) => "ok".to_owned(),
+            Some(Err(code)) => {
+                let code = code.and_then(|code| serde_json::to_value(code).ok());
+                code.as_ref().and_then(Value::as_str).unwrap_or("failed").to_owned()
+            }
+        }
+    }
+}
+
 impl SqliteStore {
     /// The newest calls of the principal's sessions, or of one of them; newest first.
     pub async fn audit(

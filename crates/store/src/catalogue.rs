@@ -25,6 +25,13 @@ pub struct SessionInfo {
     pub is_settled: bool,
 }
 
+impl SessionInfo {
+    /// In one word.
+    pub fn state(&self) -> &'static str {
+        if self.is_settled { "settled" } else { "interrupted" }
+    }
+}
+
 /// An event in which something was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hit {
@@ -72,6 +79,49 @@ impl SqliteStore {
             })
             .await?;
         found.ok_or_else(|| Trouble::NoSession(session.to_string()))
+    }
+
+    /// Events behind a number, in order; none for a session that does not exist.
+    pub async fn events_after(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        seq: u64,
+        most: usize,
+    ) -> Result<Vec<Arc<Event>>, Trouble> {
+        let (principal, session) = (principal.clone(), session.clone());
+        self.read(move |connection| {
+            let Some(place) = rows::find(connection, principal.as_str(), session.as_str())? else {
+                return Ok(Vec::new());
+            };
+            let sql = format!(
+                "SELECT {} FROM events WHERE session = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
+                rows::COLUMNS
+            );
+            let mut query = connection.prepare_cached(&sql)?;
+            let (after, most) = (i64::try_from(seq).unwrap_or(i64::MAX), most as i64);
+            query.query_map(params![place.id, after, most], |row| rows::event(row, &session))?.collect()
+        })
+        .await
+    }
+
+    /// The newest of the principal's sessions whose names begin so.
+    pub async fn sessions_named(
+        &self,
+        principal: &Principal,
+        beginning: &str,
+        most: usize,
+    ) -> Result<Vec<SessionId>, Trouble> {
+        let (principal, from) = (principal.to_string(), beginning.to_owned());
+        self.read(move |connection| {
+            let sql =
+                "SELECT name FROM sessions WHERE principal = ?1 AND name >= ?2 AND name < ?2 || char(1114111)
+                ORDER BY id DESC LIMIT ?3";
+            let name = |row: &rusqlite::Row<'_>| Ok(SessionId::new(row.get::<_, String>(0)?));
+            let mut query = connection.prepare_cached(sql)?;
+            query.query_map(params![principal, from, most as i64], name)?.collect()
+        })
+        .await
     }
 
     /// Requests and answers that hold every word of `text`, in any case and script, newest first.

@@ -33,6 +33,10 @@ pub enum Trouble {
     NoWholeTurn(u64),
     #[error("there is a session `{0}` already")]
     SessionExists(String),
+    #[error("there is no token `{0}`")]
+    NoToken(String),
+    #[error("there is a token `{0}` already")]
+    TokenExists(String),
     #[error("{0}")]
     Other(String),
 }
@@ -58,7 +62,8 @@ impl Trouble {
             Self::NoBackup { .. } => "name a file that `lango backup` wrote",
             Self::NoSession(_) => "`lango session list` names them",
             Self::NoWholeTurn(_) => "`lango session show S --json` numbers the events",
-            Self::SessionExists(_) => "choose another name",
+            Self::SessionExists(_) | Self::TokenExists(_) => "choose another name",
+            Self::NoToken(_) => "`lango token list` names them",
             Self::Other(_) => "`lango doctor` looks into it",
         }
     }

@@ -8,6 +8,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::documents;
 use crate::error::Trouble;
+use crate::tokens;
 
 /// "Lang" in the header: what else is no store of Lango's.
 const APPLICATION_ID: i64 = 0x4c61_6e67;
@@ -15,7 +16,7 @@ const APPLICATION_ID: i64 = 0x4c61_6e67;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Each step brings a file from one format to the next; steps are never changed, only added.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     "
     CREATE TABLE sessions (
         id INTEGER PRIMARY KEY,
@@ -49,6 +50,7 @@ const MIGRATIONS: [&str; 2] = [
     ) STRICT;
 ",
     documents::TABLES,
+    tokens::TABLES,
 ];
 
 /// Where sessions are kept.

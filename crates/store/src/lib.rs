@@ -10,6 +10,7 @@ mod locks;
 mod rows;
 mod settings;
 mod store;
+mod tokens;
 mod upkeep;
 mod writer;
 
@@ -19,4 +20,5 @@ pub use error::Trouble;
 pub use file::Place;
 pub use settings::Settings;
 pub use store::SqliteStore;
+pub use tokens::{AccessToken, TokenHash, TokenScope, UnknownScope, token_value};
 pub use upkeep::Health;

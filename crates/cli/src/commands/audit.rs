@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use lango_app::open_store;
-use lango_domain::event::{ApprovalState, Decider, Principal, SessionId};
+use lango_domain::event::{Principal, SessionId};
 use lango_domain::text::one_line;
 use lango_store::AuditEntry;
 use serde_json::{Value, json};
@@ -35,18 +35,18 @@ pub fn run(global: &Global, wish: &Audit) -> Result<Output, Failure> {
 }
 
 fn line(entry: &AuditEntry) -> String {
-    let (decision, by) = decided(entry);
+    let (decision, by) = entry.decided();
     let by = by.map_or(String::new(), |by| format!(" by {by}"));
     let decision = match decision {
         "auto" | "approved" => styled(DIM, format!("{decision}{by}")),
         _ => styled(ERROR, format!("{decision}{by}")),
     };
     let (agent, tool) = (one_line(&entry.agent.to_string()), one_line(&entry.tool));
-    format!("{agent} {} {}  {decision}  {}", styled(NAME, tool), short(&entry.args), outcome(entry))
+    format!("{agent} {} {}  {decision}  {}", styled(NAME, tool), short(&entry.args), entry.outcome_word())
 }
 
 fn item(entry: &AuditEntry) -> Value {
-    let (decision, by) = decided(entry);
+    let (decision, by) = entry.decided();
     json!({
         "at": entry.at,
         "session": entry.session,
@@ -57,39 +57,6 @@ fn item(entry: &AuditEntry) -> Value {
         "level": entry.level,
         "decision": decision,
         "by": by,
-        "outcome": outcome(entry),
+        "outcome": entry.outcome_word(),
     })
-}
-
-/// In one word, and whose it was.
-fn decided(entry: &AuditEntry) -> (&'static str, Option<&'static str>) {
-    let Some((state, by)) = entry.decision else { return ("auto", Some("policy")) };
-    let word = match (state, by) {
-        (ApprovalState::Approved, Some(Decider::Policy)) => "auto",
-        (ApprovalState::Approved, _) => "approved",
-        (ApprovalState::Denied, _) => "denied",
-        (ApprovalState::TimedOut, _) => "timed_out",
-        (ApprovalState::NobodyThere, _) => "nobody_there",
-        (ApprovalState::Interrupted, _) => "interrupted",
-        (ApprovalState::Asked, _) => "asked",
-    };
-    let by = by.map(|by| match by {
-        Decider::User => "user",
-        Decider::Yes => "--yes",
-        Decider::Rule => "rule",
-        Decider::Policy => "policy",
-        Decider::Grant => "session",
-    });
-    (word, by)
-}
-
-fn outcome(entry: &AuditEntry) -> String {
-    match &entry.outcome {
-        None => "open".to_owned(),
-        Some(Ok(())) => "ok".to_owned(),
-        Some(Err(code)) => {
-            let code = code.and_then(|code| serde_json::to_value(code).ok());
-            code.as_ref().and_then(Value::as_str).unwrap_or("failed").to_owned()
-        }
-    }
 }

@@ -4,12 +4,13 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use lango_app::{Conversation, Hands, Tape, new_session};
+use lango_domain::bill::Bill;
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::session::{Reach, SessionKey, SessionStore};
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 
-use super::usage::Bill;
+use super::usage;
 use super::{Setting, ask, runtime};
 use crate::approver::approver;
 use crate::args::{Global, ToolNames};
@@ -142,7 +143,7 @@ impl Chat<'_> {
             let events = self.runtime.block_on(events).unwrap_or_default();
             events.iter().for_each(|event| bill.add(event));
         }
-        bill.plain()
+        usage::plain(&bill)
     }
 }
 

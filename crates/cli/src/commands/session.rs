@@ -74,7 +74,7 @@ fn info(session: &SessionInfo) -> Value {
         "events": session.events,
         "created": session.created,
         "updated": session.updated,
-        "state": if session.is_settled { "settled" } else { "interrupted" },
+        "state": session.state(),
     })
 }
 

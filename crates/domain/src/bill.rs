@@ -1,0 +1,141 @@
+//! What models took, added up turn by turn, delegation by delegation.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::event::{Body, Event, Usage};
+use crate::text::one_line;
+
+/// So much of a request is shown beside what it took.
+const REQUEST_CHARS: usize = 60;
+
+#[derive(Clone, Debug, Default)]
+pub struct Bill {
+    turns: Vec<BilledTurn>,
+}
+
+/// A turn: its id, its request, and what each agent took in each branch.
+#[derive(Clone, Debug, Default)]
+pub struct BilledTurn {
+    pub id: String,
+    pub request: String,
+    /// By branch and agent.
+    pub rows: BTreeMap<(String, String), Sum>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sum {
+    pub calls: u64,
+    pub input: u64,
+    pub output: u64,
+    pub cached: u64,
+    cost: f64,
+    /// Calls whose price is not known: then no sum of money would be true.
+    unpriced: u64,
+}
+
+impl Sum {
+    pub fn add(&mut self, usage: &Usage) {
+        self.merge(&Self {
+            calls: 1,
+            input: usage.input,
+            output: usage.output,
+            cached: usage.cached,
+            cost: usage.cost_usd.unwrap_or(0.0),
+            unpriced: u64::from(usage.cost_usd.is_none()),
+        });
+    }
+
+    pub fn merge(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cached = self.cached.saturating_add(other.cached);
+        self.cost += other.cost;
+        self.unpriced += other.unpriced;
+    }
+
+    /// US dollars, where every price is known.
+    pub fn cost(&self) -> Option<f64> {
+        (self.unpriced == 0 && self.calls > 0).then_some(self.cost)
+    }
+
+    fn json(&self) -> Value {
+        json!({ "calls": self.calls, "tokens_in": self.input, "tokens_out": self.output, "cached": self.cached, "cost_usd": self.cost() })
+    }
+
+    fn named(&self, key: &str, name: &str) -> Value {
+        let mut json = self.json();
+        json[key] = name.into();
+        json
+    }
+}
+
+impl BilledTurn {
+    pub fn total(&self) -> Sum {
+        let mut total = Sum::default();
+        self.rows.values().for_each(|sum| total.merge(sum));
+        total
+    }
+
+    fn json(&self) -> Value {
+        let mut json = self.total().named("turn", &self.id);
+        let rows = self.rows.iter().map(|((branch, agent), sum)| {
+            let mut json = sum.named("agent", agent);
+            json["branch"] = branch.as_str().into();
+            json
+        });
+        json["delegations"] = rows.collect();
+        json
+    }
+}
+
+impl Bill {
+    pub fn add(&mut self, event: &Event) {
+        let turn = self.turn(event.turn.as_str(), "");
+        match &event.body {
+            Body::User { text } => turn.request = one_line(text).chars().take(REQUEST_CHARS).collect(),
+            Body::Usage(usage) => {
+                turn.rows.entry((event.branch.to_string(), event.author.to_string())).or_default().add(usage);
+            }
+            _ => {}
+        }
+    }
+
+    /// What an agent took in a branch of a turn; turns come one after the other.
+    pub fn add_usage(&mut self, turn: &str, request: &str, place: (String, String), usage: &Usage) {
+        self.turn(turn, request).rows.entry(place).or_default().add(usage);
+    }
+
+    pub fn turns(&self) -> &[BilledTurn] {
+        &self.turns
+    }
+
+    pub fn total(&self) -> Sum {
+        let mut total = Sum::default();
+        self.turns.iter().for_each(|turn| total.merge(&turn.total()));
+        total
+    }
+
+    /// All in all, by agent and by turn.
+    pub fn json(&self) -> Value {
+        let mut agents: BTreeMap<&str, Sum> = BTreeMap::new();
+        for ((_, agent), sum) in self.turns.iter().flat_map(|turn| &turn.rows) {
+            agents.entry(agent).or_default().merge(sum);
+        }
+        let mut json = self.total().json();
+        json["by_agent"] = agents.iter().map(|(agent, sum)| sum.named("agent", agent)).collect();
+        json["by_turn"] = self.turns.iter().map(BilledTurn::json).collect();
+        json
+    }
+
+    fn turn(&mut self, id: &str, request: &str) -> &mut BilledTurn {
+        if self.turns.last().is_none_or(|last| last.id != id) {
+            let (id, request) = (id.to_owned(), request.to_owned());
+            self.turns.push(BilledTurn { id, request, rows: BTreeMap::new() });
+        }
+        let last = self.turns.len() - 1;
+        &mut self.turns[last]
+    }
+}

@@ -1,0 +1,102 @@
+//! What was taken, and what was done.
+
+use std::num::NonZeroUsize;
+
+use axum::Json;
+use axum::extract::State;
+use lango_domain::bill::Bill;
+use lango_domain::event::SessionId;
+use lango_store::AuditEntry;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::sessions::Items;
+use crate::gate::Caller;
+use crate::gateway::Gateway;
+use crate::reading::{Asked, session_named};
+use crate::refusal::Refusal;
+
+const MOST_CALLS: usize = 1_000;
+const USUAL_CALLS: usize = 100;
+
+/// Of what.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(crate) struct Of {
+    /// Of this session only.
+    pub session: Option<String>,
+    /// So many at most, the newest first; 100 by default, 1000 at most.
+    pub limit: Option<NonZeroUsize>,
+}
+
+impl Of {
+    async fn session(&self, gateway: &Gateway, caller: &Caller) -> Result<Option<SessionId>, Refusal> {
+        let Some(name) = &self.session else { return Ok(None) };
+        let session = session_named(name)?;
+        gateway.store().session(caller.principal(), &session).await?;
+        Ok(Some(session))
+    }
+}
+
+/// What models took.
+pub(crate) async fn usage(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Asked(of): Asked<Of>,
+) -> Result<Json<Value>, Refusal> {
+    let session = of.session(&gateway, &caller).await?;
+    let mut bill = Bill::default();
+    for row in gateway.store().usage(caller.principal(), session.as_ref()).await? {
+        bill.add_usage(&row.turn, "", (row.branch, row.agent), &row.usage);
+    }
+    Ok(Json(bill.json()))
+}
+
+/// One call of a tool.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct AuditItem {
+    pub at: String,
+    pub session: String,
+    pub principal: String,
+    pub agent: String,
+    pub tool: String,
+    pub args: Value,
+    /// `safe`, `moderate` or `dangerous`.
+    #[schemars(with = "String")]
+    pub level: lango_domain::Safety,
+    /// `auto`, `approved`, `denied`, `timed_out`, `nobody_there`, `interrupted` or `asked`.
+    pub decision: &'static str,
+    pub by: Option<&'static str>,
+    /// `ok`, `open`, or the code of what went wrong.
+    pub outcome: String,
+}
+
+impl AuditItem {
+    fn of(entry: AuditEntry, caller: &Caller) -> Self {
+        let (decision, by) = entry.decided();
+        Self {
+            outcome: entry.outcome_word(),
+            at: entry.at.to_string(),
+            session: entry.session.to_string(),
+            principal: caller.principal().to_string(),
+            agent: entry.agent.to_string(),
+            tool: entry.tool,
+            args: entry.args,
+            level: entry.level,
+            decision,
+            by,
+        }
+    }
+}
+
+pub(crate) async fn audit(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Asked(of): Asked<Of>,
+) -> Result<Json<Items<AuditItem>>, Refusal> {
+    let session = of.session(&gateway, &caller).await?;
+    let most = of.limit.map_or(USUAL_CALLS, NonZeroUsize::get).min(MOST_CALLS);
+    let entries = gateway.store().audit(caller.principal(), session.as_ref(), most).await?;
+    Ok(Json(Items { items: entries.into_iter().map(|entry| AuditItem::of(entry, &caller)).collect() }))
+}

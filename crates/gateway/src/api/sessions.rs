@@ -1,0 +1,103 @@
+//! Sessions of one's own.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use lango_domain::event::SessionId;
+use lango_store::SessionInfo;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::gate::Caller;
+use crate::gateway::Gateway;
+use crate::reading::{Asked, session_named};
+use crate::refusal::Refusal;
+
+/// So many events are given at once unless fewer are asked for.
+const MOST_EVENTS: usize = 1_000;
+
+/// A list of things.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Items<T> {
+    pub items: Vec<T>,
+}
+
+/// What is known about a session without reading it.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct SessionItem {
+    pub id: String,
+    /// The beginning of its first request.
+    pub title: String,
+    /// How many events it has.
+    pub events: u64,
+    pub created: String,
+    pub updated: String,
+    /// `settled`, or `interrupted` when its last turn has no end.
+    pub state: &'static str,
+}
+
+impl From<SessionInfo> for SessionItem {
+    fn from(info: SessionInfo) -> Self {
+        Self {
+            state: info.state(),
+            id: info.id.to_string(),
+            title: info.title,
+            events: info.events,
+            created: info.created.to_string(),
+            updated: info.updated.to_string(),
+        }
+    }
+}
+
+pub(crate) async fn list(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+) -> Result<Json<Items<SessionItem>>, Refusal> {
+    let sessions = gateway.store().sessions(caller.principal()).await?;
+    Ok(Json(Items { items: sessions.into_iter().map(SessionItem::from).collect() }))
+}
+
+/// Which events of a session.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(crate) struct Window {
+    /// Only events with a higher number.
+    pub after: u64,
+    /// So many at most; 1000 by default, and never more.
+    pub limit: Option<usize>,
+}
+
+/// A session and its events.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct SessionBody {
+    pub session: SessionItem,
+    /// As `lango ask --json` prints them.
+    #[schemars(with = "Vec<Value>")]
+    pub events: Vec<Value>,
+}
+
+pub(crate) async fn show(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path(session): Path<String>,
+    Asked(window): Asked<Window>,
+) -> Result<Json<SessionBody>, Refusal> {
+    let session = session_named(&session)?;
+    let info = gateway.store().session(caller.principal(), &session).await?;
+    let most = window.limit.unwrap_or(MOST_EVENTS).min(MOST_EVENTS);
+    let events = gateway.store().events_after(caller.principal(), &session, window.after, most).await?;
+    let events = events.iter().filter_map(|event| serde_json::to_value(&**event).ok()).collect();
+    Ok(Json(SessionBody { session: info.into(), events }))
+}
+
+pub(crate) async fn delete(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Path(session): Path<String>,
+) -> Result<StatusCode, Refusal> {
+    let session: SessionId = session_named(&session)?;
+    gateway.store().delete(caller.principal(), &session).await?;
+    gateway.forget(caller.principal(), &session);
+    Ok(StatusCode::NO_CONTENT)
+}

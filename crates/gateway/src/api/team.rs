@@ -1,0 +1,95 @@
+//! Who is there, and who would get a request.
+
+use axum::Json;
+use axum::extract::State;
+use lango_models::offline::{Decision, Routing};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::gateway::Gateway;
+use crate::reading::Sent;
+
+/// The team.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct AgentList {
+    /// `multi` or `single`.
+    pub mode: &'static str,
+    pub agents: Vec<AgentItem>,
+    /// Who was left out.
+    pub skipped: Vec<SkippedItem>,
+    /// Tools that nobody holds.
+    pub unmatched: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct AgentItem {
+    pub name: String,
+    pub description: String,
+    pub capabilities: Vec<String>,
+    pub keywords: Vec<String>,
+    pub tools: Vec<String>,
+    /// Whether it works in another process.
+    pub remote: bool,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SkippedItem {
+    pub name: String,
+    pub reason: String,
+}
+
+pub(crate) async fn agents(State(gateway): State<Gateway>) -> Json<AgentList> {
+    Json(gateway.team().agents.clone())
+}
+
+/// A request to look at.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RouteBody {
+    pub text: String,
+}
+
+/// Who should get a request, as the offline router sees it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct RouteAnswer {
+    /// `agent`, `direct` (no tool is needed) or `none`.
+    pub decision: &'static str,
+    pub agent: Option<String>,
+    /// Who would be right and is not there.
+    pub absent: Option<String>,
+    pub confidence: f64,
+    pub ranking: Vec<Ranked>,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Ranked {
+    pub agent: String,
+    pub score: f64,
+    /// What speaks for it.
+    pub matched: Vec<String>,
+}
+
+impl From<&Routing> for RouteAnswer {
+    fn from(routing: &Routing) -> Self {
+        let (decision, agent, absent) = match &routing.decision {
+            Decision::Agent(agent) => ("agent", Some(agent.clone()), None),
+            Decision::Direct => ("direct", None, None),
+            Decision::Nobody { absent } => ("none", None, absent.map(str::to_owned)),
+        };
+        let ranking = routing.ranking.iter().map(|ranked| Ranked {
+            agent: ranked.agent.clone(),
+            score: rounded(ranked.score),
+            matched: ranked.matched.clone(),
+        });
+        let (confidence, ranking) = (rounded(routing.confidence), ranking.collect());
+        Self { decision, agent, absent, confidence, ranking }
+    }
+}
+
+fn rounded(share: f32) -> f64 {
+    (f64::from(share) * 1_000.0).round() / 1_000.0
+}
+
+pub(crate) async fn route(State(gateway): State<Gateway>, Sent(body): Sent<RouteBody>) -> Json<RouteAnswer> {
+    Json(RouteAnswer::from(&gateway.team().router.route(&body.text)))
+}

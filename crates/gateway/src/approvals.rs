@@ -1,0 +1,154 @@
+//! Questions about calls that wait for an answer over HTTP, and what a caller brought along for a turn.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::future::{BoxFuture, FutureExt};
+use jiff::Timestamp;
+use lango_domain::event::{CallId, Decider, Principal, SessionId};
+use lango_domain::seams::{Approver, ContextSource, Decision, Question, Scope};
+use lango_store::{SqliteStore, TokenScope};
+use tokio::sync::oneshot;
+
+use crate::brought::Brought;
+
+/// What turns have from whoever asked for them over HTTP; cheap to clone.
+#[derive(Clone)]
+pub struct Lobby {
+    desk: Arc<Desk>,
+    brought: Brought,
+}
+
+struct Desk {
+    store: SqliteStore,
+    now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    open: Mutex<HashMap<Key, Open>>,
+}
+
+/// What a question is about: call ids are unique within a session.
+type Key = (Principal, SessionId, CallId);
+
+struct Open {
+    question: Question,
+    asked: Timestamp,
+    answer: oneshot::Sender<Decision>,
+}
+
+/// A question that waits.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Waiting {
+    pub question: Question,
+    pub asked: Timestamp,
+}
+
+/// What an answer came too late for, or was not for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotAnswered {
+    /// It does not wait, or not for this principal.
+    NotWaiting,
+    /// It offers no pattern.
+    NoPattern,
+}
+
+impl Lobby {
+    pub fn new(store: SqliteStore, now: Arc<dyn Fn() -> Timestamp + Send + Sync>) -> Self {
+        Self { desk: Arc::new(Desk { store, now, open: Mutex::default() }), brought: Brought::default() }
+    }
+
+    /// Whom the runner asks.
+    pub fn approver(&self) -> Arc<dyn Approver> {
+        Arc::new(self.clone())
+    }
+
+    /// What the runner reads with a request.
+    pub fn source(&self) -> Arc<dyn ContextSource> {
+        Arc::new(self.brought.clone())
+    }
+
+    pub(crate) fn brought(&self) -> &Brought {
+        &self.brought
+    }
+
+    /// The principal's open questions, the oldest first.
+    pub(crate) fn waiting(&self, principal: &Principal) -> Vec<Waiting> {
+        let open = self.desk.open();
+        let own = open.values().filter(|open| open.question.principal == *principal);
+        let mut own: Vec<Waiting> =
+            own.map(|open| Waiting { question: open.question.clone(), asked: open.asked }).collect();
+        own.sort_by(|a, b| (a.asked, &a.question.call).cmp(&(b.asked, &b.question.call)));
+        own
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.desk.open().len()
+    }
+
+    /// Answers a question of the principal's.
+    pub(crate) fn answer(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        call: &CallId,
+        decision: Decision,
+    ) -> Result<(), NotAnswered> {
+        let key = (principal.clone(), session.clone(), call.clone());
+        let mut open = self.desk.open();
+        let found = open.get(&key).ok_or(NotAnswered::NotWaiting)?;
+        let wants_pattern = matches!(decision, Decision::Approved { scope: Scope::Pattern, .. });
+        if wants_pattern && found.question.intent.pattern.is_none() {
+            return Err(NotAnswered::NoPattern);
+        }
+        let found = open.remove(&key).ok_or(NotAnswered::NotWaiting)?;
+        found.answer.send(decision).map_err(|_| NotAnswered::NotWaiting)
+    }
+}
+
+/// The answer to a question: yes, and how far it reaches, or no.
+pub(crate) fn decision(is_approved: bool, scope: Scope) -> Decision {
+    if is_approved { Decision::Approved { scope, by: Decider::User } } else { Decision::Denied }
+}
+
+impl Approver for Lobby {
+    /// Waits for as long as the engine does. Where no token could answer, nobody is there.
+    fn ask(&self, question: Question) -> BoxFuture<'static, Decision> {
+        let desk = Arc::clone(&self.desk);
+        async move {
+            if !desk.somebody_can_answer(&question.principal).await {
+                return Decision::NobodyThere;
+            }
+            let (answer, answered) = oneshot::channel();
+            let asked = (desk.now)();
+            let key = (question.principal.clone(), question.session.clone(), question.call.clone());
+            desk.open().insert(key.clone(), Open { question, asked, answer });
+            let _closed = Closed { desk: Arc::clone(&desk), key };
+            answered.await.unwrap_or(Decision::NobodyThere)
+        }
+        .boxed()
+    }
+}
+
+impl Desk {
+    fn open(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn somebody_can_answer(&self, principal: &Principal) -> bool {
+        let now = (self.now)();
+        let tokens = self.store.tokens().await.unwrap_or_default();
+        tokens.iter().any(|token| {
+            token.principal == *principal && token.allows(TokenScope::Approve) && !token.is_expired(now)
+        })
+    }
+}
+
+/// A question that nobody waits for any more is not open any more.
+struct Closed {
+    desk: Arc<Desk>,
+    key: Key,
+}
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        self.desk.open().remove(&self.key);
+    }
+}

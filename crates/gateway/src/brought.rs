@@ -1,0 +1,57 @@
+//! What a caller brings along for a turn beside its request: data that is read with it, never instructions.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::future::{BoxFuture, FutureExt, ready};
+use lango_domain::seams::{ContextError, ContextRequest, ContextSource};
+
+use crate::listeners::Thread;
+
+/// The name under which it stands in the log.
+pub(crate) const SOURCE: &str = "client";
+/// A model reads at most so many tokens of it (B41).
+const CAP: usize = 6_000;
+
+#[derive(Clone, Default)]
+pub(crate) struct Brought {
+    texts: Arc<Mutex<HashMap<Thread, String>>>,
+}
+
+/// Holds what was brought for as long as the turn needs it.
+pub(crate) struct Held {
+    brought: Brought,
+    thread: Thread,
+}
+
+impl Brought {
+    pub fn hold(&self, thread: &Thread, text: String) -> Held {
+        self.texts().insert(thread.clone(), text);
+        Held { brought: self.clone(), thread: thread.clone() }
+    }
+
+    fn texts(&self) -> std::sync::MutexGuard<'_, HashMap<Thread, String>> {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.brought.texts().remove(&self.thread);
+    }
+}
+
+impl ContextSource for Brought {
+    fn name(&self) -> &str {
+        SOURCE
+    }
+
+    fn cap(&self) -> usize {
+        CAP
+    }
+
+    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<String>, ContextError>> {
+        let thread = Thread { principal: request.principal, session: request.session };
+        ready(Ok(self.texts().get(&thread).cloned())).boxed()
+    }
+}

@@ -1,0 +1,182 @@
+//! Who is there: a token in, a caller out.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use jiff::{Timestamp, ToSpan};
+use lango_domain::event::Principal;
+use lango_store::{AccessToken, TokenHash, TokenScope};
+
+use crate::gateway::Gateway;
+use crate::refusal::Refusal;
+
+/// A token that was looked up is believed for so long: a revoked one works no longer than that.
+const BELIEVED_SECONDS: i64 = 1;
+/// That a token was used is written down at most so often.
+const USE_NOTED_SECONDS: i64 = 60;
+/// More tokens than this are not remembered at once.
+const MOST_REMEMBERED: usize = 1_024;
+
+/// Whoever a request is from.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    token: Arc<AccessToken>,
+}
+
+impl Caller {
+    /// Whose sessions it reaches.
+    pub fn principal(&self) -> &Principal {
+        &self.token.principal
+    }
+
+    pub fn token_name(&self) -> &str {
+        &self.token.name
+    }
+
+    /// Refuses what the token is not for: it needs one of these scopes.
+    pub fn needs(&self, one_of: &[TokenScope]) -> Result<(), Refusal> {
+        if one_of.iter().any(|scope| self.token.allows(*scope)) {
+            return Ok(());
+        }
+        let scope = one_of.first().copied().unwrap_or(TokenScope::Admin);
+        Err(Refusal::new(
+            StatusCode::FORBIDDEN,
+            "scope",
+            format!("the token `{}` is not for this: it lacks the scope `{scope}`", self.token.name),
+            format!("`lango token create NAME --scope {scope}` makes one that is"),
+        ))
+    }
+}
+
+/// Tokens that were looked up a moment ago.
+#[derive(Default)]
+pub(crate) struct Gate {
+    known: Mutex<HashMap<TokenHash, Known>>,
+}
+
+struct Known {
+    token: Arc<AccessToken>,
+    looked_up: Timestamp,
+    use_noted: Option<Timestamp>,
+}
+
+impl Gate {
+    async fn caller(&self, gateway: &Gateway, headers: &HeaderMap) -> Result<Caller, Refusal> {
+        let hash = presented(headers)?;
+        let now = gateway.now();
+        let token = match self.remembered(&hash, now) {
+            Some(token) => token,
+            None => {
+                let found = gateway.store().token_by(hash).await?.ok_or_else(unknown)?;
+                self.remember(hash, Arc::new(found), now)
+            }
+        };
+        if token.is_expired(now) {
+            return Err(Refusal::new(
+                StatusCode::UNAUTHORIZED,
+                "token.expired",
+                format!("the token `{}` is no longer valid", token.name),
+                "`lango token create NAME` makes a new one",
+            ));
+        }
+        if self.is_use_to_note(&hash, now) {
+            let (store, name) = (gateway.store().clone(), token.name.clone());
+            tokio::spawn(async move { store.token_was_used(&name, now).await });
+        }
+        Ok(Caller { token })
+    }
+
+    fn remembered(&self, hash: &TokenHash, now: Timestamp) -> Option<Arc<AccessToken>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known.get(hash)?;
+        is_within(found.looked_up, now, BELIEVED_SECONDS).then(|| Arc::clone(&found.token))
+    }
+
+    fn remember(&self, hash: TokenHash, token: Arc<AccessToken>, now: Timestamp) -> Arc<AccessToken> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST_REMEMBERED {
+            known.clear();
+        }
+        let use_noted = known.get(&hash).and_then(|before| before.use_noted).or(token.used);
+        known.insert(hash, Known { token: Arc::clone(&token), looked_up: now, use_noted });
+        token
+    }
+
+    fn is_use_to_note(&self, hash: &TokenHash, now: Timestamp) -> bool {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(found) = known.get_mut(hash) else { return false };
+        let is_recent = found.use_noted.is_some_and(|noted| is_within(noted, now, USE_NOTED_SECONDS));
+        if !is_recent {
+            found.use_noted = Some(now);
+        }
+        !is_recent
+    }
+}
+
+fn is_within(since: Timestamp, now: Timestamp, seconds: i64) -> bool {
+    since <= now && since.checked_add(seconds.seconds()).is_ok_and(|end| now < end)
+}
+
+/// The hash of the token that the request shows.
+fn presented(headers: &HeaderMap) -> Result<TokenHash, Refusal> {
+    let Some(value) = headers.get(header::AUTHORIZATION) else {
+        return Err(Refusal::new(
+            StatusCode::UNAUTHORIZED,
+            "token.missing",
+            "this needs an access token",
+            "`lango token create NAME` makes one; send it as `Authorization: Bearer TOKEN`",
+        ));
+    };
+    let text = value.to_str().map_err(|_| unknown())?;
+    let (scheme, token) = text.split_once(' ').ok_or_else(unknown)?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(unknown());
+    }
+    TokenHash::of(token.trim()).ok_or_else(unknown)
+}
+
+fn unknown() -> Refusal {
+    Refusal::new(
+        StatusCode::UNAUTHORIZED,
+        "token.unknown",
+        "this access token is not known here",
+        "`lango token list` names those that are; send one as `Authorization: Bearer TOKEN`",
+    )
+}
+
+/// Lets in whoever shows a token, at the pace that it has.
+pub(crate) async fn let_in(
+    State(gateway): State<Gateway>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Refusal> {
+    let caller = gateway.gate().caller(&gateway, request.headers()).await?;
+    gateway.pace().request(caller.token_name())?;
+    request.extensions_mut().insert(caller);
+    Ok(next.run(request).await)
+}
+
+/// Lets on only those whose token has one of these scopes.
+pub(crate) async fn let_on(
+    State(scopes): State<&'static [TokenScope]>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Refusal> {
+    match request.extensions().get::<Caller>() {
+        Some(caller) => caller.needs(scopes)?,
+        None => return Err(unknown()),
+    }
+    Ok(next.run(request).await)
+}
+
+impl<S: Sync> axum::extract::FromRequestParts<S> for Caller {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut axum::http::request::Parts, _: &S) -> Result<Self, Refusal> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(unknown)
+    }
+}

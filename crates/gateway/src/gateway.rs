@@ -1,0 +1,230 @@
+//! What every route shares.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use jiff::Timestamp;
+use lango_domain::event::{Principal, SessionId};
+use lango_domain::{AgentTree, Mode, Place};
+use lango_engine::Runner;
+use lango_models::offline::Router as WordRouter;
+use lango_store::SqliteStore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::api::team::{AgentItem, AgentList, SkippedItem};
+use crate::approvals::Lobby;
+use crate::gate::Gate;
+use crate::listeners::Listeners;
+use crate::metrics::Metrics;
+use crate::openai::Claims;
+use crate::pace::Pace;
+use crate::place::Places;
+use crate::settings::Settings;
+use crate::turns::Running;
+
+/// What a gateway is put together from.
+pub struct Parts {
+    pub settings: Settings,
+    pub store: SqliteStore,
+    /// The one that the team's runner asks.
+    pub lobby: Lobby,
+    pub team: Team,
+    /// Takes away what a deleted session left outside the store.
+    pub forget: Forget,
+    pub surroundings: Surroundings,
+}
+
+pub type Forget = Arc<dyn Fn(&Principal, &SessionId) + Send + Sync>;
+
+/// Time and chance, handed down.
+#[derive(Clone)]
+pub struct Surroundings {
+    pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    /// A session nobody has used before.
+    pub new_session: Arc<dyn Fn() -> SessionId + Send + Sync>,
+}
+
+/// Who answers, and what can be said about them without asking.
+pub struct Team {
+    pub(crate) runner: Runner,
+    pub(crate) agents: AgentList,
+    pub(crate) router: WordRouter,
+}
+
+impl Team {
+    /// What was read off a tree, and the runner that was made of it.
+    pub fn new(facts: TeamFacts, runner: Runner) -> Self {
+        Self { runner, agents: facts.agents, router: facts.router }
+    }
+
+    /// Who of them can be asked alone.
+    pub(crate) fn specialists(&self) -> impl Iterator<Item = &AgentItem> {
+        self.agents.agents.iter().filter(|agent| !agent.remote)
+    }
+}
+
+/// What is read off a tree before a runner takes it.
+pub struct TeamFacts {
+    agents: AgentList,
+    router: WordRouter,
+}
+
+impl TeamFacts {
+    pub fn of(tree: &AgentTree) -> Self {
+        let listed = match tree.mode {
+            Mode::Multi => tree.specialists.as_slice(),
+            Mode::Single => std::slice::from_ref(&tree.root),
+        };
+        let item = |agent: &lango_domain::Agent| AgentItem {
+            name: agent.name.to_string(),
+            description: agent.description.clone(),
+            capabilities: agent.capabilities.clone(),
+            keywords: agent.keywords.clone(),
+            tools: agent.tools.iter().map(|tool| tool.name.clone()).collect(),
+            remote: agent.place == Place::Remote,
+        };
+        let skipped = tree.skipped.iter();
+        let skipped =
+            skipped.map(|agent| SkippedItem { name: agent.name.clone(), reason: agent.reason.clone() });
+        Self {
+            router: WordRouter::read(&tree.root.prompt.render()),
+            agents: AgentList {
+                mode: match tree.mode {
+                    Mode::Multi => "multi",
+                    Mode::Single => "single",
+                },
+                agents: listed.iter().map(item).collect(),
+                skipped: skipped.collect(),
+                unmatched: tree.unmatched.iter().map(|tool| tool.name.clone()).collect(),
+            },
+        }
+    }
+}
+
+/// The server's state; cheap to clone.
+#[derive(Clone)]
+pub struct Gateway {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    settings: Settings,
+    store: SqliteStore,
+    lobby: Lobby,
+    team: RwLock<Arc<Team>>,
+    forget: Forget,
+    surroundings: Surroundings,
+    places: Places,
+    gate: Gate,
+    pace: Arc<Pace>,
+    metrics: Metrics,
+    listeners: Listeners,
+    running: Running,
+    claims: Claims,
+    pumps: TaskTracker,
+    closing: CancellationToken,
+    parking: CancellationToken,
+}
+
+impl Gateway {
+    pub fn new(parts: Parts) -> Self {
+        let Parts { settings, store, lobby, team, forget, surroundings } = parts;
+        Self {
+            shared: Arc::new(Shared {
+                places: Places::new(&settings),
+                pace: Arc::new(Pace::new(&settings)),
+                settings,
+                store,
+                lobby,
+                team: RwLock::new(Arc::new(team)),
+                forget,
+                surroundings,
+                gate: Gate::default(),
+                metrics: Metrics::default(),
+                listeners: Listeners::default(),
+                running: Running::default(),
+                claims: Claims::default(),
+                pumps: TaskTracker::new(),
+                closing: CancellationToken::new(),
+                parking: CancellationToken::new(),
+            }),
+        }
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+
+    pub fn store(&self) -> &SqliteStore {
+        &self.shared.store
+    }
+
+    pub fn lobby(&self) -> &Lobby {
+        &self.shared.lobby
+    }
+
+    /// Who answers at this moment; turns that run keep whom they have.
+    pub fn team(&self) -> Arc<Team> {
+        Arc::clone(&self.shared.team.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts another team in place for the turns to come.
+    pub fn change_team(&self, team: Team) {
+        *self.shared.team.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(team);
+    }
+
+    pub fn now(&self) -> Timestamp {
+        (self.shared.surroundings.now)()
+    }
+
+    pub fn new_session(&self) -> SessionId {
+        (self.shared.surroundings.new_session)()
+    }
+
+    pub(crate) fn forget(&self, principal: &Principal, session: &SessionId) {
+        (self.shared.forget)(principal, session);
+    }
+
+    pub(crate) fn places(&self) -> &Places {
+        &self.shared.places
+    }
+
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.shared.gate
+    }
+
+    pub(crate) fn pace(&self) -> &Arc<Pace> {
+        &self.shared.pace
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.shared.metrics
+    }
+
+    pub(crate) fn listeners(&self) -> &Listeners {
+        &self.shared.listeners
+    }
+
+    pub(crate) fn running(&self) -> &Running {
+        &self.shared.running
+    }
+
+    pub(crate) fn claims(&self) -> &Claims {
+        &self.shared.claims
+    }
+
+    /// The tasks that turns run in.
+    pub(crate) fn pumps(&self) -> &TaskTracker {
+        &self.shared.pumps
+    }
+
+    /// Cancelled when nothing new is to begin.
+    pub(crate) fn closing(&self) -> &CancellationToken {
+        &self.shared.closing
+    }
+
+    /// Cancelled when what still runs is to stop.
+    pub(crate) fn parking(&self) -> &CancellationToken {
+        &self.shared.parking
+    }
+}

@@ -1,0 +1,102 @@
+//! Taking connections, and ending well.
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::task::TaskTracker;
+
+use crate::gateway::Gateway;
+use crate::patient::Patient;
+
+/// More headers than this no honest client sends.
+const MOST_HEADERS: usize = 64;
+/// Hyper takes no smaller buffer.
+const SMALLEST_BUFFER: usize = 8_192;
+/// What is left to say when turns have ended is said within this.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Out of files: nothing can be taken until some are closed.
+const BREATHER: Duration = Duration::from_millis(50);
+
+impl Gateway {
+    /// Answers whoever connects until `told_to_end`; then begins nothing new, waits for turns, stops those that take too
+    /// long where they are, and returns when everything is said and kept.
+    pub async fn serve(&self, listener: TcpListener, told_to_end: impl Future<Output = ()>) {
+        let connections = TaskTracker::new();
+        tokio::select! {
+            () = self.take_connections(listener, &connections) => {}
+            () = told_to_end => {}
+        }
+        self.closing().cancel();
+        self.pumps().close();
+        if tokio::time::timeout(self.settings().grace(), self.pumps().wait()).await.is_err() {
+            self.parking().cancel();
+            self.pumps().wait().await;
+        }
+        connections.close();
+        let _ = tokio::time::timeout(LAST_WORDS, connections.wait()).await;
+        self.team().runner.settled().await;
+    }
+
+    async fn take_connections(&self, listener: TcpListener, connections: &TaskTracker) {
+        let router = self.router();
+        let places = Arc::new(Semaphore::new(self.settings().connections.get().min(Semaphore::MAX_PERMITS)));
+        while let Ok(place) = Arc::clone(&places).acquire_owned().await {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    let connection =
+                        Connection { gateway: self.clone(), router: router.clone(), _place: place };
+                    connections.spawn(connection.answer(stream));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be taken");
+                    tokio::time::sleep(BREATHER).await;
+                }
+            }
+        }
+    }
+}
+
+struct Connection {
+    gateway: Gateway,
+    router: Router,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    async fn answer(self, stream: TcpStream) {
+        let metrics = self.gateway.metrics();
+        metrics.connections.fetch_add(1, Ordering::Relaxed);
+        if let Err(error) = self.converse(stream).await {
+            tracing::debug!(%error, "a connection broke off");
+        }
+        metrics.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    async fn converse(&self, stream: TcpStream) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        let settings = self.gateway.settings();
+        let stream = TokioIo::new(Patient::new(stream, settings.write_time()));
+        let route = TowerToHyperService::new(self.router.clone());
+        let conversation = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(settings.header_time())
+            .max_buf_size(settings.header_bytes.get().max(SMALLEST_BUFFER))
+            .max_headers(MOST_HEADERS)
+            .serve_connection(stream, route);
+        tokio::pin!(conversation);
+        tokio::select! {
+            ended = conversation.as_mut() => return ended.map_err(io::Error::other),
+            () = self.gateway.closing().cancelled() => conversation.as_mut().graceful_shutdown(),
+        }
+        conversation.await.map_err(io::Error::other)
+    }
+}

@@ -1,0 +1,78 @@
+//! A connection whose other end has to take what is sent to it.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep};
+
+/// Breaks off when nothing could be written for too long; reading has limits of its own.
+pub(crate) struct Patient<T> {
+    stream: T,
+    patience: Duration,
+    /// Runs while something waits to be written.
+    deadline: Option<Pin<Box<Sleep>>>,
+}
+
+impl<T> Patient<T> {
+    pub fn new(stream: T, patience: Duration) -> Self {
+        Self { stream, patience, deadline: None }
+    }
+
+    /// What became of a try to write; one that waits for too long has failed.
+    fn judge<R>(&mut self, tried: Poll<io::Result<R>>, context: &mut Context<'_>) -> Poll<io::Result<R>> {
+        if tried.is_ready() {
+            self.deadline = None;
+            return tried;
+        }
+        let patience = self.patience;
+        let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(patience)));
+        ready!(deadline.as_mut().poll(context));
+        deadline.as_mut().reset(Instant::now() + patience);
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the other end takes nothing")))
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Patient<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Patient<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let tried = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.judge(tried, context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let tried = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.judge(tried, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,200 @@
+//! From where a request may come: a browser must not be talked into speaking to this server by a page of somebody else's.
+
+use std::net::IpAddr;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::gateway::Gateway;
+use crate::refusal::Refusal;
+use crate::settings::Settings;
+
+/// What pages of other origins may send and read.
+const PREFLIGHT: [(HeaderName, HeaderValue); 3] = [
+    (header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE")),
+    (
+        header::ACCESS_CONTROL_ALLOW_HEADERS,
+        HeaderValue::from_static("authorization, content-type, last-event-id"),
+    ),
+    (header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600")),
+];
+
+/// The names and pages that are let through.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    hosts: Vec<String>,
+    origins: Vec<String>,
+}
+
+/// Where a request comes from.
+#[derive(Clone, Debug, PartialEq)]
+enum From {
+    /// A program, or a page that this server itself gave out.
+    Here,
+    /// A page that the settings allow.
+    Elsewhere(HeaderValue),
+}
+
+impl Places {
+    pub fn new(settings: &Settings) -> Self {
+        let mut hosts: Vec<String> = settings.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
+        if !settings.host.is_loopback() && !settings.host.is_unspecified() {
+            hosts.push(settings.host.to_string());
+        }
+        let origins = settings.origins.iter().map(|origin| origin.trim_end_matches('/').to_ascii_lowercase());
+        Self { hosts, origins: origins.collect() }
+    }
+
+    fn check(&self, headers: &HeaderMap, uri: &Uri) -> Result<From, Refusal> {
+        let host = self.host(headers, uri)?;
+        let Some(origin) = headers.get(header::ORIGIN) else { return Ok(From::Here) };
+        let text = origin.to_str().unwrap_or_default().to_ascii_lowercase();
+        if text.strip_prefix("http://").or(text.strip_prefix("https://")) == Some(host.as_str()) {
+            return Ok(From::Here);
+        }
+        if self.origins.contains(&text) {
+            return Ok(From::Elsewhere(origin.clone()));
+        }
+        Err(Refusal::new(
+            StatusCode::FORBIDDEN,
+            "origin",
+            "pages of this origin may not speak to this server",
+            "whoever runs it can name the origin in server.origins",
+        ))
+    }
+
+    /// The authority that the request is for, if it is one of ours.
+    fn host(&self, headers: &HeaderMap, uri: &Uri) -> Result<String, Refusal> {
+        let mut all = headers.get_all(header::HOST).iter();
+        let named = match (all.next(), all.next()) {
+            (Some(host), None) => host.to_str().unwrap_or_default().to_ascii_lowercase(),
+            _ => String::new(),
+        };
+        let is_absolute_elsewhere =
+            uri.authority().is_some_and(|authority| !authority.as_str().eq_ignore_ascii_case(&named));
+        if self.is_ours(&named) && !is_absolute_elsewhere {
+            return Ok(named);
+        }
+        Err(Refusal::new(
+            StatusCode::MISDIRECTED_REQUEST,
+            "host",
+            "this server does not go by that name",
+            "use localhost, or have whoever runs it name the host in server.hosts",
+        ))
+    }
+
+    fn is_ours(&self, authority: &str) -> bool {
+        let Some(name) = without_port(authority) else { return false };
+        let name = name.strip_suffix('.').unwrap_or(name);
+        let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        name == "localhost"
+            || address.is_ok_and(|address| address.is_loopback())
+            || self.hosts.iter().any(|host| host == name || host == authority)
+    }
+}
+
+/// The name of an authority; nothing for what is none.
+fn without_port(authority: &str) -> Option<&str> {
+    let (name, rest) = match authority.find(']') {
+        Some(end) if authority.starts_with('[') => authority.split_at(end + 1),
+        _ => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+    };
+    let is_port = |port: &str| port.parse::<u16>().is_ok();
+    let is_authority = !name.is_empty() && !name.contains(['/', '@', ' ', '?', '#', '\\']);
+    (is_authority && (rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port))).then_some(name)
+}
+
+/// Refuses what comes from elsewhere, and tells browsers about pages that may come.
+pub(crate) async fn check(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
+    let from = match gateway.places().check(request.headers(), request.uri()) {
+        Ok(from) => from,
+        Err(refusal) => return refusal.into_response(),
+    };
+    let From::Elsewhere(origin) = from else { return next.run(request).await };
+    let asks_first = request.method() == Method::OPTIONS
+        && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+    let mut response = if asks_first {
+        (StatusCode::NO_CONTENT, PREFLIGHT).into_response()
+    } else {
+        next.run(request).await
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.append(header::VARY, HeaderValue::from_static("Origin"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places() -> Places {
+        Places::new(&Settings {
+            hosts: vec!["Lango.example.org".into()],
+            origins: vec!["https://chat.example.org/".into()],
+            ..Settings::default()
+        })
+    }
+
+    fn from(host: &str, origin: Option<&str>) -> Result<From, StatusCode> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, HeaderValue::from_str(host).unwrap());
+        if let Some(origin) = origin {
+            headers.insert(header::ORIGIN, HeaderValue::from_str(origin).unwrap());
+        }
+        places().check(&headers, &Uri::from_static("/v1/models")).map_err(|refusal| refusal.status)
+    }
+
+    #[test]
+    fn only_names_of_this_server_are_answered() {
+        for host in
+            ["localhost", "LOCALHOST:7420", "127.0.0.1:1", "127.9.9.9", "[::1]:7420", "lango.example.org:443"]
+        {
+            assert_eq!(from(host, None), Ok(From::Here), "{host}");
+        }
+        for host in [
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "10.0.0.1",
+            "localhost:port",
+            "localhost:1@evil.example",
+            "user@localhost",
+            "",
+            "0.0.0.0",
+        ] {
+            assert_eq!(from(host, None), Err(StatusCode::MISDIRECTED_REQUEST), "{host}");
+        }
+    }
+
+    #[test]
+    fn only_pages_of_this_server_and_named_ones_may_speak() {
+        assert_eq!(from("localhost:7420", Some("http://localhost:7420")), Ok(From::Here));
+        let named = from("localhost:7420", Some("https://chat.example.org"));
+        assert!(matches!(named, Ok(From::Elsewhere(_))));
+        for origin in [
+            "http://localhost:3000",
+            "null",
+            "http://evil.example",
+            "file://",
+            "https://chat.example.org.evil",
+        ] {
+            assert_eq!(from("localhost:7420", Some(origin)), Err(StatusCode::FORBIDDEN), "{origin}");
+        }
+    }
+
+    #[test]
+    fn a_request_without_one_clear_host_is_refused() {
+        let mut headers = HeaderMap::new();
+        let uri = Uri::from_static("/");
+        assert!(places().check(&headers, &uri).is_err());
+        headers.append(header::HOST, HeaderValue::from_static("localhost"));
+        headers.append(header::HOST, HeaderValue::from_static("evil.example"));
+        assert!(places().check(&headers, &uri).is_err());
+        headers.remove(header::HOST);
+        headers.append(header::HOST, HeaderValue::from_static("localhost"));
+        assert!(places().check(&headers, &Uri::from_static("http://evil.example/")).is_err());
+    }
+}

@@ -1,0 +1,150 @@
+//! Why a request got no answer, in one form for everybody: ours, and the one that OpenAI's clients read.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use lango_domain::failure::{Code, Family};
+use lango_domain::session::StoreError;
+use lango_store::Trouble;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A request that is not carried out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    pub status: StatusCode,
+    pub code: String,
+    pub message: String,
+    pub hint: String,
+    /// When it may be worth another try.
+    pub retry_after: Option<Duration>,
+}
+
+impl Refusal {
+    pub fn new(status: StatusCode, code: &str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        let (message, hint) = (message.into(), hint.into());
+        Self { status, code: code.to_owned(), message, hint, retry_after: None }
+    }
+
+    pub fn bad_request(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "request", message, hint)
+    }
+
+    /// What is not there and what is somebody else's look the same (B74).
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", message, "`GET /api/sessions` lists what is yours")
+    }
+
+    pub fn closing() -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "closing",
+            "the server is about to end and begins nothing new",
+            "try again in a moment",
+        )
+        .after(Duration::from_secs(5))
+    }
+
+    #[must_use]
+    pub fn after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    /// A turn that ended without an answer. Statuses that clients retry by themselves are for what may work the next
+    /// time.
+    pub fn turn_failed(code: Code, message: &str, hint: &str) -> Self {
+        let status = match (code, code.family()) {
+            (Code::ModelBusy, _) => StatusCode::SERVICE_UNAVAILABLE,
+            (Code::ModelQuota, _) => StatusCode::TOO_MANY_REQUESTS,
+            (Code::ModelTooLong, _) => StatusCode::BAD_REQUEST,
+            (_, Family::Model) => StatusCode::BAD_GATEWAY,
+            (_, Family::Limit) => StatusCode::UNPROCESSABLE_ENTITY,
+            (_, Family::Cancelled | Family::Interrupted) => StatusCode::SERVICE_UNAVAILABLE,
+            (_, Family::Turn) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self::new(status, &code.to_string(), message, hint)
+    }
+
+    /// As it stands in a body or in a stream.
+    pub fn body(&self) -> ErrorBody {
+        let kind = match self.status {
+            StatusCode::UNAUTHORIZED => "authentication_error",
+            StatusCode::FORBIDDEN => "permission_error",
+            StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
+            status if status.is_server_error() => "server_error",
+            _ => "invalid_request_error",
+        };
+        let (code, message, hint) = (self.code.clone(), self.message.clone(), self.hint.clone());
+        ErrorBody { error: ErrorDetail { code, message, hint, kind, param: None } }
+    }
+}
+
+/// What every failure looks like.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ErrorBody {
+    pub error: ErrorDetail,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ErrorDetail {
+    /// For programs.
+    pub code: String,
+    /// What is wrong.
+    pub message: String,
+    /// What can be done about it.
+    pub hint: String,
+    /// The kind of error, as OpenAI's clients know it.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// Always null.
+    pub param: Option<String>,
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, Json(self.body())).into_response();
+        let headers = response.headers_mut();
+        if let Some(wait) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+impl From<Trouble> for Refusal {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::NoSession(_) => Self::not_found(trouble.to_string()),
+            Trouble::TurnRunning(_) => {
+                Self::new(StatusCode::CONFLICT, "running", trouble.to_string(), trouble.remedy())
+            }
+            other => {
+                tracing::error!(trouble = %other, "the store has trouble");
+                broken_store()
+            }
+        }
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        tracing::error!(%error, "the store has trouble");
+        broken_store()
+    }
+}
+
+/// Paths and causes are for whoever runs the server; they are in its log.
+fn broken_store() -> Refusal {
+    Refusal::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "store",
+        "what is kept could not be read or written",
+        "whoever runs the server finds the cause with `lango doctor`",
+    )
+}

@@ -1,0 +1,60 @@
+//! Updates as server-sent events: the same JSON as `lango ask --json` prints, with an event's number as its id.
+
+use std::convert::Infallible;
+
+use axum::http::{HeaderName, HeaderValue};
+use axum::response::sse::{Event as Frame, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures::stream::Stream;
+use lango_domain::event::Update;
+use lango_domain::failure::Code;
+use serde_json::{Value, json};
+
+use crate::gateway::Gateway;
+
+/// Proxies that collect an answer before they pass it on would hold a stream back.
+const UNBUFFERED: (HeaderName, HeaderValue) =
+    (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+
+/// Whether text is told as it comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deltas {
+    Told,
+    LeftOut,
+}
+
+/// An update as a frame; none for what is left out.
+pub(crate) fn frame(update: &Update, deltas: Deltas) -> Option<Frame> {
+    let told = |value: Value| (deltas == Deltas::Told).then(|| Frame::default().data(value.to_string()));
+    match update {
+        Update::Event(event) => {
+            let data = serde_json::to_string(&**event).unwrap_or_default();
+            Some(Frame::default().id(event.seq.to_string()).data(data))
+        }
+        Update::Delta { author, text } => told(json!({ "type": "delta", "author": author, "text": text })),
+        Update::Printed { author, call, text } => {
+            told(json!({ "type": "printed", "author": author, "id": call, "text": text }))
+        }
+        // The end of a turn that could not be kept has no number.
+        Update::Broken(_) => Some(Frame::default().data(broken().to_string())),
+    }
+}
+
+fn broken() -> Value {
+    json!({
+        "type": "turn_failed",
+        "code": Code::Internal,
+        "message": "what happened could not be kept, so the turn ends here",
+        "hint": "whoever runs the server finds the cause with `lango doctor`",
+    })
+}
+
+/// A response that stays open for as long as the frames come.
+pub(crate) fn stream(gateway: &Gateway, frames: impl Stream<Item = Frame> + Send + 'static) -> Response {
+    use futures::StreamExt as _;
+    let keep_alive = KeepAlive::new().interval(gateway.settings().keep_alive());
+    let mut response = Sse::new(frames.map(Ok::<_, Infallible>)).keep_alive(keep_alive).into_response();
+    let (name, value) = UNBUFFERED;
+    response.headers_mut().insert(name, value);
+    response
+}

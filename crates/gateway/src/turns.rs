@@ -1,0 +1,200 @@
+//! One way to run a turn for whoever comes in over HTTP. A task of its own carries each turn to its end, so that it does
+//! not depend on a connection unless it is to.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use axum::http::StatusCode;
+use futures::StreamExt;
+use futures::stream::Stream;
+use lango_domain::AgentName;
+use lango_domain::event::{Principal, SessionId, Update};
+use lango_engine::{Runner, TurnRequest, TurnStream};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio_util::sync::CancellationToken;
+
+use crate::gateway::Gateway;
+use crate::listeners::Thread;
+use crate::metrics::TurnMeter;
+use crate::pace::Slot;
+use crate::refusal::Refusal;
+
+/// A turn that somebody wants.
+#[derive(Clone, Debug)]
+pub struct TurnWish {
+    pub principal: Principal,
+    pub session: SessionId,
+    pub to: Addressee,
+    pub begin: Begin,
+    pub leaving: Leaving,
+}
+
+/// Who is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Addressee {
+    Team,
+    /// One agent of it alone.
+    Alone(AgentName),
+}
+
+/// What the turn begins with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Begin {
+    Request(String),
+    /// Where an earlier turn was stopped (B73).
+    Resume,
+}
+
+/// What becomes of the turn when nobody reads it any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaving {
+    Cancels,
+    GoesOn,
+}
+
+/// The updates of a turn, for whoever asked for it.
+pub struct Attached {
+    updates: UnboundedReceiver<Update>,
+}
+
+impl Stream for Attached {
+    type Item = Update;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Update>> {
+        self.updates.poll_recv(context)
+    }
+}
+
+impl Gateway {
+    /// Starts a turn, if there is a place for it. Dropping what it gives is leaving.
+    pub fn start_turn(&self, wish: TurnWish) -> Result<Attached, Refusal> {
+        if self.closing().is_cancelled() {
+            return Err(Refusal::closing());
+        }
+        let runner = self.runner_of(&wish.to)?;
+        let slot = self.pace().turn(&wish.principal)?;
+        let TurnWish { principal, session, begin, leaving, .. } = wish;
+        let thread = Thread { principal: principal.clone(), session: session.clone() };
+        let stream = match begin {
+            Begin::Request(text) => runner.run(TurnRequest { session, principal, text }),
+            Begin::Resume => runner.resume(session, principal),
+        };
+        let (to, updates) = unbounded_channel();
+        let (number, cancel) = self.running().enter(&thread);
+        let pump = Pump { gateway: self.clone(), thread, number, cancel, leaving, to, _slot: slot };
+        self.pumps().spawn(pump.carry(stream));
+        Ok(Attached { updates })
+    }
+
+    fn runner_of(&self, to: &Addressee) -> Result<Runner, Refusal> {
+        let team = self.team();
+        match to {
+            Addressee::Team => Ok(team.runner.clone()),
+            Addressee::Alone(agent) => team.runner.alone(agent.as_str()).ok_or_else(|| {
+                let names: Vec<&str> = team.specialists().map(|agent| agent.name.as_str()).collect();
+                Refusal::new(
+                    StatusCode::NOT_FOUND,
+                    "model_not_found",
+                    format!("there is no agent `{agent}` that could be asked alone"),
+                    format!("there are {}", names.join(", ")),
+                )
+            }),
+        }
+    }
+
+    /// Ends the running turns of a session; whether there was one.
+    pub fn cancel_turns(&self, principal: &Principal, session: &SessionId) -> bool {
+        self.running().cancel(&Thread { principal: principal.clone(), session: session.clone() })
+    }
+}
+
+/// Turns that run at this moment, by session.
+#[derive(Default)]
+pub(crate) struct Running {
+    turns: Mutex<(u64, HashMap<Thread, Vec<(u64, CancellationToken)>>)>,
+}
+
+impl Running {
+    fn enter(&self, thread: &Thread) -> (u64, CancellationToken) {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.0 += 1;
+        let (number, cancel) = (turns.0, CancellationToken::new());
+        turns.1.entry(thread.clone()).or_default().push((number, cancel.clone()));
+        (number, cancel)
+    }
+
+    fn leave(&self, thread: &Thread, number: u64) {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(of) = turns.1.get_mut(thread) {
+            of.retain(|(own, _)| *own != number);
+            if of.is_empty() {
+                turns.1.remove(thread);
+            }
+        }
+    }
+
+    fn cancel(&self, thread: &Thread) -> bool {
+        let turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = turns.1.get(thread);
+        running.into_iter().flatten().for_each(|(_, cancel)| cancel.cancel());
+        running.is_some()
+    }
+
+    pub fn has(&self, thread: &Thread) -> bool {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner).1.contains_key(thread)
+    }
+}
+
+/// Carries one turn to its end.
+struct Pump {
+    gateway: Gateway,
+    thread: Thread,
+    number: u64,
+    cancel: CancellationToken,
+    leaving: Leaving,
+    to: UnboundedSender<Update>,
+    _slot: Slot,
+}
+
+impl Pump {
+    async fn carry(self, mut stream: TurnStream) {
+        let mut meter = TurnMeter::default();
+        let (mut is_left, mut is_stopped) = (false, false);
+        loop {
+            tokio::select! {
+                biased;
+                update = stream.next() => match update {
+                    Some(update) => {
+                        meter.see(&update);
+                        self.gateway.listeners().tell(&self.thread, &update);
+                        let _ = self.to.send(update);
+                    }
+                    None => break,
+                },
+                () = self.to.closed(), if !is_left => {
+                    is_left = true;
+                    if self.leaving == Leaving::Cancels {
+                        stream.cancel();
+                    }
+                }
+                () = self.cancel.cancelled(), if !is_stopped => {
+                    is_stopped = true;
+                    stream.cancel();
+                }
+                () = self.gateway.parking().cancelled(), if !is_stopped => {
+                    is_stopped = true;
+                    stream.park();
+                }
+            }
+        }
+        self.gateway.metrics().turn_ended(meter);
+    }
+}
+
+impl Drop for Pump {
+    fn drop(&mut self) {
+        self.gateway.running().leave(&self.thread, self.number);
+    }
+}

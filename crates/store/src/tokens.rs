@@ -1,0 +1,207 @@
+//! Access tokens: whoever shows one over HTTP is its principal. Only a hash is kept, so that the file opens no door.
+
+use std::collections::BTreeSet;
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use lango_domain::event::Principal;
+use lango_domain::secret::Secret;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::error::Trouble;
+use crate::rows::sortable;
+use crate::store::SqliteStore;
+
+pub(crate) const TABLES: &str = "
+    CREATE TABLE tokens (
+        name TEXT PRIMARY KEY,
+        principal TEXT NOT NULL,
+        hash BLOB NOT NULL UNIQUE,
+        scopes TEXT NOT NULL,
+        created TEXT NOT NULL,
+        expires TEXT,
+        used TEXT
+    ) STRICT, WITHOUT ROWID;
+";
+
+/// What every token begins with, so that scanners for secrets know it.
+const MARK: &str = "lango_";
+const SECRET_BYTES: usize = 32;
+
+/// What a token may be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TokenScope {
+    /// Asking the team.
+    Chat,
+    /// Answering questions about calls.
+    Approve,
+    /// Looking at sessions, usage and the audit.
+    Read,
+    /// Everything, and what the server tells about itself.
+    Admin,
+}
+
+impl TokenScope {
+    pub const ALL: [Self; 4] = [Self::Chat, Self::Approve, Self::Read, Self::Admin];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Approve => "approve",
+            Self::Read => "read",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl fmt::Display for TokenScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no scope; there are chat, approve, read and admin")]
+pub struct UnknownScope(String);
+
+impl FromStr for TokenScope {
+    type Err = UnknownScope;
+
+    fn from_str(text: &str) -> Result<Self, UnknownScope> {
+        let found = Self::ALL.into_iter().find(|scope| scope.as_str() == text);
+        found.ok_or_else(|| UnknownScope(text.to_owned()))
+    }
+}
+
+/// What is known about a token; its value is known only to whoever got it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessToken {
+    pub name: String,
+    /// Whose sessions it reaches.
+    pub principal: Principal,
+    pub scopes: BTreeSet<TokenScope>,
+    pub created: Timestamp,
+    pub expires: Option<Timestamp>,
+    /// To the minute, about.
+    pub used: Option<Timestamp>,
+}
+
+impl AccessToken {
+    pub fn allows(&self, scope: TokenScope) -> bool {
+        self.scopes.contains(&scope) || self.scopes.contains(&TokenScope::Admin)
+    }
+
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires.is_some_and(|end| end <= now)
+    }
+}
+
+/// The hash that a token is found by; says nothing about the token.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TokenHash([u8; 32]);
+
+impl TokenHash {
+    /// Of a text that has the form of a token.
+    pub fn of(text: &str) -> Option<Self> {
+        let secret = text.strip_prefix(MARK)?;
+        let is_secret = secret.len() == 2 * SECRET_BYTES && secret.bytes().all(|b| b.is_ascii_hexdigit());
+        is_secret.then(|| Self(Sha256::digest(text.as_bytes()).into()))
+    }
+}
+
+/// The value of a new token, made of bytes that nobody can guess.
+pub fn token_value(random: &[u8; SECRET_BYTES]) -> Secret {
+    let mut text = MARK.to_owned();
+    for byte in random {
+        let _ = write!(text, "{byte:02x}");
+    }
+    Secret::new(text)
+}
+
+const COLUMNS: &str = "name, principal, scopes, created, expires, used";
+
+impl SqliteStore {
+    pub async fn add_token(&self, token: AccessToken, value: &Secret) -> Result<(), Trouble> {
+        let Some(TokenHash(hash)) = TokenHash::of(value.expose()) else {
+            return Err(Trouble::Other("this is no value for a token".to_owned()));
+        };
+        let name = token.name.clone();
+        let added = self.change(move |connection| insert(connection, &token, &hash)).await?;
+        if added { Ok(()) } else { Err(Trouble::TokenExists(name)) }
+    }
+
+    /// Every token, by name.
+    pub async fn tokens(&self) -> Result<Vec<AccessToken>, Trouble> {
+        self.read(|connection| {
+            let mut query = connection.prepare(&format!("SELECT {COLUMNS} FROM tokens ORDER BY name"))?;
+            query.query_map([], token)?.collect()
+        })
+        .await
+    }
+
+    /// The token with that hash. The hash of 256 random bits is looked up: how long that takes says nothing about any
+    /// token.
+    pub async fn token_by(&self, hash: TokenHash) -> Result<Option<AccessToken>, Trouble> {
+        self.read(move |connection| {
+            let mut query =
+                connection.prepare_cached(&format!("SELECT {COLUMNS} FROM tokens WHERE hash = ?1"))?;
+            query.query_row(params![hash.0], token).optional()
+        })
+        .await
+    }
+
+    pub async fn revoke_token(&self, name: &str) -> Result<(), Trouble> {
+        let wanted = name.to_owned();
+        let gone = self
+            .change(move |connection| {
+                connection.execute("DELETE FROM tokens WHERE name = ?1", params![wanted])
+            })
+            .await?;
+        if gone > 0 { Ok(()) } else { Err(Trouble::NoToken(name.to_owned())) }
+    }
+
+    pub async fn token_was_used(&self, name: &str, at: Timestamp) -> Result<(), Trouble> {
+        let name = name.to_owned();
+        self.change(move |connection| {
+            connection.execute("UPDATE tokens SET used = ?2 WHERE name = ?1", params![name, sortable(at)])
+        })
+        .await?;
+        Ok(())
+    }
+}
+
+/// Whether it was added: there may be one of that name already.
+fn insert(connection: &Connection, token: &AccessToken, hash: &[u8; 32]) -> rusqlite::Result<bool> {
+    let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
+    let sql =
+        "INSERT INTO tokens (name, principal, hash, scopes, created, expires) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+        ON CONFLICT (name) DO NOTHING";
+    let (created, expires) = (sortable(token.created), token.expires.map(sortable));
+    let added = connection.execute(
+        sql,
+        params![token.name, token.principal.as_str(), hash, scopes.join(","), created, expires],
+    )?;
+    Ok(added > 0)
+}
+
+fn token(row: &Row<'_>) -> rusqlite::Result<AccessToken> {
+    let time = |at: usize| row.get::<_, Option<String>>(at).map(|text| text?.parse::<Timestamp>().ok());
+    Ok(AccessToken {
+        name: row.get(0)?,
+        principal: Principal::new(row.get::<_, String>(1)?),
+        // A scope that a newer Lango knows allows nothing here.
+        scopes: row.get::<_, String>(2)?.split(',').filter_map(|scope| scope.parse().ok()).collect(),
+        created: time(3)?.unwrap_or_default(),
+        // A time that cannot be read is over.
+        expires: match row.get::<_, Option<String>>(4)? {
+            None => None,
+            Some(text) => Some(text.parse().unwrap_or(Timestamp::UNIX_EPOCH)),
+        },
+        used: time(5)?,
+    })
+}
