@@ -1,0 +1,3 @@
+//! Colleagues in other processes.
+
+pub mod a2a;
