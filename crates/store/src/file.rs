@@ -8,6 +8,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::documents;
 use crate::error::Trouble;
+use crate::tasks;
 use crate::tokens;
 
 /// "Lang" in the header: what else is no store of Lango's.
@@ -16,7 +17,7 @@ const APPLICATION_ID: i64 = 0x4c61_6e67;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Each step brings a file from one format to the next; steps are never changed, only added.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     "
     CREATE TABLE sessions (
         id INTEGER PRIMARY KEY,
@@ -51,6 +52,7 @@ const MIGRATIONS: [&str; 3] = [
 ",
     documents::TABLES,
     tokens::TABLES,
+    tasks::TABLES,
 ];
 
 /// Where sessions are kept.

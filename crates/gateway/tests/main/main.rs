@@ -1,0 +1,4 @@
+//! The gateway over real connections.
+
+#[cfg(test)]
+mod a2a;
