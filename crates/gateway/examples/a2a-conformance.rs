@@ -1,7 +1,8 @@
 //! The real A2A server with a worker that follows the script of the protocol's official test kits: what it does is told by
 //! how a message's id begins. For the kits only; it lets everybody in.
 //!
-//! `cargo run -p lango-gateway --example a2a-conformance -- 9999`, then point a kit at `http://127.0.0.1:9999`.
+//! `cargo run -p lango-gateway --example a2a-conformance -- 9999 1.0`, then point the kit of 1.0 at `http://127.0.0.1:9999`.
+//! The kit of 0.3 wants `… -- 9999` and `http://127.0.0.1:9999/a2a`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::error::Error;
@@ -13,6 +14,7 @@ use std::time::Duration;
 use axum::extract::Request;
 use axum::http::{HeaderValue, header};
 use axum::middleware::{Next, from_fn};
+use axum::response::Response;
 use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 use lango_domain::event::{Principal, SessionId};
@@ -43,15 +45,21 @@ async fn main() -> Result<(), Box<dyn Error>> {
     store.add_token(token(), &value).await?;
     let gateway = gateway(store, port)?;
     let shown: HeaderValue = format!("Bearer {}", value.expose()).parse()?;
-    let router = gateway.router().layer(from_fn(move |mut request: Request, next: Next| {
-        // The kits know no tokens.
-        request.headers_mut().entry(header::AUTHORIZATION).or_insert(shown.clone());
-        next.run(request)
-    }));
+    let router = gateway.router().layer(from_fn(move |request, next| let_in(shown.clone(), request, next)));
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
     println!("http://{}", listener.local_addr()?);
     axum::serve(listener, router).await?;
     Ok(())
+}
+
+/// The kits know no tokens. That of 0.3 wants to be refused one thing without.
+async fn let_in(shown: HeaderValue, request: Request, next: Next) -> Response {
+    let (mut head, body) = request.into_parts();
+    let body = axum::body::to_bytes(body, 4 * 1024 * 1024).await.unwrap_or_default();
+    if !String::from_utf8_lossy(&body).contains("agent/getAuthenticatedExtendedCard") {
+        head.headers.entry(header::AUTHORIZATION).or_insert(shown);
+    }
+    next.run(Request::from_parts(head, body.into())).await
 }
 
 fn token() -> AccessToken {
@@ -85,11 +93,12 @@ fn gateway(store: SqliteStore, port: u16) -> Result<Gateway, Box<dyn Error>> {
         surroundings: story::surroundings(),
     });
     let count = AtomicUsize::new(0);
+    let older_version = std::env::args().nth(2).is_none_or(|only| only != "1.0");
     let settings = Settings {
         port,
         requests_per_minute: NonZeroU32::MAX,
         // The kits send the same message ids again and again, and mean new messages.
-        a2a: A2aSettings { repeat_seconds: 0, ..A2aSettings::default() },
+        a2a: A2aSettings { repeat_seconds: 0, older_version, ..A2aSettings::default() },
         ..Settings::default()
     };
     let parts = Parts {

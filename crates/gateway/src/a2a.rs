@@ -10,6 +10,8 @@ mod desk;
 mod doors;
 mod kept;
 mod listening;
+mod looking;
+mod modes;
 mod settings;
 mod streams;
 mod team_worker;

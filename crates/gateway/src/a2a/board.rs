@@ -7,8 +7,8 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use lango_domain::event::Principal;
 use lango_remote::a2a::{
-    Artifact, ArtifactUpdate, Content, Message, MessageId, Metadata, Part, Role, StatusUpdate, StreamEvent,
-    Task, TaskState, TaskStatus,
+    Artifact, ArtifactUpdate, Content, Message, MessageId, Metadata, Part, ProtocolError, Role, StatusUpdate,
+    StreamEvent, Task, TaskState, TaskStatus,
 };
 use tokio::sync::broadcast::{self, Receiver, Sender};
 use tokio::task::JoinHandle;
@@ -125,16 +125,31 @@ impl Live {
         self.state().work.is_some()
     }
 
-    /// Adds what the caller said.
-    pub fn hear(&self, message: Message) {
-        remember(&mut self.state().kept.task, message);
-    }
-
     /// Keeps a step, shows it, and tells those who left an address. A task that is over stays as it is.
     pub async fn step(&self, gateway: &Gateway, step: Step) {
         let _one = self.changing.lock().await;
+        self.change(gateway, self.kept(), step).await;
+    }
+
+    /// Adds what the caller said, with the step that follows from it; nothing else happens to the task in between.
+    pub async fn hear(
+        &self,
+        gateway: &Gateway,
+        message: Message,
+        find_out: impl FnOnce() -> Result<Step, ProtocolError>,
+    ) -> Result<(), ProtocolError> {
+        let _one = self.changing.lock().await;
+        let step = find_out()?;
         let mut kept = self.kept();
-        if kept.is_over() {
+        recall_question(&mut kept.task);
+        remember(&mut kept.task, message);
+        self.change(gateway, kept, step).await;
+        Ok(())
+    }
+
+    /// Invariant: only whoever holds `changing` calls this, so that what is kept is what was shown last.
+    async fn change(&self, gateway: &Gateway, mut kept: Kept, step: Step) {
+        if kept.is_over() || says_nothing_new(&kept.task.status, &step) {
             return;
         }
         let is_chunk = matches!(step, Step::Artifact { .. });
@@ -143,20 +158,14 @@ impl Live {
             tracing::error!(%trouble, "a task could not be kept");
         }
         let mut state = self.state();
-        // Messages may have come meanwhile.
-        kept.task.history = std::mem::take(&mut state.kept.task.history);
-        if let Some(StreamEvent::Status(_)) = event {
-            recall_question(&mut kept.task, state.kept.task.status.clone());
-        }
         state.kept = kept;
-        if let Some(event) = event {
-            if let StreamEvent::Status(_) = event {
-                let before = state.telling.take();
-                let telling = gateway.a2a().courier.tell(gateway, state.kept.task.clone(), before);
-                state.telling = Some(telling);
-            }
-            let _ = self.events.send(event);
+        let Some(event) = event else { return };
+        if let StreamEvent::Status(_) = event {
+            let before = state.telling.take();
+            let telling = gateway.a2a().courier.tell(gateway, state.kept.task.clone(), before);
+            state.telling = Some(telling);
         }
+        let _ = self.events.send(event);
     }
 
     /// Carries the work to its end; it always leaves the task over or waiting.
@@ -225,9 +234,13 @@ fn join(parts: &mut Vec<Part>, new: &Part) {
     }
 }
 
-/// What the task asked is part of the conversation once it goes on.
-fn recall_question(task: &mut Task, before: TaskStatus) {
-    if let (true, Some(question)) = (before.state.is_interrupted(), before.message) {
+fn says_nothing_new(status: &TaskStatus, step: &Step) -> bool {
+    *step == Step::state(status.state) && status.message.is_none()
+}
+
+/// What the task asked is part of the conversation once it is answered.
+fn recall_question(task: &mut Task) {
+    if let (true, Some(question)) = (task.status.state.is_interrupted(), task.status.message.take()) {
         remember(task, question);
     }
 }

@@ -50,7 +50,7 @@ impl CardDates {
 /// The card at the well-known addresses.
 pub(crate) async fn public(State(gateway): State<Gateway>, headers: HeaderMap) -> Response {
     let team = gateway.team();
-    let body = written(&gateway, &headers, Telling::Strangers).to_string();
+    let body = written(&gateway, &headers, Telling::Strangers, Version::V0_3).to_string();
     let tag = format!("\"{}\"", short_hash(body.as_bytes()));
     let who = match gateway.settings().a2a.card {
         CardAudience::Everyone => "public",
@@ -71,9 +71,13 @@ pub(crate) async fn public(State(gateway): State<Gateway>, headers: HeaderMap) -
     (about, body).into_response()
 }
 
-/// The card as it is told to whoever asks with these headers.
-pub(crate) fn written(gateway: &Gateway, headers: &HeaderMap, telling: Telling) -> Value {
+/// The card as it is told to whoever asks with these headers. Whoever asks in 1.0 gets the fields of that version alone.
+pub(crate) fn written(gateway: &Gateway, headers: &HeaderMap, telling: Telling, asked_in: Version) -> Value {
     let base = base_url(gateway, headers);
+    let versions = match gateway.settings().a2a.older_version && asked_in == Version::V0_3 {
+        true => &[Version::V1_0, Version::V0_3][..],
+        false => &[Version::V1_0],
+    };
     let team = gateway.team();
     let worker = &gateway.a2a().worker;
     let requirement = Requirement(BTreeMap::from([(SCHEME.to_owned(), Vec::new())]));
@@ -88,7 +92,7 @@ pub(crate) fn written(gateway: &Gateway, headers: &HeaderMap, telling: Telling) 
         provider: None,
         documentation_url: None,
         icon_url: None,
-        interfaces: interfaces(&base),
+        interfaces: interfaces(&base, versions),
         capabilities: Capabilities {
             streaming: true,
             push_notifications: gateway.settings().a2a.push_addresses > 0,
@@ -108,9 +112,9 @@ pub(crate) fn written(gateway: &Gateway, headers: &HeaderMap, telling: Telling) 
     .write()
 }
 
-fn interfaces(base: &str) -> Vec<Interface> {
+fn interfaces(base: &str, versions: &[Version]) -> Vec<Interface> {
     let mut interfaces = Vec::new();
-    for version in [Version::V1_0, Version::V0_3] {
+    for version in versions {
         for binding in [Binding::JsonRpc, Binding::HttpJson] {
             let (url, version, tenant) = (format!("{base}/a2a"), version.to_string(), None);
             interfaces.push(Interface { url, binding, version, tenant });
@@ -121,11 +125,7 @@ fn interfaces(base: &str) -> Vec<Interface> {
 
 /// An agent as a skill; which tools it has is nobody's business.
 fn skill(agent: &AgentItem, telling: Telling) -> Skill {
-    let capabilities = agent.capabilities.join(", ");
-    let description = match capabilities.is_empty() {
-        true => agent.description.clone(),
-        false => format!("{} It can: {capabilities}.", agent.description.trim_end()),
-    };
+    let description = agent.description.clone();
     let keywords = if telling == Telling::Callers { agent.keywords.clone() } else { Vec::new() };
     let tags = std::iter::once("agent".to_owned()).chain(keywords).collect();
     Skill { id: agent.name.clone(), name: agent.name.clone(), description, tags, ..Skill::default() }

@@ -6,23 +6,22 @@ use std::time::Duration;
 use futures::stream::BoxStream;
 use lango_domain::event::SessionId;
 use lango_remote::a2a::{
-    Call, Content, ContextId, ErrorKind, ListTasks, Message, MessageId, Metadata, Part, ProtocolError, Reply,
-    Request, Role, SendMessage, StreamEvent, Task, TaskId, TaskPage, TaskState, TaskStatus, Waiting, Wire,
+    Call, ContextId, ErrorKind, Message, Metadata, ProtocolError, Reply, Request, SendMessage, StreamEvent,
+    Task, TaskId, TaskState, TaskStatus, Waiting, Wire,
 };
-use lango_store::{NewTask, TaskBegun, TaskQuery, TokenScope};
+use lango_store::{NewTask, TaskBegun, TokenScope};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::board::{Live, Watch, apply};
+use super::board::{Live, Watch};
 use super::kept::{Kept, trouble};
+use super::looking::{Looked, Standing};
 use super::watching::{Until, done, watched};
-use super::worker::{Answer, Assignment, Found, Heard, Step};
+use super::worker::{Answer, Assignment, Heard, Step, Steps};
 use crate::gate::Caller;
 use crate::gateway::Gateway;
 use crate::reading::session_named;
 
-/// So many tasks are on a page unless fewer are asked for.
-const PAGE: u32 = 50;
 /// Work that is told to end has so long to do so.
 const ENDING: Duration = Duration::from_secs(20);
 
@@ -37,22 +36,9 @@ pub(crate) enum Answered {
 /// What became of a message.
 enum Sent {
     Message(Message),
-    Watch(Watch, Until),
+    Watch(Watch),
     /// Sent before, and nothing follows.
     Task(Task),
-}
-
-/// A task that was looked up.
-struct Looked {
-    kept: Kept,
-    standing: Standing,
-}
-
-enum Standing {
-    Over,
-    Live(Arc<Live>),
-    Waits,
-    Elsewhere,
 }
 
 pub(crate) struct Desk {
@@ -95,20 +81,19 @@ impl Desk {
         let task = match self.send(send, wire).await? {
             Sent::Message(message) => return Ok(Reply::Message(message)),
             Sent::Task(task) => task,
-            Sent::Watch(watch, _) if waiting == Waiting::NotAtAll => watch.task,
-            Sent::Watch(watch, until) => done(watch, until).await,
+            Sent::Watch(watch) if waiting == Waiting::NotAtAll => watch.task,
+            Sent::Watch(watch) => done(watch, Until::Rest).await,
         };
         Ok(Reply::Task(shortened(task, history)))
     }
 
     async fn send_and_watch(&self, send: SendMessage, wire: Wire) -> Result<Events, ProtocolError> {
         let place = self.stream_place()?;
-        let (watch, until) = match self.send(send, wire).await? {
-            Sent::Message(message) => return Ok(only(StreamEvent::Message(message))),
-            Sent::Task(task) => return Ok(only(StreamEvent::Task(task))),
-            Sent::Watch(watch, until) => (watch, until),
-        };
-        Ok(watched(&self.gateway, watch, until, place))
+        Ok(match self.send(send, wire).await? {
+            Sent::Message(message) => only(StreamEvent::Message(message)),
+            Sent::Task(task) => only(StreamEvent::Task(task)),
+            Sent::Watch(watch) => watched(&self.gateway, watch, Until::Rest, place),
+        })
     }
 
     async fn send(&self, send: SendMessage, wire: Wire) -> Result<Sent, ProtocolError> {
@@ -161,12 +146,15 @@ impl Desk {
         }
         let watch = live.watch();
         let message = kept.task.history.last().cloned().unwrap_or(send.message);
-        if let Err(error) = self.set_to_work(&live, message) {
-            let id = kept.task.id.as_str();
-            self.gateway.store().forget_task(self.caller.principal(), id).await.map_err(trouble)?;
-            return refuse(error);
-        }
-        Ok(Sent::Watch(watch, Until::Rest))
+        match self.take_up(&live, message) {
+            Ok(steps) => self.gateway.pumps().spawn(live.carry(self.gateway.clone(), steps)),
+            Err(error) => {
+                let id = kept.task.id.as_str();
+                self.gateway.store().forget_task(self.caller.principal(), id).await.map_err(trouble)?;
+                return refuse(error);
+            }
+        };
+        Ok(Sent::Watch(watch))
     }
 
     fn new_task(&self, session: SessionId, message: Message) -> Kept {
@@ -191,7 +179,7 @@ impl Desk {
         let looked = self.look(task).await?;
         Ok(match looked.standing {
             Standing::Live(live) if !looked.kept.task.status.state.is_interrupted() => {
-                Sent::Watch(live.watch(), Until::Rest)
+                Sent::Watch(live.watch())
             }
             _ => Sent::Task(looked.kept.task),
         })
@@ -215,121 +203,50 @@ impl Desk {
             Standing::Live(live) => live,
             Standing::Waits => self.gateway.a2a().board.open(kept.clone()),
         };
-        let watch = live.watch();
+        // Whoever watches keeps the task live.
+        let _watch = live.watch();
         if let Some(config) = send.push {
             self.keep_listener(id, config, wire).await?;
         }
         let message = Message { task: Some(id.clone()), context: kept.task.context.clone(), ..send.message };
         if !live.is_worked_on() {
-            live.hear(message.clone());
-            self.set_to_work(&live, message)?;
-            return Ok(Sent::Watch(watch, Until::RestAgain));
+            let steps = self.take_up(&live, message.clone())?;
+            live.hear(&self.gateway, message, || Ok(Step::state(TaskState::Working))).await?;
+            let watch = live.watch();
+            self.gateway.pumps().spawn(Arc::clone(&live).carry(self.gateway.clone(), steps));
+            return Ok(Sent::Watch(watch));
         }
-        let assignment = self.assignment(live.kept(), message.clone(), CancellationToken::new());
-        match self.gateway.a2a().worker.hear(&self.gateway, &assignment)? {
-            Heard::Taken => live.hear(message),
-            Heard::StillWaits(words) => {
-                live.hear(message);
-                live.step(&self.gateway, Step::saying(TaskState::InputRequired, words)).await;
-            }
-        }
-        Ok(Sent::Watch(watch, Until::RestAgain))
+        self.answer(&live, message).await
     }
 
-    fn set_to_work(&self, live: &Arc<Live>, message: Message) -> Result<(), ProtocolError> {
+    /// A message for a task that is being worked on.
+    async fn answer(&self, live: &Arc<Live>, message: Message) -> Result<Sent, ProtocolError> {
+        let heard = live.hear(&self.gateway, message.clone(), || {
+            let assignment = self.assignment(live.kept(), message, CancellationToken::new());
+            Ok(match self.gateway.a2a().worker.hear(&self.gateway, &assignment)? {
+                Heard::Taken => Step::state(TaskState::Working),
+                Heard::StillWaits(words) => Step::saying(TaskState::InputRequired, words),
+            })
+        });
+        heard.await?;
+        Ok(Sent::Watch(live.watch()))
+    }
+
+    /// Has somebody work on the task; what they do is to be carried.
+    fn take_up(&self, live: &Live, message: Message) -> Result<Steps, ProtocolError> {
         let Some(cancel) = live.take_up() else { return Err(unsupported("the task is being worked on")) };
         let assignment = self.assignment(live.kept(), message, cancel);
-        match self.gateway.a2a().worker.work(&self.gateway, assignment) {
-            Ok(steps) => {
-                let live = Arc::clone(live);
-                self.gateway.pumps().spawn(live.carry(self.gateway.clone(), steps));
-                Ok(())
-            }
-            Err(error) => {
-                live.lay_down();
-                Err(error)
-            }
-        }
+        let taken = self.gateway.a2a().worker.work(&self.gateway, assignment);
+        taken.inspect_err(|_| live.lay_down())
     }
 
-    fn assignment(&self, kept: Kept, message: Message, cancel: CancellationToken) -> Assignment {
+    pub fn assignment(&self, kept: Kept, message: Message, cancel: CancellationToken) -> Assignment {
         let answer = match self.caller.needs(&[TokenScope::Approve]) {
             Ok(()) => Answer::MayAnswer,
             Err(_) => Answer::MayNot,
         };
         let Kept { task, principal, session, turn, .. } = kept;
         Assignment { principal, session, turn, answer, task, message, cancel }
-    }
-
-    /// A task of the caller's. One that nobody works on though it should be is found out about.
-    async fn look(&self, id: &TaskId) -> Result<Looked, ProtocolError> {
-        let board = &self.gateway.a2a().board;
-        let live = |live: Arc<Live>| Looked { kept: live.kept(), standing: Standing::Live(live) };
-        if let Some(found) = board.get(self.caller.principal(), id.as_str()) {
-            return Ok(live(found));
-        }
-        let row = self.gateway.store().task(self.caller.principal(), id.as_str()).await.map_err(trouble)?;
-        let kept = Kept::read(row.ok_or_else(|| not_found(id))?)?;
-        // It may have become live while the store was read.
-        match board.get(self.caller.principal(), id.as_str()) {
-            Some(found) => Ok(live(found)),
-            None => self.find(kept).await,
-        }
-    }
-
-    async fn find(&self, mut kept: Kept) -> Result<Looked, ProtocolError> {
-        if kept.is_over() {
-            return Ok(Looked { kept, standing: Standing::Over });
-        }
-        let message = kept.task.history.last().cloned();
-        let message = message.unwrap_or_else(|| Message::text(MessageId::new("none"), Role::User, ""));
-        let assignment = self.assignment(kept.clone(), message, CancellationToken::new());
-        let standing = match self.gateway.a2a().worker.find(&self.gateway, &assignment).await {
-            Found::Waits => Standing::Waits,
-            Found::Elsewhere => Standing::Elsewhere,
-            Found::Ended(steps) => {
-                for step in steps {
-                    apply(&mut kept, step, self.gateway.now());
-                }
-                self.gateway.store().keep_task(kept.row()).await.map_err(trouble)?;
-                Standing::Over
-            }
-        };
-        Ok(Looked { kept, standing })
-    }
-
-    async fn list(&self, list: ListTasks) -> Result<TaskPage, ProtocolError> {
-        let most = list.page_size.unwrap_or(PAGE);
-        let behind = list.page_token.as_deref().map(place_in_list).transpose()?;
-        let query = TaskQuery {
-            principal: self.caller.principal().clone(),
-            session: list.context.as_ref().map(|context| SessionId::new(context.as_str())),
-            state: list.state.map(|state| state.as_str(Wire::V1).to_owned()),
-            changed_after: list.changed_after,
-            behind,
-            most: most as usize + 1,
-        };
-        let (mut rows, total) = self.gateway.store().tasks(query).await.map_err(trouble)?;
-        let has_more = rows.len() > most as usize;
-        rows.truncate(most as usize);
-        let last = rows.last().filter(|_| has_more);
-        let next_page_token = last.map(|row| format!("{}~{}", row.updated, row.id)).unwrap_or_default();
-        let mut tasks = Vec::with_capacity(rows.len());
-        for row in rows {
-            let live = self.gateway.a2a().board.get(self.caller.principal(), &row.id);
-            let kept = match live {
-                Some(live) => live.kept(),
-                None => self.find(Kept::read(row)?).await?.kept,
-            };
-            let mut task = shortened(kept.task, Some(list.history.unwrap_or(0)));
-            if !list.with_artifacts {
-                task.artifacts.clear();
-            }
-            tasks.push(task);
-        }
-        let total_size = u32::try_from(total).unwrap_or(u32::MAX);
-        let page_size = u32::try_from(tasks.len()).unwrap_or(most);
-        Ok(TaskPage { tasks, next_page_token, page_size, total_size })
     }
 
     async fn cancel(&self, id: &TaskId) -> Result<Task, ProtocolError> {
@@ -375,46 +292,6 @@ impl Desk {
         let most = self.gateway.settings().a2a.streams.get();
         self.gateway.a2a().streams.open(self.caller.principal(), most)
     }
-
-    /// What cannot be read, and answers that could not be, are refused before anything begins.
-    fn check_modes(&self, send: &SendMessage) -> Result<(), ProtocolError> {
-        let worker = &self.gateway.a2a().worker;
-        let (reads, writes) = (worker.input_modes(), worker.output_modes());
-        for part in &send.message.parts {
-            let media_type = media_type(part);
-            if !reads.iter().any(|mode| fits(mode, media_type)) {
-                let media_type = lango_net::words::one_line(media_type, 60);
-                let message = format!("a part is {media_type}; only {} can be read", reads.join(", "));
-                return Err(ProtocolError::new(ErrorKind::ContentTypeNotSupported, message));
-            }
-        }
-        let wanted = &send.accepted_output_modes;
-        if !wanted.is_empty() && !wanted.iter().any(|wanted| writes.iter().any(|mode| fits(wanted, mode))) {
-            let message = format!("answers are {}, and none of these is accepted", writes.join(", "));
-            return Err(ProtocolError::new(ErrorKind::ContentTypeNotSupported, message));
-        }
-        Ok(())
-    }
-}
-
-fn media_type(part: &Part) -> &str {
-    let plain = match &part.content {
-        Content::Text(_) => "text/plain",
-        Content::Data(_) => "application/json",
-        Content::Raw(_) | Content::Url(_) => "application/octet-stream",
-    };
-    part.media_type
-        .as_deref()
-        .map_or(plain, |media_type| media_type.split(';').next().unwrap_or(plain).trim())
-}
-
-/// Whether a media type is one that a pattern such as `text/*` or `text` means.
-fn fits(pattern: &str, media_type: &str) -> bool {
-    let pattern = pattern.split(';').next().unwrap_or(pattern).trim();
-    let (kind, _) = media_type.split_once('/').unwrap_or((media_type, ""));
-    pattern == "*/*"
-        || pattern.eq_ignore_ascii_case(media_type)
-        || pattern.strip_suffix("/*").unwrap_or(pattern).eq_ignore_ascii_case(kind)
 }
 
 fn session_of(context: &ContextId) -> Result<SessionId, ProtocolError> {
@@ -423,17 +300,8 @@ fn session_of(context: &ContextId) -> Result<SessionId, ProtocolError> {
     })
 }
 
-/// A place in a list, as `nextPageToken` told it.
-fn place_in_list(token: &str) -> Result<(jiff::Timestamp, String), ProtocolError> {
-    let read = token.split_once('~').and_then(|(at, id)| Some((at.parse().ok()?, id.to_owned())));
-    read.ok_or_else(|| {
-        ProtocolError::new(ErrorKind::InvalidParams, "this page token is not one that was given here")
-            .about("field", "pageToken")
-    })
-}
-
 /// With the last messages only.
-fn shortened(mut task: Task, history: Option<u32>) -> Task {
+pub(crate) fn shortened(mut task: Task, history: Option<u32>) -> Task {
     if let Some(most) = history {
         let surplus = task.history.len().saturating_sub(most as usize);
         task.history.drain(..surplus);
@@ -447,17 +315,10 @@ fn only(event: StreamEvent) -> Events {
 
 /// What is not there and what is somebody else's look the same (B74).
 pub(crate) fn not_found(id: &TaskId) -> ProtocolError {
-    let message = "there is no such task";
+    let message = "task not found";
     ProtocolError::new(ErrorKind::TaskNotFound, message).about("taskId", id.as_str())
 }
 
 pub(crate) fn unsupported(message: &str) -> ProtocolError {
     ProtocolError::new(ErrorKind::UnsupportedOperation, message)
-}
-
-impl Desk {
-    /// Whether the task is the caller's.
-    pub async fn owns(&self, id: &TaskId) -> Result<(), ProtocolError> {
-        self.look(id).await.map(drop)
-    }
 }

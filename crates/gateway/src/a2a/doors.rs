@@ -45,11 +45,17 @@ pub(crate) async fn rpc(
         Err(refused) => return Ok(json(refused.answer(), "application/json")),
     };
     let wire = Wire::rpc(version);
+    let streams = call.request.method().streams();
     Ok(match carry_out(&gateway, &caller, (call, wire), &headers).await {
         Ok(Answered::Value(value)) => json(rpc::success(&id, value), "application/json"),
         Ok(Answered::Stream(events)) => {
             let frames = events.map(move |event| frame(&rpc::success(&id, event.write(wire))));
             sse::stream(&gateway, frames)
+        }
+        // Clients of 0.3 that asked for a stream read nothing else.
+        Err(error) if streams && version == Version::V0_3 => {
+            let failure = frame(&rpc::failure(&id, &error, version));
+            sse::stream(&gateway, futures::stream::iter([failure]))
         }
         Err(error) => json(rpc::failure(&id, &error, version), "application/json"),
     })
@@ -98,8 +104,12 @@ async fn carry_out(
     (call, wire): (Call, Wire),
     headers: &HeaderMap,
 ) -> Result<Answered, ProtocolError> {
+    if wire.version() == Version::V0_3 && !gateway.settings().a2a.older_version {
+        let message = "A2A version '0.3' is not supported here; 1.0 is";
+        return Err(ProtocolError::new(ErrorKind::VersionNotSupported, message));
+    }
     if call.request == Request::ExtendedCard {
-        return Ok(Answered::Value(card::written(gateway, headers, Telling::Callers)));
+        return Ok(Answered::Value(card::written(gateway, headers, Telling::Callers, wire.version())));
     }
     let desk = Desk { gateway: gateway.clone(), caller: caller.clone() };
     desk.carry_out(call, wire).await

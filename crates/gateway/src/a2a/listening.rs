@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::desk::Desk;
 use super::kept::{broken, trouble};
 
+const UNNAMED: &str = "default";
 const MOST_URL: usize = 2_000;
 const MOST_SECRET: usize = 4_000;
 
@@ -95,8 +96,8 @@ impl Desk {
         mut config: PushConfig,
         wire: Wire,
     ) -> Result<PushConfig, ProtocolError> {
-        // One without a name is the task's own, so that setting it again changes it.
-        let id = config.id.get_or_insert_with(|| PushConfigId::new(task.as_str())).to_string();
+        // One without a name is always the same one, so that setting it again changes it.
+        let id = config.id.get_or_insert_with(|| PushConfigId::new(UNNAMED)).to_string();
         config.task = Some(task.clone());
         let body = json!({ "version": wire.version().as_str(), "config": config.write(Wire::V1) });
         let listener = TaskListener { id, body: body.to_string() };

@@ -16,6 +16,8 @@ pub struct A2aSettings {
     /// The address that others reach this server at, as in `https://lango.example.org`; the card names it. Without one, the
     /// card names the host that it was asked of.
     pub public_url: Option<String>,
+    /// Whether version 0.3 is spoken beside 1.0. The card then has the fields of both, which a strict reader may refuse.
+    pub older_version: bool,
     /// Who may read the card: `everyone`, or `callers` with a token.
     pub card: CardAudience,
     /// Tasks of one principal that are kept; the oldest that are over make room.
@@ -44,6 +46,7 @@ impl Default for A2aSettings {
         Self {
             is_enabled: true,
             public_url: None,
+            older_version: true,
             card: CardAudience::Everyone,
             tasks: size(1_000),
             streams: size(32),

@@ -1,7 +1,7 @@
 //! Following a task from where it stands.
 
-use std::future::ready;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::stream::{self, StreamExt};
 use lango_remote::a2a::{StreamEvent, Task};
@@ -11,6 +11,9 @@ use super::board::{Live, Watch};
 use super::desk::Events;
 use super::streams::Opened;
 use crate::gateway::Gateway;
+
+/// What is said last when the server ends is heard within this.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// How long a task is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,9 +70,7 @@ pub(crate) fn watched(gateway: &Gateway, watch: Watch, until: Until, place: Open
     })
     .take_until(async move {
         closing.cancelled().await;
-        // What is said last is still heard.
-        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-        ready(()).await;
+        tokio::time::sleep(LAST_WORDS).await;
     })
     .boxed()
 }

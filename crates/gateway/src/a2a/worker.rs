@@ -47,7 +47,7 @@ pub struct Assignment {
     /// The turn that worked on it, where one did.
     pub turn: Option<TurnId>,
     pub answer: Answer,
-    /// As it stands, the message included.
+    /// As it stood when the message came.
     pub task: Task,
     pub message: Message,
     /// Cancelled when the task is to be.

@@ -40,6 +40,8 @@ async fn json_rpc_that_cannot_be_carried_out_is_answered_with_the_right_number()
         (json!({ "jsonrpc": "2.0", "id": {}, "method": "GetTask" }).to_string(), -32600),
         (json!({ "jsonrpc": "2.0", "id": 1, "method": 5 }).to_string(), -32600),
         (call("tasks/explode", json!({})), -32601),
+        (json!({ "jsonrpc": "2.0", "method": "tasks/explode" }).to_string(), -32601),
+        (json!({ "jsonrpc": "2.0", "method": "GetTask", "params": { "id": "none" } }).to_string(), -32600),
         (call("GetTask", json!([1])), -32602),
         (call("GetTask", json!({})), -32602),
         (call("GetTask", json!({ "id": 7 })), -32602),
@@ -64,6 +66,16 @@ async fn json_rpc_that_cannot_be_carried_out_is_answered_with_the_right_number()
     let plain = raw(&ann, send(message("m", "hi")).as_bytes(), "text/plain", "1.0").await;
     assert_eq!(plain["error"]["code"], -32005);
     assert_eq!(ann.rpc("ListTasks", json!({})).await["result"]["totalSize"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_of_0_3_that_cannot_begin_says_so_as_a_stream() {
+    let house = quiet().await;
+    let ann = house.peer("ann");
+    let events = ann.events(ann.rpc_request("tasks/resubscribe", json!({ "id": "none" }))).await;
+    assert_eq!((events.len(), &events[0]["error"]["code"]), (1, &json!(-32001)));
+    let newer = ann.rpc("SubscribeToTask", json!({ "id": "none" })).await;
+    assert_eq!(newer["error"]["code"], -32001);
 }
 
 #[tokio::test(flavor = "multi_thread")]

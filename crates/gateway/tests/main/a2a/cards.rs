@@ -24,7 +24,7 @@ async fn one_card_speaks_for_both_versions_and_names_who_is_there() {
         let read = AgentCard::read(&card).unwrap();
         assert_eq!(read.problems, Vec::<String>::new());
         let skills: Vec<&str> = read.card.skills.iter().map(|skill| skill.id.as_str()).collect();
-        assert_eq!(skills, ["operator", "librarian"]);
+        assert_eq!(skills, ["operator", "librarian", "planner"]);
         assert_eq!(card["supportedInterfaces"].as_array().unwrap().len(), 4);
         assert_eq!(card["supportedInterfaces"][0]["protocolVersion"], "1.0");
         assert_eq!(
@@ -78,9 +78,26 @@ async fn callers_are_told_more() {
         newer["skills"][0]["tags"].as_array().unwrap().len()
             > public["skills"][0]["tags"].as_array().unwrap().len()
     );
-    assert!(newer == older && newer == rest && newer == older_rest);
+    assert!(newer == rest && older == older_rest);
+    assert!(newer.get("url").is_none() && newer.get("security").is_none());
+    assert_eq!(older["url"], public["url"]);
     let stranger = ann.client.get(format!("{}/a2a/extendedAgentCard", house.address)).send().await.unwrap();
     assert_eq!(stranger.status(), 401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_older_version_the_card_is_strict_and_its_methods_are_refused() {
+    let a2a = A2aSettings { older_version: false, ..A2aSettings::default() };
+    let house = house_with("root always says hi", Settings { a2a, ..Settings::default() }).await;
+    let ann = house.peer("ann");
+    let card = ann.send(ann.request("GET", PATHS[0])).await.body;
+    assert!(card.get("url").is_none() && card["securitySchemes"]["bearer"].get("type").is_none());
+    assert_eq!(card["supportedInterfaces"].as_array().unwrap().len(), 2);
+    let message = super::house::older_message("m1", "hi");
+    let older = ann.rpc("message/send", json!({ "message": message })).await;
+    assert_eq!(older["error"]["code"], -32009);
+    assert_eq!(ann.rest("GET", "/v1/tasks/x", json!(null)).await.status, 400);
+    assert_eq!(ann.ask("m2", "hi").await["status"]["state"], "TASK_STATE_COMPLETED");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -31,7 +31,11 @@ async fn a_question_makes_the_task_wait_and_yes_lets_it_go_on() {
     let task = asked(&ann).await;
     let unclear = answered(&ann, &task, "m2", "what would that delete?").await;
     assert_eq!(unclear["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
-    let done = answered(&ann, &task, "m3", "Yes.").await;
+    let mut reply = message("m3", "Yes.");
+    reply["taskId"] = task["id"].clone();
+    let events = ann.events(ann.rpc_request("SendStreamingMessage", json!({ "message": reply }))).await;
+    assert_eq!(events[0]["result"]["task"]["status"]["state"], "TASK_STATE_WORKING");
+    let done = ann.task(&task["id"]).await;
     assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED", "{done}");
     let said: Vec<&str> =
         done["history"].as_array().unwrap().iter().map(|it| it["role"].as_str().unwrap()).collect();
