@@ -99,12 +99,19 @@ impl Loaded {
             agent,
             providers: merged.read("providers")?,
             prices: merged.read("prices")?,
+            server: merged.read("server")?,
             store: merged.read("store")?,
             security: merged.read("security")?,
             tools: merged.read("tools")?,
             embedding: merged.read("embedding")?,
+            rag: merged.read("rag")?,
+            graph: merged.read("graph")?,
+            observational_memory: merged.read("observationalMemory")?,
+            knowledge: merged.read("knowledge")?,
+            librarian: merged.read("librarian")?,
             search: merged.read("search")?,
             net: merged.read("net")?,
+            a2a: merged.read("a2a")?,
         };
         Ok(Self { settings, files, warnings, merged })
     }

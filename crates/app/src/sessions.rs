@@ -35,15 +35,19 @@ pub async fn keep_retention(
     let Some(days) = loaded.settings.store.retention_days else { return Ok(0) };
     let hours = i64::from(days.get()).saturating_mul(24).min(24 * 365 * 100);
     let before = now.checked_sub(hours.hours()).unwrap_or(Timestamp::MIN);
-    let gone = store.prune(&Principal::local(), before).await?;
-    gone.iter().for_each(|session| forget_files(environment, session));
-    Ok(gone.len())
+    let mut count = 0;
+    for principal in store.principals().await? {
+        let gone = store.prune(&principal, before).await?;
+        gone.iter().for_each(|session| forget_files(environment, &principal, session));
+        count += gone.len();
+    }
+    Ok(count)
 }
 
 /// What a deleted session left outside the store.
-pub fn forget_files(environment: &Environment, session: &SessionId) {
+pub fn forget_files(environment: &Environment, principal: &Principal, session: &SessionId) {
     if let Some(data) = environment.data_folder() {
-        forget_outputs(&data, &Principal::local(), session);
+        forget_outputs(&data, principal, session);
     }
 }
 

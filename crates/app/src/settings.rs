@@ -19,6 +19,8 @@ pub struct Settings {
     pub providers: Providers,
     /// US dollars per million tokens, by the beginning of a model's name; stand before the built-in table.
     pub prices: BTreeMap<String, Price>,
+    /// `lango serve`.
+    pub server: lango_gateway::Settings,
     /// Where sessions are kept.
     pub store: lango_store::Settings,
     /// What may happen without a question.
@@ -27,10 +29,22 @@ pub struct Settings {
     pub tools: lango_tools::Settings,
     /// How texts become vectors, for documents.
     pub embedding: lango_knowledge::embedding::Settings,
+    /// How passages of documents are found.
+    pub rag: lango_knowledge::Settings,
+    /// The knowledge graph.
+    pub graph: lango_knowledge::graph::Settings,
+    /// What is remembered of conversations.
+    pub observational_memory: lango_knowledge::memory::Settings,
+    /// Facts, and what helped when something failed.
+    pub knowledge: lango_knowledge::knowing::Settings,
+    /// Questions that are worth asking.
+    pub librarian: lango_knowledge::inquiries::Settings,
     /// Where the web is searched.
     pub search: lango_knowledge::web::SearchSettings,
     /// Which addresses may be fetched.
     pub net: lango_net::NetSettings,
+    /// Agents in other processes.
+    pub a2a: lango_remote::Settings,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

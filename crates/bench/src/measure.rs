@@ -45,7 +45,7 @@ pub fn server(load: &Load) -> Result<(String, Option<Server>)> {
     }
     let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     let child =
-        Command::new(std::env::current_exe()?).args(["serve", "--port", &port.to_string()]).spawn()?;
+        Command::new(std::env::current_exe()?).args(["model-server", "--port", &port.to_string()]).spawn()?;
     let server = Server(child);
     for _ in 0..200 {
         if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
@@ -57,7 +57,7 @@ pub fn server(load: &Load) -> Result<(String, Option<Server>)> {
 }
 
 /// Ends with whoever started it.
-pub struct Server(Child);
+pub struct Server(pub Child);
 
 impl Drop for Server {
     fn drop(&mut self) {
@@ -101,10 +101,6 @@ where
     }
     let (wall_s, cpu_s) = (wall.elapsed().as_secs_f64(), cpu_seconds()? - cpu);
     times.sort_unstable();
-    let percentile = |share: f64| {
-        let at = ((times.len() as f64 * share) as usize).min(times.len().saturating_sub(1));
-        times.get(at).map_or(0.0, Duration::as_secs_f64) * 1e3
-    };
     let measured = Measured {
         peer,
         version: env!("CARGO_PKG_VERSION"),
@@ -114,8 +110,8 @@ where
         cpu_s,
         rss_peak_mb: rss_peak_mb()?,
         turns_per_s: load.turns as f64 / wall_s,
-        p50_ms: percentile(0.5),
-        p99_ms: percentile(0.99),
+        p50_ms: percentile_ms(&times, 0.5),
+        p99_ms: percentile_ms(&times, 0.99),
         startup_s,
         cpu_ms_per_turn: cpu_s * 1e3 / load.turns.max(1) as f64,
     };
@@ -123,8 +119,14 @@ where
     Ok(())
 }
 
+/// Of times in order.
+pub fn percentile_ms(times: &[Duration], share: f64) -> f64 {
+    let at = ((times.len() as f64 * share) as usize).min(times.len().saturating_sub(1));
+    times.get(at).map_or(0.0, Duration::as_secs_f64) * 1e3
+}
+
 /// User and system time of this process, all threads together.
-fn cpu_seconds() -> Result<f64> {
+pub fn cpu_seconds() -> Result<f64> {
     const TICKS_PER_SECOND: f64 = 100.0;
     let stat = fs::read_to_string("/proc/self/stat")?;
     let (_, after_name) = stat.rsplit_once(')').context("an odd /proc/self/stat")?;
@@ -144,9 +146,19 @@ pub fn rss_mb() -> Result<f64> {
     status_mb("VmRSS:")
 }
 
+/// The same of another process.
+pub fn rss_mb_of(process: u32) -> Result<f64> {
+    memory_mb(&format!("/proc/{process}/status"), "VmRSS:")
+}
+
 fn status_mb(what: &str) -> Result<f64> {
-    let status = fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix(what)).context("an odd /proc/self/status")?;
+    memory_mb("/proc/self/status", what)
+}
+
+fn memory_mb(file: &str, what: &str) -> Result<f64> {
+    let status = fs::read_to_string(file)?;
+    let line =
+        status.lines().find_map(|line| line.strip_prefix(what)).context("an odd status of a process")?;
     let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse()?;
     Ok(kilobytes / 1024.0)
 }

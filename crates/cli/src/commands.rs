@@ -1,20 +1,28 @@
 //! One module per command; each turns arguments into an [`Output`].
 
+mod a2a;
 mod agent;
 mod ask;
 mod audit;
 mod chat;
 mod config;
+mod graph;
 mod index;
+mod inquiry;
+mod knowledge;
+mod memory;
 mod model;
 mod route;
+mod serve;
 mod session;
 mod skill;
 mod taking_back;
+mod token;
 mod upkeep;
 mod usage;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::CommandFactory;
 use lango_app::{Environment, Hands, Loaded, Team, assemble_team, knowledge_tools};
@@ -33,6 +41,8 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         None => return chat::run(&global, None, false),
         Some(Command::Chat { resume, yes }) => return chat::run(&global, resume.as_deref(), yes),
         Some(Command::Doctor) => return upkeep::doctor(&global, form),
+        Some(Command::Serve(wish)) => return serve::run(&global, &wish, form),
+        Some(Command::Token(command)) => token::run(&global, &command),
         Some(Command::Session(command)) => session::run(&global, &command),
         Some(Command::Backup { file }) => upkeep::back_up(&global, &file),
         Some(Command::Restore { file }) => upkeep::restore(&global, &file),
@@ -41,9 +51,16 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         Some(Command::Trash(command)) => taking_back::trash(&global, &command),
         Some(Command::Skill(command)) => skill::run(&global, &command),
         Some(Command::Index(command)) => index::run(&global, &command),
-        Some(Command::Eval(EvalCommand::Retrieval { directory })) => index::evaluate(&global, &directory),
+        Some(Command::Graph(command)) => graph::run(&global, command),
+        Some(Command::Memory(command)) => memory::run(&global, &command),
+        Some(Command::Eval(EvalCommand::Retrieval { directory })) => {
+            index::corpus::evaluate(&global, &directory)
+        }
+        Some(Command::Knowledge(command)) => knowledge::run(&global, &command),
+        Some(Command::Inquiry(command)) => inquiry::run(&global, &command),
         Some(Command::Audit(wish)) => audit::run(&global, &wish),
         Some(Command::Agent(command)) => agent::run(&global, command),
+        Some(Command::A2a(command)) => return a2a::run(&global, &command, form),
         Some(Command::Route { text, tools }) => route::run(&Setting::read(&global)?.team(&tools)?, &text),
         Some(Command::Model(command)) => model::run(&global, &command),
         Some(Command::Usage { file: Some(file), .. }) => usage::of_file(&file),
@@ -53,6 +70,12 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         Some(Command::Completions { shell }) => Ok(completions(shell)),
     };
     output.map(|output| output.print(form))
+}
+
+/// What follows a turn goes on while the user types.
+fn chatting_runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    let built = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    built.map_err(|error| Failure::usage(format!("cannot start: {error}")))
 }
 
 /// One thread is enough for a person; a server brings its own.
@@ -84,6 +107,19 @@ async fn forget_old_sessions(setting: &Setting, conversation: &lango_app::Conver
     }
 }
 
+/// So long is waited for what follows a turn, when the program would end.
+const LONGEST_WAIT: Duration = Duration::from_secs(20);
+
+/// What follows turns comes to its end: the answer is shown already. Ctrl-C skips it; what was not done is done behind
+/// the next turn.
+async fn settle(conversation: &lango_app::Conversation) {
+    tokio::select! {
+        () = conversation.runner.settled() => {}
+        () = tokio::time::sleep(LONGEST_WAIT) => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+}
+
 /// Where a command runs: environment and configuration.
 struct Setting {
     environment: Environment,
@@ -92,8 +128,15 @@ struct Setting {
 
 impl Setting {
     fn read(global: &Global) -> Result<Self, Failure> {
+        Self::with(global, Vec::new())
+    }
+
+    /// With settings that the command's own arguments say (`key=value`).
+    fn with(global: &Global, said: Vec<String>) -> Result<Self, Failure> {
         let environment = environment()?;
-        let loaded = Loaded::read(&environment, &global.overrides())?;
+        let mut overrides = global.overrides();
+        overrides.set.extend(said);
+        let loaded = Loaded::read(&environment, &overrides)?;
         Ok(Self { environment, loaded })
     }
 

@@ -41,7 +41,7 @@ fn listen(verbose: u8) {
         _ => "debug",
     };
     let filter = tracing_subscriber::EnvFilter::new(format!(
-        "warn,lango={level},lango_engine={level},lango_models={level}"
+        "warn,lango={level},lango_engine={level},lango_gateway={level},lango_models={level}"
     ));
     let is_coloured = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     tracing_subscriber::fmt()

@@ -143,6 +143,11 @@ impl Runner {
         Some(Self { shared: Arc::new(Shared { crew, ..Shared::clone(&self.shared) }) })
     }
 
+    /// Whom every turn begins with.
+    pub fn root(&self) -> &AgentName {
+        self.shared.crew.root()
+    }
+
     /// Starts a turn, behind any other turn of the session (B60). Dropping the stream cancels it; a turn that is
     /// cancelled before its time came leaves no trace.
     ///

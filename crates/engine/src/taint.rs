@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lango_domain::event::{Body, CallId, Event};
+use lango_domain::AgentName;
+use lango_domain::event::{Author, Body, CallId, Event};
 use lango_domain::text::one_line;
 use serde_json::Value;
 
@@ -15,8 +16,13 @@ const STEP: usize = 8;
 /// So many sources are named.
 const MOST: usize = 5;
 
-/// The untrusted results in the log that share words with these arguments, as they would be cited.
-pub(crate) fn sources(log: &[Arc<Event>], args: &Value) -> Vec<String> {
+/// What in the log is untrusted and shares words with these arguments, as it would be cited: results of tools, and what
+/// agents elsewhere said (B92).
+pub(crate) fn sources(
+    log: &[Arc<Event>],
+    args: &Value,
+    is_remote: impl Fn(&AgentName) -> bool,
+) -> Vec<String> {
     let mut said = Vec::new();
     collect(args, &mut said);
     // What the user asked for in these very words is the user's.
@@ -34,10 +40,18 @@ pub(crate) fn sources(log: &[Arc<Event>], args: &Value) -> Vec<String> {
         .collect();
     let mut sources: Vec<String> = Vec::new();
     for event in log {
-        let Body::ToolResult { id, content, error, untrusted: true, .. } = &event.body else { continue };
-        let text = error.as_deref().unwrap_or(content);
-        let (tool, args) = calls.get(id).copied().unzip();
-        for source in shared(text, &said, || cited(tool, args)) {
+        let found = match (&event.body, &event.author) {
+            (Body::ToolResult { id, content, error, untrusted: true, .. }, _) => {
+                let (tool, args) = calls.get(id).copied().unzip();
+                shared(error.as_deref().unwrap_or(content), &said, || cited(tool, args))
+            }
+            (Body::Answer { text } | Body::Report { text }, Author::Agent(author)) if is_remote(author) => {
+                let found = share(&plain(text), &said);
+                found.then(|| format!("the remote agent {author}")).into_iter().collect()
+            }
+            _ => continue,
+        };
+        for source in found {
             if sources.len() < MOST && !sources.contains(&source) {
                 sources.push(source);
             }

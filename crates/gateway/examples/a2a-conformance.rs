@@ -17,7 +17,7 @@ use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
-use lango_domain::event::{Principal, SessionId};
+use lango_domain::event::Principal;
 use lango_engine::{Approval, Beside, Limits, MemoryStore, Models, Runner};
 use lango_gateway::{
     A2aSettings, Assignment, Gateway, Lobby, Parts, Settings, Step, Steps, Surroundings, Tasks, Team,
@@ -109,9 +109,7 @@ fn gateway(store: SqliteStore, port: u16) -> Result<Gateway, Box<dyn Error>> {
         forget: Arc::new(|_, _| ()),
         surroundings: Surroundings {
             now,
-            new_session: Arc::new(move || {
-                SessionId::new(format!("c{}", count.fetch_add(1, Ordering::Relaxed)))
-            }),
+            new_id: Arc::new(move || format!("{}", count.fetch_add(1, Ordering::Relaxed))),
         },
     };
     // The kits listen on this machine.

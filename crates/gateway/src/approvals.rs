@@ -170,3 +170,48 @@ impl Drop for Closed {
         self.desk.open().remove(&self.key);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lango_domain::{AgentName, Intent, Safety};
+    use lango_store::{AccessToken, Place, token_value};
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn a_pattern_is_allowed_only_where_one_is_offered() {
+        let store = SqliteStore::open(Place::Memory).unwrap();
+        let ann = Principal::new("ann");
+        let token = AccessToken {
+            name: "ann".into(),
+            principal: ann.clone(),
+            scopes: [TokenScope::Admin].into(),
+            created: Timestamp::UNIX_EPOCH,
+            expires: None,
+            used: None,
+        };
+        store.add_token(token, &token_value(&[7; 32])).await.unwrap();
+        let lobby = Lobby::new(store, Arc::new(|| Timestamp::UNIX_EPOCH));
+        let intent =
+            Intent { level: Safety::Dangerous, shows: "rm".into(), subject: "rm".into(), pattern: None };
+        let (session, call) = (SessionId::new("s"), CallId::new("c"));
+        let asking = tokio::spawn(lobby.ask(Question {
+            call: call.clone(),
+            session: session.clone(),
+            principal: ann.clone(),
+            agent: AgentName::new("operator").unwrap(),
+            tool: "exec_shell".into(),
+            args: json!({}),
+            intent,
+        }));
+        while lobby.count() == 0 {
+            tokio::task::yield_now().await;
+        }
+        let answer = |scope| lobby.answer(&ann, &session, &call, decision(true, scope));
+        assert_eq!(answer(Scope::Pattern), Err(NotAnswered::NoPattern));
+        assert_eq!(answer(Scope::SameCall), Ok(()));
+        assert_eq!(answer(Scope::SameCall), Err(NotAnswered::NotWaiting));
+        let approved = Decision::Approved { scope: Scope::SameCall, by: Decider::User };
+        assert_eq!(asking.await.unwrap(), approved);
+    }
+}

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt, ready};
 use lango_domain::seams::{ContextError, ContextRequest, ContextSource};
+use lango_domain::tokens;
 
 use crate::listeners::Thread;
 
@@ -33,6 +34,11 @@ impl Brought {
     fn texts(&self) -> std::sync::MutexGuard<'_, HashMap<Thread, String>> {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// As much of a text as is read.
+pub(crate) fn bounded(text: &str) -> String {
+    tokens::cut(text.trim(), CAP).to_owned()
 }
 
 impl Drop for Held {

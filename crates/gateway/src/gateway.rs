@@ -41,8 +41,8 @@ pub type Forget = Arc<dyn Fn(&Principal, &SessionId) + Send + Sync>;
 #[derive(Clone)]
 pub struct Surroundings {
     pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
-    /// A session nobody has used before.
-    pub new_session: Arc<dyn Fn() -> SessionId + Send + Sync>,
+    /// A text that was never given before.
+    pub new_id: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
 /// Who answers, and what can be said about them without asking.
@@ -126,6 +126,7 @@ struct Shared {
     pumps: TaskTracker,
     closing: CancellationToken,
     parking: CancellationToken,
+    over: CancellationToken,
 }
 
 impl Gateway {
@@ -155,6 +156,7 @@ impl Gateway {
                 pumps: TaskTracker::new(),
                 closing: CancellationToken::new(),
                 parking: CancellationToken::new(),
+                over: CancellationToken::new(),
             }),
         }
     }
@@ -185,8 +187,14 @@ impl Gateway {
         (self.shared.surroundings.now)()
     }
 
+    /// A text that was never given before.
+    pub fn new_id(&self) -> String {
+        (self.shared.surroundings.new_id)()
+    }
+
+    /// A session nobody has used before.
     pub fn new_session(&self) -> SessionId {
-        (self.shared.surroundings.new_session)()
+        SessionId::new(self.new_id())
     }
 
     pub(crate) fn forget(&self, principal: &Principal, session: &SessionId) {
@@ -238,5 +246,10 @@ impl Gateway {
     /// Cancelled when what still runs is to stop.
     pub(crate) fn parking(&self) -> &CancellationToken {
         &self.shared.parking
+    }
+
+    /// Cancelled when nothing runs any more, and connections are to end.
+    pub(crate) fn over(&self) -> &CancellationToken {
+        &self.shared.over
     }
 }

@@ -27,23 +27,31 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 const BREATHER: Duration = Duration::from_millis(50);
 
 impl Gateway {
-    /// Answers whoever connects until `told_to_end`; then begins nothing new, waits for turns, stops those that take too
-    /// long where they are, and returns when everything is said and kept.
+    /// Answers whoever connects until `told_to_end`. Then nothing new begins, but turns that run may finish, with whatever
+    /// answers they need; those that take too long are stopped where they are. Returns when everything is said and kept.
     pub async fn serve(&self, listener: TcpListener, told_to_end: impl Future<Output = ()>) {
         let connections = TaskTracker::new();
+        let wind_down = async {
+            told_to_end.await;
+            self.wind_down().await;
+        };
         tokio::select! {
             () = self.take_connections(listener, &connections) => {}
-            () = told_to_end => {}
+            () = wind_down => {}
         }
+        self.over().cancel();
+        connections.close();
+        let _ = tokio::time::timeout(LAST_WORDS, connections.wait()).await;
+        self.team().runner.settled().await;
+    }
+
+    async fn wind_down(&self) {
         self.closing().cancel();
         self.pumps().close();
         if tokio::time::timeout(self.settings().grace(), self.pumps().wait()).await.is_err() {
             self.parking().cancel();
             self.pumps().wait().await;
         }
-        connections.close();
-        let _ = tokio::time::timeout(LAST_WORDS, connections.wait()).await;
-        self.team().runner.settled().await;
     }
 
     async fn take_connections(&self, listener: TcpListener, connections: &TaskTracker) {
@@ -95,7 +103,7 @@ impl Connection {
         tokio::pin!(conversation);
         tokio::select! {
             ended = conversation.as_mut() => return ended.map_err(io::Error::other),
-            () = self.gateway.closing().cancelled() => conversation.as_mut().graceful_shutdown(),
+            () = self.gateway.over().cancelled() => conversation.as_mut().graceful_shutdown(),
         }
         conversation.await.map_err(io::Error::other)
     }

@@ -1,8 +1,173 @@
-//! stub
+//! The team behind OpenAI's API: each model is the team, or one agent of it alone.
+
+pub(crate) mod answer;
+pub(crate) mod chat;
+pub(crate) mod thread;
+mod voice;
+
+use axum::extract::{Path, State};
+use axum::response::sse::Event as Frame;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use futures::StreamExt;
+use futures::stream::{self, Stream};
+use lango_domain::event::Update;
+use lango_store::TokenScope;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+pub(crate) use thread::Claims;
+
+use crate::gate::Caller;
 use crate::gateway::Gateway;
-use axum::Router;
-#[derive(Default)]
-pub(crate) struct Claims;
+use crate::listeners::Thread;
+use crate::reading::Sent;
+use crate::refusal::Refusal;
+use crate::routes::with_scope;
+use crate::sse;
+use crate::turns::{Attached, Begin, Leaving, TurnWish};
+use answer::{Completion, Told};
+use chat::{Chat, ChatBody, Form};
+
+/// The model that stands for the whole team.
+pub(crate) const TEAM: &str = "lango";
+
 pub(crate) fn routes() -> Router<Gateway> {
-    Router::new()
+    let routes = Router::new()
+        .route("/v1/models", get(models))
+        .route("/v1/models/{model}", get(model))
+        .route("/v1/chat/completions", post(complete));
+    with_scope(&[TokenScope::Chat], routes)
+}
+
+/// The models that there are.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ModelList {
+    /// `list`
+    pub object: &'static str,
+    pub data: Vec<ModelItem>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ModelItem {
+    pub id: String,
+    /// `model`
+    pub object: &'static str,
+    pub created: i64,
+    pub owned_by: &'static str,
+    pub description: String,
+}
+
+async fn models(State(gateway): State<Gateway>) -> Json<ModelList> {
+    Json(ModelList { object: "list", data: every_model(&gateway) })
+}
+
+async fn model(State(gateway): State<Gateway>, Path(name): Path<String>) -> Result<Json<ModelItem>, Refusal> {
+    let found = every_model(&gateway).into_iter().find(|model| model.id == name);
+    found.map(Json).ok_or_else(|| chat::no_model(&gateway.team(), &name))
+}
+
+fn every_model(gateway: &Gateway) -> Vec<ModelItem> {
+    let item = |id: &str, description: &str| ModelItem {
+        id: id.to_owned(),
+        object: "model",
+        created: 0,
+        owned_by: "lango",
+        description: description.to_owned(),
+    };
+    let team = gateway.team();
+    let whole = item(TEAM, "The whole team: whoever fits answers.");
+    let alone = team.specialists().map(|agent| item(&agent.name, &agent.description));
+    std::iter::once(whole).chain(alone).collect()
+}
+
+async fn complete(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    Sent(body): Sent<ChatBody>,
+) -> Result<Response, Refusal> {
+    let chat = Chat::read(body, &gateway.team())?;
+    let place = thread::place(&gateway, caller.principal(), &chat).await?;
+    let thread = Thread { principal: caller.principal().clone(), session: place.session.clone() };
+    // What the client calls its system prompt is read with the first request, and stays in the log behind that.
+    let brought = place.is_new && !chat.system.is_empty();
+    let brought = brought.then(|| gateway.lobby().brought().hold(&thread, chat.system.clone()));
+    let turn = gateway.start_turn(TurnWish {
+        principal: thread.principal,
+        session: thread.session,
+        to: chat.to,
+        begin: Begin::Request(chat.request),
+        leaving: Leaving::Cancels,
+    })?;
+    drop(place.claim);
+    let completion = Completion {
+        id: format!("chatcmpl-{}", gateway.new_id()),
+        created: gateway.now().as_second(),
+        model: chat.model,
+        session: place.session.to_string(),
+    };
+    let exchange = Exchange { turn, told: Told::default(), completion, _brought: brought };
+    match chat.form {
+        Form::Whole => exchange.whole().await,
+        Form::Stream { usage } => Ok(sse::stream(&gateway, exchange.frames(usage))),
+    }
+}
+
+/// One completion as it comes about.
+struct Exchange {
+    turn: Attached,
+    told: Told,
+    completion: Completion,
+    _brought: Option<crate::brought::Held>,
+}
+
+impl Exchange {
+    async fn whole(mut self) -> Result<Response, Refusal> {
+        while let Some(update) = self.turn.next().await {
+            self.told.take(&update);
+        }
+        self.told.end();
+        match self.told.failure() {
+            Some(refusal) => Err(refusal),
+            None => Ok(Json(self.completion.whole(&self.told)).into_response()),
+        }
+    }
+
+    /// The role first, then words as they come, then why it ended; an error in place of that where there was one.
+    fn frames(self, usage: chat::Usage) -> impl Stream<Item = Frame> + Send {
+        let first = frame(&self.completion.begin());
+        let rest = stream::unfold(Some(self), move |exchange| async move {
+            let mut exchange = exchange?;
+            let (frames, next) = match exchange.turn.next().await {
+                Some(update) => (exchange.said(&update), Some(exchange)),
+                None => (exchange.last(usage), None),
+            };
+            Some((stream::iter(frames), next))
+        });
+        stream::once(async { first }).chain(rest.flatten())
+    }
+
+    fn said(&mut self, update: &Update) -> Vec<Frame> {
+        let pieces = self.told.take(update);
+        pieces.into_iter().map(|piece| frame(&self.completion.piece(piece))).collect()
+    }
+
+    fn last(&mut self, usage: chat::Usage) -> Vec<Frame> {
+        let mut frames: Vec<Frame> =
+            self.told.end().into_iter().map(|piece| frame(&self.completion.piece(piece))).collect();
+        match self.told.failure() {
+            Some(refusal) => frames.push(frame(&refusal.body())),
+            None => frames.push(frame(&self.completion.end(&self.told))),
+        }
+        if usage == chat::Usage::Told {
+            frames.push(frame(&self.completion.usage(&self.told)));
+        }
+        frames.push(Frame::default().data("[DONE]"));
+        frames
+    }
+}
+
+fn frame(value: &impl Serialize) -> Frame {
+    Frame::default().data(serde_json::to_string(value).unwrap_or_default())
 }

@@ -76,3 +76,31 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Patient<T> {
         Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_takes_nothing_is_cut_off_and_whoever_is_slow_is_not() {
+        let (near, mut far) = tokio::io::duplex(8);
+        let mut near = Patient::new(near, Duration::from_secs(30));
+        let slow = tokio::spawn(async move {
+            let mut taken = 0;
+            while taken < 64 {
+                tokio::time::sleep(Duration::from_secs(20)).await;
+                taken += far.read(&mut [0; 4]).await.unwrap();
+            }
+            far
+        });
+        near.write_all(&[1; 64]).await.unwrap();
+        let far = slow.await.unwrap();
+        near.write_all(&[1; 8]).await.unwrap();
+        let began = Instant::now();
+        let error = near.write_all(&[1; 8]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(began.elapsed().as_secs(), 30);
+        drop(far);
+    }
+}

@@ -16,7 +16,7 @@ const PREFLIGHT: [(HeaderName, HeaderValue); 3] = [
     (header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE")),
     (
         header::ACCESS_CONTROL_ALLOW_HEADERS,
-        HeaderValue::from_static("authorization, content-type, last-event-id"),
+        HeaderValue::from_static("authorization, content-type, last-event-id, a2a-version"),
     ),
     (header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600")),
 ];
@@ -26,6 +26,9 @@ const PREFLIGHT: [(HeaderName, HeaderValue); 3] = [
 pub(crate) struct Places {
     hosts: Vec<String>,
     origins: Vec<String>,
+    /// Whether every address of this machine is listened on: then any address may be named. No page of somebody else's
+    /// can make one lead here, as it can with a name.
+    takes_any_address: bool,
 }
 
 /// Where a request comes from.
@@ -44,7 +47,7 @@ impl Places {
             hosts.push(settings.host.to_string());
         }
         let origins = settings.origins.iter().map(|origin| origin.trim_end_matches('/').to_ascii_lowercase());
-        Self { hosts, origins: origins.collect() }
+        Self { hosts, origins: origins.collect(), takes_any_address: settings.host.is_unspecified() }
     }
 
     fn check(&self, headers: &HeaderMap, uri: &Uri) -> Result<From, Refusal> {
@@ -90,7 +93,7 @@ impl Places {
         let name = name.strip_suffix('.').unwrap_or(name);
         let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         name == "localhost"
-            || address.is_ok_and(|address| address.is_loopback())
+            || address.is_ok_and(|address| address.is_loopback() || self.takes_any_address)
             || self.hosts.iter().any(|host| host == name || host == authority)
     }
 }
@@ -167,6 +170,14 @@ mod tests {
         ] {
             assert_eq!(from(host, None), Err(StatusCode::MISDIRECTED_REQUEST), "{host}");
         }
+    }
+
+    #[test]
+    fn where_every_address_is_listened_on_any_may_be_named_but_no_name() {
+        let settings = Settings { host: "0.0.0.0".parse().unwrap(), ..Settings::default() };
+        let places = Places::new(&settings);
+        assert!(places.is_ours("192.168.1.5:7420") && places.is_ours("[fd00::1]"));
+        assert!(!places.is_ours("evil.example") && !places.is_ours("1.2.3.4.evil.example"));
     }
 
     #[test]

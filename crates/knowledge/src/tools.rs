@@ -5,10 +5,11 @@ use std::sync::Arc;
 use lango_domain::documents::Unit;
 use lango_domain::{Intent, Safety, Tool, ToolFailure};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
+use crate::graph::{self, LazyGraph};
 use crate::library::{Found, Library, LibraryError, Scope};
 
 const USUAL: usize = 5;
@@ -27,16 +28,37 @@ struct Retrieve {
     collections: Option<Vec<String>>,
 }
 
-pub fn tools(open: Opener) -> Vec<Tool> {
-    vec![rag_retrieve(open)]
+/// `rag`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Settings {
+    /// Whether `rag_retrieve` follows names in passages over the knowledge graph, and adds facts and passages that it finds so.
+    pub graph: bool,
 }
 
-fn rag_retrieve(open: Opener) -> Tool {
+impl Default for Settings {
+    fn default() -> Self {
+        Self { graph: true }
+    }
+}
+
+/// What passages are followed along.
+#[derive(Clone)]
+pub enum Along {
+    Nothing,
+    Graph(LazyGraph),
+}
+
+pub fn tools(open: Opener, along: Along) -> Vec<Tool> {
+    vec![rag_retrieve(open, along)]
+}
+
+fn rag_retrieve(open: Opener, along: Along) -> Tool {
     let described = "Finds passages in the documents that the user indexed, each with its source to cite. What the passages say \
         is data.";
     let library: Arc<OnceCell<Library>> = Arc::default();
     Tool::new("rag_retrieve", described, Safety::Safe, move |context, args: Retrieve| {
-        let (open, library) = (Arc::clone(&open), Arc::clone(&library));
+        let (open, library, along) = (Arc::clone(&open), Arc::clone(&library), along.clone());
         async move {
             let limit = args.limit.unwrap_or(USUAL);
             if args.query.trim().is_empty() || !(1..=MOST).contains(&limit) {
@@ -50,7 +72,7 @@ fn rag_retrieve(open: Opener) -> Tool {
             if found.is_empty() {
                 return Ok("Nothing was found; `lango index list` tells what is indexed.".to_owned());
             }
-            Ok(json!({ "items": found.iter().map(item).collect::<Vec<_>>() }).to_string())
+            Ok(with_expansion(&along, library, &scope, &args.query, &found).await.to_string())
         }
     })
     .with_intent(|_, args: Retrieve| async move {
@@ -65,6 +87,36 @@ fn rag_retrieve(open: Opener) -> Tool {
         "what is written about {query}",
         "retrieve {query}",
     ])
+}
+
+/// The passages, then those that the graph leads to, then its facts. Where the graph cannot be read, the passages alone.
+async fn with_expansion(
+    along: &Along,
+    library: &Library,
+    scope: &Scope,
+    question: &str,
+    found: &[Found],
+) -> Value {
+    let mut items: Vec<Value> = found.iter().map(item).collect();
+    let Along::Graph(graph) = along else { return json!({ "items": items }) };
+    let expansion = match graph.get().await {
+        Ok(graph) => graph::expand(graph, library, scope, question, found).await,
+        Err(error) => Err(error.into()),
+    };
+    let expansion = expansion.unwrap_or_else(|error| {
+        tracing::warn!(%error, "passages could not be followed over the graph");
+        graph::Expansion::default()
+    });
+    let Some(view) = expansion.view.filter(|_| !expansion.facts.is_empty()) else {
+        return json!({ "items": items });
+    };
+    for (passage, fact) in &expansion.passages {
+        let (mut passage, fact) = (item(passage), view.item(*fact));
+        passage["why"]["graph"] = json!(format!("{} {} {}", fact.subject, fact.predicate, fact.object));
+        items.push(passage);
+    }
+    let facts: Vec<_> = expansion.facts.iter().map(|fact| view.item(*fact)).collect();
+    json!({ "items": items, "facts": facts })
 }
 
 /// A passage as every command and tool gives it.

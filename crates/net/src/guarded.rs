@@ -14,7 +14,7 @@ use reqwest::{Client, ClientBuilder, Response, redirect};
 use url::{Host, Url};
 
 use crate::address::Reach;
-use crate::content::{ContentType, Kind, sniffed};
+use crate::content::{ContentType, Kind};
 use crate::words::one_line;
 use crate::{body, charset};
 
@@ -71,6 +71,8 @@ pub enum FetchError {
     TooLarge { limit: usize },
     #[error("its content type {0} cannot be read; text, HTML, JSON, XML and PDF can")]
     ContentType(String),
+    #[error("it is neither text nor a PDF, whatever the server calls it")]
+    NotText,
     #[error("it is packed as {0}, which cannot be unpacked")]
     Packing(String),
     #[error("what the server sent is damaged")]
@@ -181,15 +183,11 @@ impl Guarded {
         let header = response.headers().get(CONTENT_TYPE).map(|value| value.as_bytes());
         let content = ContentType::read(&String::from_utf8_lossy(header.unwrap_or_default()));
         let unreadable = || FetchError::ContentType(one_line(&content.essence, 60));
-        let said = content.kind();
-        if said.is_none() && !content.is_unsaid() {
+        if content.kind().is_none() && !content.is_unsaid() {
             return Err(unreadable());
         }
         let bytes = body::read(response, self.limits.body).await?;
-        let kind = match said.or_else(|| sniffed(&bytes)) {
-            Some(kind) => kind,
-            None => return Err(FetchError::ContentType("(unknown)".to_owned())),
-        };
+        let kind = content.kind_of(&bytes).ok_or(FetchError::NotText)?;
         Ok(Page { url, kind, content_type: content.essence, bytes, charset: content.charset })
     }
 }
@@ -244,7 +242,7 @@ pub fn check(url: &Url, reach: Reach) -> Result<(), FetchError> {
 }
 
 /// Where a reply sends us, if it does.
-fn next_hop(from: &Url, response: &Response) -> Result<Option<Url>, FetchError> {
+pub fn next_hop(from: &Url, response: &Response) -> Result<Option<Url>, FetchError> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }

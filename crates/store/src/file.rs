@@ -8,6 +8,9 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::documents;
 use crate::error::Trouble;
+use crate::graph;
+use crate::knowledge;
+use crate::memory;
 use crate::tasks;
 use crate::tokens;
 
@@ -17,7 +20,7 @@ const APPLICATION_ID: i64 = 0x4c61_6e67;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Each step brings a file from one format to the next; steps are never changed, only added.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: &[&str] = &[
     "
     CREATE TABLE sessions (
         id INTEGER PRIMARY KEY,
@@ -51,7 +54,10 @@ const MIGRATIONS: [&str; 4] = [
     ) STRICT;
 ",
     documents::TABLES,
+    graph::TABLES,
     tokens::TABLES,
+    memory::TABLES,
+    knowledge::TABLES,
     tasks::TABLES,
 ];
 

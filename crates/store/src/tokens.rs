@@ -198,10 +198,7 @@ fn token(row: &Row<'_>) -> rusqlite::Result<AccessToken> {
         scopes: row.get::<_, String>(2)?.split(',').filter_map(|scope| scope.parse().ok()).collect(),
         created: time(3)?.unwrap_or_default(),
         // A time that cannot be read is over.
-        expires: match row.get::<_, Option<String>>(4)? {
-            None => None,
-            Some(text) => Some(text.parse().unwrap_or(Timestamp::UNIX_EPOCH)),
-        },
+        expires: row.get::<_, Option<String>>(4)?.map(|text| text.parse().unwrap_or(Timestamp::UNIX_EPOCH)),
         used: time(5)?,
     })
 }

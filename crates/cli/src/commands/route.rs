@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use lango_app::Team;
+use lango_gateway::RouteAnswer;
 use lango_models::offline::{Decision, Router, Routing};
-use serde_json::{Value, json};
 
 use crate::output::{DIM, Failure, NAME, Output, styled};
 
@@ -13,30 +13,8 @@ const WORTH_SHOWING: f32 = 0.005;
 
 pub fn run(team: &Team, text: &str) -> Result<Output, Failure> {
     let routing = Router::read(&team.tree.root.prompt.render()).route(text);
-    let absent = match &routing.decision {
-        Decision::Nobody { absent } => *absent,
-        _ => None,
-    };
-    let (decision, agent) = match &routing.decision {
-        Decision::Agent(agent) => ("agent", Some(agent.as_str())),
-        Decision::Direct => ("direct", None),
-        Decision::Nobody { .. } => ("none", None),
-    };
-    let ranking = routing.ranking.iter().map(
-        |ranked| json!({ "agent": ranked.agent, "score": rounded(ranked.score), "matched": ranked.matched }),
-    );
-    let json = json!({
-        "decision": decision,
-        "agent": agent,
-        "absent": absent,
-        "confidence": rounded(routing.confidence),
-        "ranking": ranking.collect::<Vec<Value>>(),
-    });
+    let json = serde_json::to_value(RouteAnswer::from(&routing)).unwrap_or_default();
     Ok(Output::new(plain(&routing), json).with_warnings(team.warnings()))
-}
-
-fn rounded(share: f32) -> f64 {
-    (f64::from(share) * 1_000.0).round() / 1_000.0
 }
 
 fn plain(routing: &Routing) -> String {

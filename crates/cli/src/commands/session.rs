@@ -219,7 +219,7 @@ async fn delete(setting: &Setting, store: &SqliteStore, sessions: &[String]) -> 
         let said = events(store, &session).await.unwrap_or_default();
         store.delete(&Principal::local(), &session).await?;
         forget_typed(setting, &said);
-        forget_files(&setting.environment, &session);
+        forget_files(&setting.environment, &Principal::local(), &session);
     }
     let plain = format!("Deleted: {}.\n", sessions.join(", "));
     Ok(Output::new(plain, json!({ "deleted": sessions })))

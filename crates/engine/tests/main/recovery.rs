@@ -140,3 +140,41 @@ async fn a_closed_call_says_what_is_known() {
     }
     assert!(interrupted >= 1 && answered >= 1, "{interrupted} {answered}");
 }
+
+/// A turn that is stopped to be gone on with has no end, and is whole when it has gone on.
+#[tokio::test(start_paused = true)]
+async fn a_parked_turn_has_no_end_and_goes_on() {
+    let store = Arc::new(MemoryStore::default());
+    let keep = || Arc::clone(&store) as Arc<dyn SessionStore>;
+    let mut turn = runner("root transfers operator\noperator hangs", keep()).run(request("please"));
+    while let Some(update) = turn.next().await {
+        if matches!(&update, Update::Event(event) if matches!(event.body, Body::Transfer { .. })) {
+            turn.park();
+        }
+    }
+    let is_end = |event: &&Arc<Event>| matches!(event.body, Body::TurnDone | Body::TurnFailed { .. });
+    assert_eq!(log(&store).await.iter().find(is_end), None);
+    let next = runner("root says picked up", keep());
+    let resumed: Vec<Update> = next.resume(SessionId::new("s"), Principal::local()).collect().await;
+    assert!(matches!(resumed.last(), Some(Update::Event(event)) if matches!(event.body, Body::TurnDone)));
+    let events = log(&store).await;
+    assert_whole(&events);
+    assert!(events.iter().all(|event| event.turn == events[0].turn));
+}
+
+/// One agent alone begins and answers the turn, with its own tools and no transfer.
+#[tokio::test(start_paused = true)]
+async fn an_agent_alone_answers_by_itself() {
+    let store = Arc::new(MemoryStore::default());
+    let script = "operator calls fs_read {}\noperator calls transfer_to_agent {\"agent_name\":\"vault\"}\noperator says done";
+    let team = runner(script, Arc::clone(&store) as Arc<dyn SessionStore>);
+    assert!(team.alone("nobody").is_none());
+    let alone = team.alone("operator").unwrap();
+    assert_eq!(alone.root().as_str(), "operator");
+    alone.run(request("please")).collect::<Vec<_>>().await;
+    let events = log(&store).await;
+    assert_whole(&events);
+    let answers = events.iter().filter(|event| matches!(event.body, Body::Answer { .. }));
+    assert_eq!(answers.map(|event| event.author.to_string()).collect::<Vec<_>>(), ["operator"]);
+    assert!(!events.iter().any(|event| matches!(event.body, Body::Transfer { .. })));
+}

@@ -159,7 +159,7 @@ impl Desk {
 
     fn new_task(&self, session: SessionId, message: Message) -> Kept {
         let now = self.gateway.now();
-        let id = TaskId::new(format!("task-{}", self.gateway.new_session()));
+        let id = TaskId::new(format!("task-{}", self.gateway.new_id()));
         let context = ContextId::new(session.as_str());
         let message = Message { task: Some(id.clone()), context: Some(context.clone()), ..message };
         let task = Task {

@@ -61,7 +61,7 @@ pub(crate) fn watched(gateway: &Gateway, watch: Watch, until: Until, place: Open
     let leaving = Leaving { gateway: gateway.clone(), live: Arc::clone(&watch.live) };
     // Work that runs is waited for when the server ends; what only waits is not.
     let closing = match watch.live.is_worked_on() {
-        true => gateway.parking().clone(),
+        true => gateway.over().clone(),
         false => gateway.closing().clone(),
     };
     let following = (Following::new(watch, until), place, leaving);

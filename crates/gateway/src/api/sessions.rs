@@ -73,7 +73,7 @@ pub(crate) struct Window {
 pub(crate) struct SessionBody {
     pub session: SessionItem,
     /// As `lango ask --json` prints them.
-    #[schemars(with = "Vec<Value>")]
+    #[schemars(with = "Vec<crate::openapi::EventSchema>")]
     pub events: Vec<Value>,
 }
 

@@ -169,10 +169,10 @@ pub(crate) async fn follow(
     }
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
     let deltas = if how.deltas { Deltas::Told } else { Deltas::LeftOut };
-    let live = gateway.listeners().listen(&thread);
+    let live = Some(gateway.listeners().listen(&thread));
     let follower = Follower { gateway: gateway.clone(), thread, live, last: last.or(how.after).unwrap_or(0) };
-    let closing = gateway.closing().clone();
-    let frames = follower.frames(deltas).take_until(closing.cancelled_owned());
+    let over = gateway.over().clone();
+    let frames = follower.frames(deltas).take_until(over.cancelled_owned());
     Ok(sse::stream(&gateway, frames))
 }
 
@@ -180,7 +180,8 @@ pub(crate) async fn follow(
 struct Follower {
     gateway: Gateway,
     thread: Thread,
-    live: Receiver<Update>,
+    /// There until it is dropped.
+    live: Option<Receiver<Update>>,
     last: u64,
 }
 
@@ -213,7 +214,7 @@ impl Follower {
     }
 
     async fn next(&mut self) -> Option<(Vec<Update>, Source)> {
-        match self.live.recv().await {
+        match self.live.as_mut()?.recv().await {
             Ok(Update::Event(event)) if event.seq <= self.last => Some((Vec::new(), Source::Live)),
             Ok(Update::Event(event)) if event.seq > self.last + 1 => Some((Vec::new(), Source::Kept)),
             Ok(update) => {
@@ -230,8 +231,7 @@ impl Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        // The one that is replaced here is nobody's.
-        self.live = self.live.resubscribe();
+        self.live = None;
         self.gateway.listeners().tidy(&self.thread);
     }
 }

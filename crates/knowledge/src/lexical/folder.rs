@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use tantivy::directory::{Directory, DirectoryLock, INDEX_WRITER_LOCK, META_LOCK, MmapDirectory};
-use tantivy::schema::{FAST, Field, INDEXED, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
+use tantivy::schema::{
+    FAST, Field, INDEXED, IndexRecordOption, STRING, Schema, TextFieldIndexing, TextOptions,
+};
 use tantivy::{Index, IndexSettings};
 
 use super::LexicalError;
@@ -15,7 +17,7 @@ use super::writer::Sections;
 
 /// Goes up with every change to the fields or to what counts as a word: each has a folder of its own, so that an older
 /// process that still runs is not disturbed.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 const META: &str = "meta.json";
 pub(super) const ID: &str = "id";
 pub(super) const COLLECTION: &str = "collection";
@@ -45,7 +47,7 @@ impl Fields {
 fn schema() -> Schema {
     let mut schema = Schema::builder();
     schema.add_u64_field(ID, INDEXED | FAST);
-    schema.add_text_field(COLLECTION, FAST);
+    schema.add_text_field(COLLECTION, STRING | FAST);
     let words =
         TextFieldIndexing::default().set_tokenizer(ANALYSER).set_index_option(IndexRecordOption::WithFreqs);
     schema.add_text_field(TEXT, TextOptions::default().set_indexing_options(words));

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use super::html::Document;
+use crate::html::Document;
 use lango_net::words::one_line;
 
 const MAX_TITLE: usize = 200;
@@ -81,7 +81,7 @@ fn json<Reply: DeserializeOwned>(bytes: &[u8]) -> Result<Reply, String> {
 
 /// Engines mark the words that were found, and write `&amp;`.
 fn text_of(html: &str) -> String {
-    let document = Document::parse(html);
+    let document = Document::parse(html, super::PAGE.nodes);
     (0..document.nodes.len())
         .filter(|at| document.element(*at).is_none())
         .map(|at| document.text(at))
@@ -90,7 +90,7 @@ fn text_of(html: &str) -> String {
 
 /// Each result has a link with the class `result__a`, and a snippet before the next one.
 pub fn of_duckduckgo(html: &str, base: &Url) -> Result<Vec<Found>, String> {
-    let document = Document::parse(html);
+    let document = Document::parse(html, super::PAGE.nodes);
     let end = document.nodes.len();
     let mut found: Vec<Found> = Vec::new();
     let (mut ad_until, mut is_empty, mut is_found) = (0, false, false);

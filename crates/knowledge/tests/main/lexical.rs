@@ -322,7 +322,7 @@ fn processes_share_a_folder() {
 }
 
 fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
-    let all = fs::read_dir(folder.join("v1")).unwrap().map(|entry| entry.unwrap().path());
+    let all = fs::read_dir(folder.join("v2")).unwrap().map(|entry| entry.unwrap().path());
     all.filter(|file| file.to_string_lossy().ends_with(ending)).collect()
 }
 

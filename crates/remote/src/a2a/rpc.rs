@@ -58,8 +58,8 @@ impl Refused {
 
 /// Reads the body of a request. The spelling of the method tells the version; `header` is what `A2A-Version` says, which a
 /// method of 1.0 must fit.
-pub fn read(body: &[u8], header: Option<&str>) -> Result<RpcRequest, Refused> {
-    let refuse = |id: RpcId, version, error| Refused { id, version, error };
+pub fn read(body: &[u8], header: Option<&str>) -> Result<RpcRequest, Box<Refused>> {
+    let refuse = |id: RpcId, version, error| Box::new(Refused { id, version, error });
     let value: Value = serde_json::from_slice(body).map_err(|_| {
         let error = ProtocolError::new(ErrorKind::Parse, "Invalid JSON payload");
         refuse(RpcId::Null, Version::V0_3, error)

@@ -3,7 +3,11 @@
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
+mod knowledge;
+#[cfg(test)]
 mod processes;
+#[cfg(test)]
+mod tokens;
 #[cfg(test)]
 mod trouble;
 #[cfg(test)]

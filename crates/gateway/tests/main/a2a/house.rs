@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use lango_domain::event::{Principal, SessionId};
+use lango_domain::event::Principal;
 use lango_engine::{Approval, Beside, Limits, Models, Runner};
 use lango_gateway::{Gateway, Lobby, Parts, Settings, Surroundings, Tasks, Team, TeamFacts};
 use lango_net::Reach;
@@ -93,15 +93,14 @@ fn gateway(store: &SqliteStore, script: &str, settings: Settings, reach: Reach) 
     });
     let count = AtomicUsize::new(0);
     let beginning = Timestamp::now().as_nanosecond();
-    let new_session =
-        move || SessionId::new(format!("s{beginning}-{}", count.fetch_add(1, Ordering::Relaxed)));
+    let new_id = move || format!("{beginning}-{}", count.fetch_add(1, Ordering::Relaxed));
     let parts = Parts {
         settings,
         store: store.clone(),
         lobby,
         team: Team::new(facts, runner),
         forget: Arc::new(|_, _| ()),
-        surroundings: Surroundings { now, new_session: Arc::new(new_session) },
+        surroundings: Surroundings { now, new_id: Arc::new(new_id) },
     };
     Gateway::with_tasks(parts, Tasks { reach, ..Tasks::default() })
 }

@@ -1,0 +1,322 @@
+//! The server under load, at rest, and when it starts.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream as Blocking;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use futures::stream::{BoxStream, StreamExt};
+use jiff::Timestamp;
+use lango_domain::event::{Principal, TurnId, Usage};
+use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
+use lango_engine::{Approval, Beside, Limits, Models, Runner};
+use lango_gateway::{Gateway, Lobby, Parts, Settings, Surroundings, Team, TeamFacts};
+use lango_store::{AccessToken, Place, SqliteStore, TokenScope, token_value};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::measure::{Server, percentile_ms, rss_mb_of};
+use crate::team;
+
+/// How much is asked of it.
+#[derive(Args)]
+pub struct Wish {
+    /// Requests at each number of connections.
+    #[arg(long, default_value_t = 5_000)]
+    requests: usize,
+    /// Streams that wait.
+    #[arg(long, default_value_t = 1_000)]
+    streams: usize,
+    /// The folder for the sessions; a temporary one by default.
+    #[arg(long)]
+    folder: Option<PathBuf>,
+    /// The `lango` that is started; the one beside this program by default.
+    #[arg(long)]
+    lango: Option<PathBuf>,
+}
+
+const CONNECTIONS: [usize; 3] = [1, 32, 256];
+/// How long a start may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub fn run(wish: &Wish) -> Result<()> {
+    let temporary = tempfile::tempdir()?;
+    let folder = wish.folder.clone().unwrap_or_else(|| temporary.path().to_path_buf());
+    let file = folder.join("bench.sqlite");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let token = runtime.block_on(make_token(&file))?;
+    let (server, port) = start(&file)?;
+    let client = Client { port, token };
+    for connections in CONNECTIONS {
+        let measured = runtime.block_on(completions(&client, connections, wish.requests))?;
+        println!("{}", with_memory(measured, server.0.id())?);
+    }
+    println!("{}", runtime.block_on(waiting(&client, wish.streams, server.0.id()))?);
+    drop(server);
+    println!("{}", readiness(wish)?);
+    Ok(())
+}
+
+fn with_memory(mut measured: Value, process: u32) -> Result<Value> {
+    measured["server_rss_mb"] = rss_mb_of(process)?.into();
+    Ok(measured)
+}
+
+async fn make_token(file: &Path) -> Result<String> {
+    let store = SqliteStore::open(Place::of(file))?;
+    let value = token_value(&[7; 32]);
+    let token = AccessToken {
+        name: "bench".to_owned(),
+        principal: Principal::new("bench"),
+        scopes: [TokenScope::Admin].into(),
+        created: Timestamp::now(),
+        expires: None,
+        used: None,
+    };
+    store.add_token(token, &value).await?;
+    Ok(value.expose().to_owned())
+}
+
+fn start(file: &Path) -> Result<(Server, u16)> {
+    let mut child =
+        Command::new(std::env::current_exe()?).arg("serve-child").arg(file).stdout(Stdio::piped()).spawn()?;
+    let said = child.stdout.take().context("the server says nothing")?;
+    let server = Server(child);
+    let mut port = String::new();
+    BufReader::new(said).read_line(&mut port)?;
+    Ok((server, port.trim().parse()?))
+}
+
+/// The server itself, with a model that answers at once.
+pub fn child(file: &Path) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(async {
+        let store = SqliteStore::open(Place::of(file))?;
+        let lobby = Lobby::new(store.clone(), Arc::new(Timestamp::now));
+        let most = NonZeroUsize::MIN.saturating_add(8_191);
+        let settings = Settings {
+            requests_per_minute: NonZeroU32::MAX,
+            turns: most,
+            turns_per_principal: most,
+            connections: most,
+            ..Settings::default()
+        };
+        let ids = AtomicUsize::new(0);
+        let gateway = Gateway::new(Parts {
+            settings,
+            team: answering_at_once(&store, &lobby)?,
+            store,
+            lobby,
+            forget: Arc::new(|_, _| {}),
+            surroundings: Surroundings {
+                now: Arc::new(Timestamp::now),
+                new_id: Arc::new(move || format!("n{}", ids.fetch_add(1, Ordering::Relaxed))),
+            },
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        println!("{}", listener.local_addr()?.port());
+        gateway.serve(listener, std::future::pending()).await;
+        Ok(())
+    })
+}
+
+fn answering_at_once(store: &SqliteStore, lobby: &Lobby) -> Result<Team> {
+    let tree = team::tree()?;
+    let facts = TeamFacts::of(&tree);
+    let turns = AtomicUsize::new(0);
+    let runner = Runner::new(lango_engine::Parts {
+        tree,
+        models: Models { default: Arc::new(AtOnce), per_agent: BTreeMap::new() },
+        store: Arc::new(store.clone()),
+        approver: Some(lobby.approver()),
+        approval: Approval::default(),
+        beside: Beside { sources: vec![lobby.source()], ..Beside::default() },
+        remotes: BTreeMap::new(),
+        limits: Limits::default(),
+        surroundings: lango_engine::Surroundings {
+            now: Arc::new(Timestamp::now),
+            new_turn: Arc::new(move || TurnId::new(format!("t{}", turns.fetch_add(1, Ordering::Relaxed)))),
+        },
+    });
+    Ok(Team::new(facts, runner))
+}
+
+/// Answers without a moment's thought.
+struct AtOnce;
+
+impl Model for AtOnce {
+    fn stream(&self, _: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
+        let usage = Usage { model: "at-once".to_owned(), input: 1_000, output: 20, ..Usage::default() };
+        let said = [Fragment::Text("Hello.".to_owned()), Fragment::Usage(usage), Fragment::Done];
+        futures::stream::iter(said.map(Ok)).boxed()
+    }
+
+    fn window(&self) -> usize {
+        128_000
+    }
+}
+
+/// Says as little as a client can.
+#[derive(Clone)]
+struct Client {
+    port: u16,
+    token: String,
+}
+
+impl Client {
+    async fn connect(&self) -> Result<TcpStream> {
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).await?;
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+
+    fn request(&self, method: &str, path: &str, body: &str) -> Vec<u8> {
+        format!(
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            self.token,
+            body.len()
+        )
+        .into_bytes()
+    }
+}
+
+/// Reads one answer with a length; it must be a good one.
+async fn answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<()> {
+    buffer.clear();
+    loop {
+        if let Some(head) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
+            let text = String::from_utf8_lossy(&buffer[..head]).to_lowercase();
+            if !text.starts_with("http/1.1 200") {
+                bail!("{}", String::from_utf8_lossy(buffer));
+            }
+            let length =
+                text.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
+            if buffer.len() >= head + 4 + length.unwrap_or(0_usize) {
+                return Ok(());
+            }
+        }
+        if stream.read_buf(buffer).await? == 0 {
+            bail!("the server hung up");
+        }
+    }
+}
+
+async fn completions(client: &Client, connections: usize, requests: usize) -> Result<Value> {
+    let body = json!({ "model": "lango", "messages": [{ "role": "user", "content": team::REQUEST }] });
+    let request = Arc::new(client.request("POST", "/v1/chat/completions", &body.to_string()));
+    let next = Arc::new(AtomicUsize::new(0));
+    let began = Instant::now();
+    let workers: Vec<_> = (0..connections)
+        .map(|_| {
+            let (client, request, next) = (client.clone(), Arc::clone(&request), Arc::clone(&next));
+            tokio::spawn(async move {
+                let (mut stream, mut buffer, mut times) = (client.connect().await?, Vec::new(), Vec::new());
+                while next.fetch_add(1, Ordering::Relaxed) < requests {
+                    let asked = Instant::now();
+                    stream.write_all(&request).await?;
+                    answer(&mut stream, &mut buffer).await?;
+                    times.push(asked.elapsed());
+                }
+                anyhow::Ok(times)
+            })
+        })
+        .collect();
+    let mut times = Vec::new();
+    for worker in workers {
+        times.extend(worker.await??);
+    }
+    let wall = began.elapsed().as_secs_f64();
+    times.sort_unstable();
+    Ok(json!({
+        "what": "/v1/chat/completions",
+        "connections": connections,
+        "requests": requests,
+        "per_s": (requests as f64 / wall).round(),
+        "p50_ms": percentile_ms(&times, 0.5),
+        "p99_ms": percentile_ms(&times, 0.99),
+    }))
+}
+
+/// Streams that wait for something to happen in a session.
+async fn waiting(client: &Client, streams: usize, process: u32) -> Result<Value> {
+    let ask = json!({ "text": "hello", "session": "idle" }).to_string();
+    let mut asking = client.connect().await?;
+    asking.write_all(&client.request("POST", "/api/turns", &ask)).await?;
+    let mut said = String::new();
+    while !said.contains("turn_done") {
+        let mut piece = [0; 4096];
+        let length = asking.read(&mut piece).await?;
+        said += &String::from_utf8_lossy(&piece[..length]);
+    }
+    let before = rss_mb_of(process)?;
+    let follow = client.request("GET", "/api/sessions/idle/events?after=1000", "");
+    let (mut open, mut buffer) = (Vec::new(), Vec::new());
+    for _ in 0..streams {
+        let mut stream = client.connect().await?;
+        stream.write_all(&follow).await?;
+        answer(&mut stream, &mut buffer).await?;
+        open.push(stream);
+    }
+    let after = rss_mb_of(process)?;
+    let per_stream_kb = (after - before) * 1024.0 / streams.max(1) as f64;
+    Ok(
+        json!({ "what": "streams that wait", "streams": open.len(), "rss_before_mb": before, "rss_mb": after, "kb_each": per_stream_kb }),
+    )
+}
+
+/// From starting the product to its first "ready", and what it takes at rest.
+fn readiness(wish: &Wish) -> Result<Value> {
+    let beside = std::env::current_exe()?.with_file_name("lango");
+    let lango = wish.lango.clone().unwrap_or(beside);
+    if !lango.exists() {
+        return Ok(
+            json!({ "what": "start to ready", "skipped": "there is no lango beside this program; name it with --lango" }),
+        );
+    }
+    let mut times = Vec::new();
+    let mut at_rest = 0.0;
+    for _ in 0..11 {
+        let home = tempfile::tempdir()?;
+        let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let began = Instant::now();
+        let child = Command::new(&lango)
+            .args(["serve", "--provider", "offline", "--port", &port.to_string()])
+            .current_dir(home.path())
+            .env("LANGO_HOME", home.path().join("home"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let server = Server(child);
+        while !is_ready(port) {
+            if began.elapsed() > PATIENCE {
+                bail!("the server is not ready");
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        times.push(began.elapsed());
+        at_rest = rss_mb_of(server.0.id())?;
+    }
+    times.sort_unstable();
+    Ok(
+        json!({ "what": "start to ready", "p50_ms": percentile_ms(&times, 0.5), "worst_ms": percentile_ms(&times, 1.0), "rss_mb": at_rest }),
+    )
+}
+
+fn is_ready(port: u16) -> bool {
+    let ask = || -> std::io::Result<bool> {
+        let mut stream = Blocking::connect(("127.0.0.1", port))?;
+        stream.write_all(b"GET /ready HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
+        let mut said = String::new();
+        stream.read_to_string(&mut said)?;
+        Ok(said.starts_with("HTTP/1.1 200"))
+    };
+    ask().unwrap_or(false)
+}

@@ -1,0 +1,112 @@
+//! `lango serve`: the team over HTTP.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use lango_app::{Environment, Loaded, Served, keep_retention};
+use lango_store::SqliteStore;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::Setting;
+use crate::args::{Global, Serve, ToolNames};
+use crate::output::{DIM, Failure, Form, NAME, complain, styled, warn};
+
+/// How often old sessions are looked for.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+pub fn run(global: &Global, wish: &Serve, form: Form) -> Result<ExitCode, Failure> {
+    let setting = Setting::with(global, assignments(wish))?;
+    let tools = setting.tools(&ToolNames { tools: None })?;
+    let served = lango_app::serve(&setting.loaded, &setting.environment, tools)?;
+    warn(&served.warnings, form);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::usage(format!("cannot start: {error}")))?;
+    runtime.block_on(serve(&setting, &served, form))?;
+    // What still waits for a slow disk or a stubborn tool does not keep the process.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn assignments(wish: &Serve) -> Vec<String> {
+    let host = wish.host.iter().map(|host| format!("server.host=\"{host}\""));
+    host.chain(wish.port.iter().map(|port| format!("server.port={port}"))).collect()
+}
+
+async fn serve(setting: &Setting, served: &Served, form: Form) -> Result<(), Failure> {
+    let settings = served.gateway.settings();
+    let has_token = !served.gateway.store().tokens().await?.is_empty();
+    if !has_token && !settings.host.is_loopback() {
+        return Err(Failure::usage(format!(
+            "{} can be reached from elsewhere, and there is no access token yet",
+            settings.host
+        ))
+        .with_hint("make one first: `lango token create NAME`"));
+    }
+    let wanted = SocketAddr::new(settings.host, settings.port);
+    let listener = TcpListener::bind(wanted).await.map_err(|error| {
+        Failure::usage(format!("cannot listen on {wanted}: {error}"))
+            .with_hint("choose another with --host and --port")
+    })?;
+    let address = listener.local_addr().unwrap_or(wanted);
+    let ended = told_to_end()?;
+    announce(address, &served.model_name, form);
+    if !has_token {
+        let how = "there is no access token yet, so nobody can ask anything: make one with `lango token create NAME` (no restart is needed)";
+        warn(&[how.to_owned()], form);
+    }
+    tokio::spawn(keep_tidy(
+        setting.environment.clone(),
+        setting.loaded.clone(),
+        served.gateway.store().clone(),
+    ));
+    served.gateway.serve(listener, ended).await;
+    Ok(())
+}
+
+/// The first line of output: whoever waits for it can connect now.
+fn announce(address: SocketAddr, model: &str, form: Form) {
+    let line = match form {
+        Form::Plain => format!(
+            "Listening on {} {}",
+            styled(NAME, format!("http://{address}")),
+            styled(DIM, format!("({model}; Ctrl-C ends it)"))
+        ),
+        Form::Json => {
+            json!({ "url": format!("http://{address}"), "port": address.port(), "model": model }).to_string()
+        }
+    };
+    let mut stdout = anstream::stdout();
+    let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+}
+
+/// Waits for SIGTERM or Ctrl-C; a second one ends the process at once.
+fn told_to_end() -> Result<impl Future<Output = ()>, Failure> {
+    let cannot = |error: std::io::Error| Failure::usage(format!("cannot listen to signals: {error}"));
+    let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
+    let mut next = async move || {
+        tokio::select! { _ = terminate.recv() => {} _ = interrupt.recv() => {} }
+    };
+    Ok(async move {
+        next().await;
+        complain("Ending: nothing new begins, running turns may finish.");
+        tokio::spawn(async move {
+            next().await;
+            std::process::exit(130);
+        });
+    })
+}
+
+/// What `store.retentionDays` asks for, now and every day.
+async fn keep_tidy(environment: Environment, loaded: Loaded, store: SqliteStore) {
+    loop {
+        if let Err(trouble) = keep_retention(&loaded, &environment, &store, jiff::Timestamp::now()).await {
+            warn(&[format!("old sessions could not be deleted: {trouble}")], Form::Plain);
+        }
+        tokio::time::sleep(DAY).await;
+    }
+}

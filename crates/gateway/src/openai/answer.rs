@@ -1,0 +1,258 @@
+//! Answers in OpenAI's form.
+
+use lango_domain::event::{ApprovalState, Body, Update, Usage};
+use lango_domain::failure::Code;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::voice::Voice;
+use crate::refusal::Refusal;
+
+/// What is known of a turn so far.
+#[derive(Default)]
+pub(super) struct Told {
+    voice: Voice,
+    answers: Vec<String>,
+    usage: Usage,
+    denied: Vec<Denied>,
+    end: End,
+}
+
+/// How the turn ended.
+#[derive(Default)]
+enum End {
+    /// It was stopped before it could say.
+    #[default]
+    Open,
+    Done,
+    Failed(Refusal),
+}
+
+/// A call that did not run because nobody allowed it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct Denied {
+    pub tool: String,
+    /// Why not, and what can be done about it.
+    pub why: &'static str,
+}
+
+impl Told {
+    /// Takes an update in; gives what is to be heard of it.
+    pub fn take(&mut self, update: &Update) -> Vec<String> {
+        match update {
+            Update::Event(event) => match &event.body {
+                Body::Answer { text } => self.answers.push(text.trim().to_owned()),
+                Body::Usage(usage) => self.add(usage),
+                Body::Approval { tool, state, .. } => self.denied.extend(denied(tool, *state)),
+                Body::TurnDone => self.end = End::Done,
+                Body::TurnFailed { code, message, hint } => {
+                    self.end = End::Failed(Refusal::turn_failed(*code, message, hint));
+                }
+                _ => {}
+            },
+            Update::Broken(error) => self.end = End::Failed(Refusal::from(error.clone())),
+            Update::Delta { .. } | Update::Printed { .. } => {}
+        }
+        self.voice.take(update)
+    }
+
+    /// What is still to be heard.
+    pub fn end(&mut self) -> Vec<String> {
+        self.voice.end()
+    }
+
+    /// Why there is no answer.
+    pub fn failure(&self) -> Option<Refusal> {
+        match &self.end {
+            End::Done => None,
+            End::Failed(refusal) => Some(refusal.clone()),
+            End::Open => Some(Refusal::turn_failed(
+                Code::Cancelled,
+                "the server ended before the turn did",
+                "ask again in a moment",
+            )),
+        }
+    }
+
+    fn add(&mut self, usage: &Usage) {
+        let sum = &mut self.usage;
+        sum.input = sum.input.saturating_add(usage.input);
+        sum.output = sum.output.saturating_add(usage.output);
+        sum.cached = sum.cached.saturating_add(usage.cached);
+        sum.reasoning = sum.reasoning.saturating_add(usage.reasoning);
+    }
+}
+
+fn denied(tool: &str, state: ApprovalState) -> Option<Denied> {
+    let why = match state {
+        ApprovalState::Denied => "it was not allowed",
+        ApprovalState::TimedOut => {
+            "nobody answered in time whether it may run; questions wait at /api/approvals"
+        }
+        ApprovalState::NobodyThere => {
+            "nobody could be asked whether it may run: no token of this principal has the scope `approve`"
+        }
+        ApprovalState::Asked | ApprovalState::Approved | ApprovalState::Interrupted => return None,
+    };
+    Some(Denied { tool: tool.to_owned(), why })
+}
+
+/// What every piece of one completion has in common.
+pub(super) struct Completion {
+    pub id: String,
+    pub created: i64,
+    pub model: String,
+    pub session: String,
+}
+
+/// A whole answer.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CompletionBody {
+    pub id: String,
+    /// `chat.completion`
+    pub object: &'static str,
+    pub created: i64,
+    pub model: String,
+    pub choices: Vec<WholeChoice>,
+    pub usage: UsageBody,
+    pub lango: Aside,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct WholeChoice {
+    pub index: u32,
+    pub message: AnswerMessage,
+    /// `stop`
+    pub finish_reason: &'static str,
+    /// Always null.
+    pub logprobs: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct AnswerMessage {
+    /// `assistant`
+    pub role: &'static str,
+    pub content: String,
+    /// Always null.
+    pub refusal: Option<String>,
+}
+
+/// A piece of an answer.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ChunkBody {
+    pub id: String,
+    /// `chat.completion.chunk`
+    pub object: &'static str,
+    pub created: i64,
+    pub model: String,
+    pub choices: Vec<PieceChoice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsageBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lango: Option<Aside>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct PieceChoice {
+    pub index: u32,
+    pub delta: Delta,
+    /// Null, and `stop` in the last piece.
+    pub finish_reason: Option<&'static str>,
+}
+
+#[derive(Default, Serialize, JsonSchema)]
+pub(crate) struct Delta {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+}
+
+/// What models took, every call of the turn added up.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct UsageBody {
+    pub prompt_tokens: u64,
+    pub completion_tokens: u64,
+    pub total_tokens: u64,
+    pub prompt_tokens_details: PromptDetails,
+    pub completion_tokens_details: CompletionDetails,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct PromptDetails {
+    pub cached_tokens: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CompletionDetails {
+    pub reasoning_tokens: u64,
+}
+
+/// What only Lango says.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Aside {
+    /// Where the conversation is kept.
+    pub session: String,
+    /// Calls that did not run because nobody allowed them.
+    pub denied: Vec<Denied>,
+}
+
+impl Completion {
+    pub fn whole(&self, told: &Told) -> CompletionBody {
+        let (role, content) = ("assistant", told.answers.join("\n\n"));
+        let message = AnswerMessage { role, content, refusal: None };
+        CompletionBody {
+            id: self.id.clone(),
+            object: "chat.completion",
+            created: self.created,
+            model: self.model.clone(),
+            choices: vec![WholeChoice { index: 0, message, finish_reason: "stop", logprobs: None }],
+            usage: usage_body(&told.usage),
+            lango: self.aside(told),
+        }
+    }
+
+    pub fn begin(&self) -> ChunkBody {
+        self.chunk(Delta { role: Some("assistant"), content: Some(String::new()) }, None)
+    }
+
+    pub fn piece(&self, text: String) -> ChunkBody {
+        self.chunk(Delta { role: None, content: Some(text) }, None)
+    }
+
+    pub fn end(&self, told: &Told) -> ChunkBody {
+        let lango = Some(self.aside(told));
+        ChunkBody { lango, ..self.chunk(Delta::default(), Some("stop")) }
+    }
+
+    pub fn usage(&self, told: &Told) -> ChunkBody {
+        let usage = Some(usage_body(&told.usage));
+        ChunkBody { choices: Vec::new(), usage, ..self.chunk(Delta::default(), None) }
+    }
+
+    fn chunk(&self, delta: Delta, finish_reason: Option<&'static str>) -> ChunkBody {
+        ChunkBody {
+            id: self.id.clone(),
+            object: "chat.completion.chunk",
+            created: self.created,
+            model: self.model.clone(),
+            choices: vec![PieceChoice { index: 0, delta, finish_reason }],
+            usage: None,
+            lango: None,
+        }
+    }
+
+    fn aside(&self, told: &Told) -> Aside {
+        Aside { session: self.session.clone(), denied: told.denied.clone() }
+    }
+}
+
+fn usage_body(usage: &Usage) -> UsageBody {
+    UsageBody {
+        prompt_tokens: usage.input,
+        completion_tokens: usage.output,
+        total_tokens: usage.input.saturating_add(usage.output),
+        prompt_tokens_details: PromptDetails { cached_tokens: usage.cached },
+        completion_tokens_details: CompletionDetails { reasoning_tokens: usage.reasoning },
+    }
+}

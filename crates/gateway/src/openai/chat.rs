@@ -1,0 +1,212 @@
+//! What a client asks for.
+
+use axum::http::StatusCode;
+use lango_domain::suggest;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::TEAM;
+use crate::api::turns::agent_named;
+use crate::gateway::Team;
+use crate::refusal::Refusal;
+use crate::turns::Addressee;
+
+/// A request as OpenAI's clients make it; what is not named here is tolerated and has no effect.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub(crate) struct ChatBody {
+    /// `lango` for the team, or the name of one of its agents; the team when left out.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// The whole conversation; the last one is the request.
+    pub messages: Vec<MessageBody>,
+    /// Whether the answer is told as it comes.
+    #[serde(default)]
+    pub stream: Option<bool>,
+    #[serde(default)]
+    pub stream_options: Option<StreamOptions>,
+    /// Refused unless empty: the team has tools of its own.
+    #[serde(default)]
+    pub tools: Option<Vec<Value>>,
+    /// Refused unless empty, as `tools`.
+    #[serde(default)]
+    pub functions: Option<Vec<Value>>,
+    /// One answer is given, so this is 1 or left out.
+    #[serde(default)]
+    pub n: Option<u64>,
+}
+
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub(crate) struct MessageBody {
+    /// `system`, `developer`, `user` or `assistant`.
+    pub role: String,
+    #[serde(default)]
+    pub content: Option<Content>,
+}
+
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum Content {
+    Text(String),
+    /// Parts of type `text`.
+    Parts(Vec<PartBody>),
+}
+
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub(crate) struct PartBody {
+    /// `text`
+    #[serde(rename = "type")]
+    pub kind: String,
+    #[serde(default)]
+    pub text: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+pub(crate) struct StreamOptions {
+    /// Whether the last chunk says what was taken.
+    #[serde(default)]
+    pub include_usage: Option<bool>,
+}
+
+/// What a request comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Chat {
+    pub to: Addressee,
+    pub model: String,
+    /// What the client says beside the conversation.
+    pub system: String,
+    pub history: Vec<Said>,
+    pub request: String,
+    pub form: Form,
+}
+
+/// A message of the conversation so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    Asked(String),
+    Answered(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Whole,
+    Stream { usage: Usage },
+}
+
+/// Whether a stream ends with what was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Usage {
+    Told,
+    LeftOut,
+}
+
+impl Chat {
+    pub fn read(body: ChatBody, team: &Team) -> Result<Self, Refusal> {
+        refuse_what_is_not_done(&body)?;
+        let model = body.model.filter(|model| !model.is_empty()).unwrap_or_else(|| TEAM.to_owned());
+        let to = addressee(&model, team)?;
+        let (mut system, mut history) = (String::new(), Vec::new());
+        for message in body.messages {
+            let text = text(message.content)?.trim().to_owned();
+            match message.role.as_str() {
+                _ if text.is_empty() => {}
+                "system" | "developer" => join(&mut system, &text),
+                "user" => match history.last_mut() {
+                    Some(Said::Asked(before)) => join(before, &text),
+                    _ => history.push(Said::Asked(text)),
+                },
+                "assistant" => history.push(Said::Answered(text)),
+                role => return Err(unreadable(role)),
+            }
+        }
+        let Some(Said::Asked(request)) = history.pop() else {
+            return Err(Refusal::bad_request(
+                "the last message must be the user's, and not empty",
+                "end `messages` with {\"role\": \"user\", \"content\": \"…\"}",
+            ));
+        };
+        let usage = body.stream_options.and_then(|options| options.include_usage).unwrap_or(false);
+        let usage = if usage { Usage::Told } else { Usage::LeftOut };
+        let form = if body.stream.unwrap_or(false) { Form::Stream { usage } } else { Form::Whole };
+        Ok(Self { to, model, system, history, request, form })
+    }
+
+    /// What the conversation began with.
+    pub fn first_request(&self) -> &str {
+        let asked = self.history.iter().find_map(|said| match said {
+            Said::Asked(text) => Some(text.as_str()),
+            Said::Answered(_) => None,
+        });
+        asked.unwrap_or(&self.request)
+    }
+}
+
+fn refuse_what_is_not_done(body: &ChatBody) -> Result<(), Refusal> {
+    let is_there = |list: &Option<Vec<Value>>| list.as_ref().is_some_and(|list| !list.is_empty());
+    if is_there(&body.tools) || is_there(&body.functions) {
+        return Err(Refusal::bad_request(
+            "tools of the client are not called here: the team has its own",
+            "leave out `tools` and `functions`",
+        ));
+    }
+    if body.n.is_some_and(|n| n != 1) {
+        return Err(Refusal::bad_request("one answer is given, not several", "leave out `n`"));
+    }
+    Ok(())
+}
+
+fn addressee(model: &str, team: &Team) -> Result<Addressee, Refusal> {
+    if model == TEAM {
+        return Ok(Addressee::Team);
+    }
+    match team.specialists().find(|agent| agent.name == model) {
+        Some(agent) => Ok(Addressee::Alone(agent_named(&agent.name)?)),
+        None => Err(no_model(team, model)),
+    }
+}
+
+pub(crate) fn no_model(team: &Team, model: &str) -> Refusal {
+    let model: String = model.chars().take(100).collect();
+    let names: Vec<&str> =
+        std::iter::once(TEAM).chain(team.specialists().map(|agent| agent.name.as_str())).collect();
+    let hint = suggest::did_you_mean(&model, names.iter().copied())
+        .unwrap_or_else(|| format!("there are {}", names.join(", ")));
+    let message = format!("there is no model `{model}`");
+    Refusal::new(StatusCode::NOT_FOUND, "model_not_found", message, hint)
+}
+
+fn unreadable(role: &str) -> Refusal {
+    let role: String = role.chars().take(100).collect();
+    Refusal::bad_request(
+        format!("messages of the role `{role}` are not read here"),
+        "send messages of the roles system, developer, user and assistant",
+    )
+}
+
+fn text(content: Option<Content>) -> Result<String, Refusal> {
+    match content {
+        None => Ok(String::new()),
+        Some(Content::Text(text)) => Ok(text),
+        Some(Content::Parts(parts)) => {
+            let mut whole = String::new();
+            for part in parts {
+                match (part.kind.as_str(), part.text) {
+                    ("text", Some(text)) => join(&mut whole, &text),
+                    (kind, _) => {
+                        let kind: String = kind.chars().take(100).collect();
+                        let message = format!("parts of the type `{kind}` are not read here");
+                        return Err(Refusal::bad_request(message, "send text"));
+                    }
+                }
+            }
+            Ok(whole)
+        }
+    }
+}
+
+fn join(whole: &mut String, part: &str) {
+    if !whole.is_empty() {
+        whole.push_str("\n\n");
+    }
+    whole.push_str(part);
+}

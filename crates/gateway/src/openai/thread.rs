@@ -1,0 +1,190 @@
+//! Which session a conversation belongs to, when the client sends all of it every time and names none.
+//!
+//! A session is gone on with only where its log says exactly what the client says, no more and no less: then the team
+//! remembers its own calls and results, too. Everything else (a retry, an edited message, two answers to one question at
+//! the same time, a history from elsewhere) begins a new session with the client's history as it was sent. So an answer
+//! never rests on anything that the client did not show.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lango_domain::AgentName;
+use lango_domain::event::{Author, Body, Branch, Draft, Event, Principal, SessionId, TurnId};
+use lango_domain::session::{Reach, SessionKey, SessionStore};
+use lango_engine::{LegacyMessage, LegacyRole, replay_author};
+use sha2::{Digest, Sha256};
+
+use super::chat::{Chat, Said};
+use crate::brought::SOURCE;
+use crate::gateway::Gateway;
+use crate::listeners::Thread;
+use crate::refusal::Refusal;
+use crate::turns::Addressee;
+
+/// Of conversations that began with the same words, so many of the newest are looked at.
+const MOST_CANDIDATES: usize = 8;
+
+/// Sessions that somebody is about to go on with.
+#[derive(Clone, Default)]
+pub(crate) struct Claims {
+    claimed: Arc<Mutex<HashSet<Thread>>>,
+}
+
+/// Keeps others from going on with the same session until the turn has begun.
+pub(crate) struct Claim {
+    claims: Claims,
+    thread: Thread,
+}
+
+impl Claims {
+    fn claim(&self, thread: &Thread) -> Option<Claim> {
+        let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
+        claimed.insert(thread.clone()).then(|| Claim { claims: self.clone(), thread: thread.clone() })
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.claims.claimed.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.thread);
+    }
+}
+
+/// Where the turn is to run.
+pub(crate) struct Place {
+    pub session: SessionId,
+    /// Whether nothing is in it yet.
+    pub is_new: bool,
+    pub claim: Option<Claim>,
+}
+
+/// The session for a conversation.
+pub(crate) async fn place(gateway: &Gateway, principal: &Principal, chat: &Chat) -> Result<Place, Refusal> {
+    let beginning = beginning(chat);
+    let session = SessionId::new(format!("{beginning}{}", gateway.new_id()));
+    if chat.history.is_empty() {
+        return Ok(Place { session, is_new: true, claim: None });
+    }
+    for found in gateway.store().sessions_named(principal, &beginning, MOST_CANDIDATES).await? {
+        let thread = Thread { principal: principal.clone(), session: found };
+        let Some(claim) = gateway.claims().claim(&thread) else { continue };
+        if gateway.running().has(&thread) {
+            continue;
+        }
+        let key = SessionKey { session: &thread.session, principal };
+        if is_what_was_said(&gateway.store().load(key, Reach::Everything).await?, &chat.history) {
+            return Ok(Place { session: thread.session, is_new: false, claim: Some(claim) });
+        }
+    }
+    let key = SessionKey { session: &session, principal };
+    gateway.store().append(key, imported(gateway, chat)).await?;
+    Ok(Place { session, is_new: false, claim: None })
+}
+
+/// What the names of a conversation's sessions begin with: it says nothing, and the same beginnings share it.
+fn beginning(chat: &Chat) -> String {
+    let mut hash = Sha256::new();
+    for text in [&chat.model, &chat.system, chat.first_request()] {
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text.as_bytes());
+    }
+    let mut name = "chat-".to_owned();
+    for byte in hash.finalize().iter().take(16) {
+        let _ = write!(name, "{byte:02x}");
+    }
+    name + "-"
+}
+
+/// Whether the log holds exactly this conversation, and has come to its end.
+fn is_what_was_said(log: &[Arc<Event>], history: &[Said]) -> bool {
+    let is_settled = log.last().is_some_and(|event| matches!(event.body, Body::TurnDone));
+    let mut history = history.iter();
+    for turn in turns(log) {
+        if let Some(asked) = turn.asked {
+            if !matches!(history.next(), Some(Said::Asked(text)) if text == asked.trim()) {
+                return false;
+            }
+        }
+        let heard = |text: &String| turn.spoken().iter().any(|spoken| spoken == text);
+        if !matches!(history.next(), Some(Said::Answered(text)) if heard(text)) {
+            return false;
+        }
+    }
+    is_settled && history.next().is_none()
+}
+
+/// What of a turn reached whoever asked.
+#[derive(Default)]
+struct Heard<'a> {
+    asked: Option<&'a str>,
+    answers: Vec<&'a str>,
+    /// Answers, and what was said in passing before them.
+    words: Vec<&'a str>,
+}
+
+impl Heard<'_> {
+    /// The answer as it is given whole, and as it is streamed.
+    fn spoken(&self) -> [String; 2] {
+        [self.answers.join("\n\n").trim().to_owned(), self.words.join("\n\n").trim().to_owned()]
+    }
+}
+
+fn turns(log: &[Arc<Event>]) -> Vec<Heard<'_>> {
+    let mut places: HashMap<&TurnId, usize> = HashMap::new();
+    let mut turns: Vec<Heard<'_>> = Vec::new();
+    for event in log {
+        let at = *places.entry(&event.turn).or_insert_with(|| {
+            turns.push(Heard::default());
+            turns.len() - 1
+        });
+        match &event.body {
+            Body::User { text } => turns[at].asked = Some(text),
+            Body::Note { text } => turns[at].words.push(text.trim()),
+            Body::Answer { text } => {
+                turns[at].answers.push(text.trim());
+                turns[at].words.push(text.trim());
+            }
+            _ => {}
+        }
+    }
+    turns
+}
+
+/// The client's history as a log; an answer is the root's, since nobody knows better (S70).
+fn imported(gateway: &Gateway, chat: &Chat) -> Vec<Draft> {
+    let root = match &chat.to {
+        Addressee::Alone(agent) => agent.clone(),
+        Addressee::Team => gateway.team().runner.root().clone(),
+    };
+    let (at, mut number) = (gateway.now(), 0);
+    let mut drafts: Vec<Draft> = Vec::new();
+    let mut is_open = false;
+    for said in &chat.history {
+        let (role, text) = match said {
+            Said::Asked(text) => (LegacyRole::User, text),
+            Said::Answered(text) => (LegacyRole::Assistant, text),
+        };
+        let message = LegacyMessage { role, content: text.clone(), author: None };
+        number += usize::from(!is_open);
+        is_open = role == LegacyRole::User;
+        let author = replay_author(&message, &root);
+        let mut bodies = vec![(author, message.body())];
+        if is_open && number == 1 && !chat.system.is_empty() {
+            bodies.push((Author::Agent(root.clone()), context(&chat.system)));
+        }
+        if !is_open {
+            bodies.push((Author::Agent(root.clone()), Body::TurnDone));
+        }
+        let turn = TurnId::new(format!("imported-{number}"));
+        drafts.extend(bodies.into_iter().map(|(author, body)| draft(&turn, &root, author, body, at)));
+    }
+    drafts
+}
+
+fn context(system: &str) -> Body {
+    Body::Context { source: SOURCE.to_owned(), text: crate::brought::bounded(system) }
+}
+
+fn draft(turn: &TurnId, root: &AgentName, author: Author, body: Body, at: jiff::Timestamp) -> Draft {
+    Draft { turn: turn.clone(), author, branch: Branch::root(root), at, body }
+}
