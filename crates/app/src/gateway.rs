@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use lango_domain::Tool;
 use lango_domain::secret::Secret;
 use lango_engine::{Parts, Runner};
-use lango_gateway::{Gateway, Lobby, Surroundings, Team, TeamFacts};
+use lango_gateway::{Gateway, Lobby, Surroundings, Tasks, Team, TeamFacts};
 use lango_store::token_value;
 use uuid::Uuid;
 
@@ -42,14 +42,16 @@ pub fn serve(loaded: &Loaded, environment: &Environment, tools: Vec<Tool>) -> Re
     let parts = parts(loaded, team.tree, connected.models, beside, &store);
     let runner = Runner::new(Parts { approver: Some(lobby.approver()), ..parts });
     let home = environment.clone();
-    let gateway = Gateway::new(lango_gateway::Parts {
+    let parts = lango_gateway::Parts {
         settings: loaded.settings.server.clone(),
         store,
         lobby,
         team: Team::new(facts, runner),
         forget: Arc::new(move |principal, session| forget_files(&home, principal, session)),
         surroundings: Surroundings { now, new_id: Arc::new(|| Uuid::now_v7().to_string()) },
-    });
+    };
+    let tasks = Tasks { reach: loaded.settings.net.reach(), ..Tasks::default() };
+    let gateway = Gateway::with_tasks(parts, tasks);
     Ok(Served { gateway, model_name, warnings })
 }
 

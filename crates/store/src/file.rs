@@ -11,6 +11,7 @@ use crate::error::Trouble;
 use crate::graph;
 use crate::knowledge;
 use crate::memory;
+use crate::tasks;
 use crate::tokens;
 
 /// "Lang" in the header: what else is no store of Lango's.
@@ -57,6 +58,7 @@ const MIGRATIONS: &[&str] = &[
     tokens::TABLES,
     memory::TABLES,
     knowledge::TABLES,
+    tasks::TABLES,
 ];
 
 /// Where sessions are kept.

@@ -175,14 +175,17 @@ impl AgentCard {
         }
     }
 
-    /// One card for both versions: their fields do not collide. The address of 0.3 is the first interface of that version.
+    /// One card for all versions that its interfaces speak: their fields do not collide. The address of 0.3 is the first
+    /// interface of that version.
     pub fn write(&self) -> Value {
         let newer: Vec<Value> = self.interfaces.iter().map(Interface::write).collect();
         let older: Vec<&Interface> =
             self.interfaces.iter().filter(|interface| interface.spoken() == Some(Version::V0_3)).collect();
         let skills: Vec<Value> = self.skills.iter().map(Skill::write).collect();
+        let is_newer = older.is_empty();
+        let written = |scheme: &SecurityScheme| if is_newer { scheme.write_newer() } else { scheme.write() };
         let schemes: Map<String, Value> =
-            self.security_schemes.iter().map(|(name, scheme)| (name.clone(), scheme.write())).collect();
+            self.security_schemes.iter().map(|(name, scheme)| (name.clone(), written(scheme))).collect();
         let mut writing = Writing::default()
             .with("name", self.name.as_str())
             .with("description", self.description.as_str())
@@ -207,7 +210,7 @@ impl AgentCard {
         }
         if !schemes.is_empty() {
             let newer: Vec<Value> = self.security.iter().map(Requirement::write_newer).collect();
-            let older: Vec<Value> = self.security.iter().map(Requirement::write_older).collect();
+            let older = self.security.iter().filter(|_| !is_newer).map(Requirement::write_older).collect();
             writing = writing
                 .with("securitySchemes", schemes)
                 .with_list("securityRequirements", newer)

@@ -71,14 +71,17 @@ pub fn read(body: &[u8], header: Option<&str>) -> Result<RpcRequest, Box<Refused
     if !value.is_object() || value.get("jsonrpc") != Some(&json!("2.0")) {
         return Err(early(invalid("Request payload validation error: it is no JSON-RPC 2.0 request")));
     }
-    let id = id.ok_or_else(|| early(invalid("`id` must be a text or a whole number")))?;
+    let no_id = || invalid("`id` must be a text or a whole number");
+    if id.is_none() && value.get("id").is_some() {
+        return Err(early(no_id()));
+    }
     let name = value.get("method").and_then(Value::as_str);
     let name = name.ok_or_else(|| early(invalid("`method` must be a text")))?;
     let (method, version) = Method::spelled(name).ok_or_else(|| {
         let name = lango_net::words::one_line(name, 60);
         early(ProtocolError::new(ErrorKind::MethodNotFound, format!("Method not found: {name}")))
     })?;
-    let refused = |error| refuse(id.clone(), version, error);
+    let refused = |error| refuse(known.clone(), version, error);
     if version == Version::V1_0 {
         let asked = Version::asked_for(header).map_err(refused)?;
         if asked != version {
@@ -93,6 +96,8 @@ pub fn read(body: &[u8], header: Option<&str>) -> Result<RpcRequest, Box<Refused
         return Err(refused(error));
     }
     let call = Call::read(method, params, Wire::rpc(version)).map_err(|error| refused(error.into()))?;
+    // Nobody could tell what the answer is for; said last, because other mistakes tell more.
+    let id = id.ok_or_else(|| refused(no_id()))?;
     Ok(RpcRequest { id, version, call })
 }
 

@@ -91,6 +91,15 @@ impl SecurityScheme {
         })
     }
 
+    /// The shape of 1.0 alone.
+    pub(crate) fn write_newer(&self) -> Value {
+        let mut written = self.write();
+        if let Value::Object(fields) = &mut written {
+            fields.retain(|name, _| name.ends_with("SecurityScheme"));
+        }
+        written
+    }
+
     /// Both shapes in one object; their names do not collide.
     pub(crate) fn write(&self) -> Value {
         match self {
