@@ -32,13 +32,13 @@ pub(crate) async fn rpc(
     };
     let read = match bytes {
         Some(bytes) => rpc::read(&bytes, said_version(&headers, &uri).as_deref()),
-        None => Err(Refused {
+        None => Err(Box::new(Refused {
             id: rpc::RpcId::Null,
             version: said_version(&headers, &uri)
                 .and_then(|said| Version::named(&said))
                 .unwrap_or(Version::V0_3),
             error: not_json(),
-        }),
+        })),
     };
     let RpcRequest { id, version, call } = match read {
         Ok(read) => read,

@@ -396,7 +396,8 @@ async fn the_tool_gives_as_much_as_a_model_reads_whole() {
     let library = desk.library();
     desk.add(&library).await;
     let opened = library.clone();
-    let tool = lango_knowledge::tools(Arc::new(move || Ok(opened.clone()))).remove(0);
+    let tool = lango_knowledge::tools(Arc::new(move || Ok(opened.clone())), lango_knowledge::Along::Nothing)
+        .remove(0);
     let called = async |args: Value| tool.call(context(), args).await.map(|output| output.text);
     let all = called(json!({ "query": "산들바람 이야기", "limit": 20, "collections": [] })).await.unwrap();
     assert!(all.len() < 40_000);
