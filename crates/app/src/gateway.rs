@@ -7,16 +7,18 @@ use lango_domain::Tool;
 use lango_domain::secret::Secret;
 use lango_engine::{Parts, Runner};
 use lango_gateway::{Gateway, Lobby, Surroundings, Tasks, Team, TeamFacts};
-use lango_store::token_value;
+use lango_remote::RemoteTeam;
+use lango_store::{SqliteStore, token_value};
 use uuid::Uuid;
 
 use crate::beside::beside;
+use crate::colleagues::{colleagues, keep_looking_for};
 use crate::config::{ConfigError, Loaded};
 use crate::conversation::{CannotStart, connect, parts};
 use crate::environment::Environment;
 use crate::sessions::{forget_files, open_store};
 use crate::tape::Tape;
-use crate::team::assemble_team;
+use crate::team::assemble_team_with;
 
 /// A server that is ready to listen.
 pub struct Served {
@@ -25,34 +27,94 @@ pub struct Served {
     pub model_name: String,
     /// What the user should know about the files that the team was read from.
     pub warnings: Vec<String>,
+    workshop: Workshop,
 }
 
+impl Served {
+    /// Whoever can be reached only later, or not any more, joins or leaves the team between turns. Never ends.
+    pub async fn follow_colleagues(&self) {
+        let colleagues = &self.workshop.colleagues;
+        keep_looking_for(colleagues);
+        loop {
+            let generation = colleagues.generation();
+            colleagues.changed_since(generation).await;
+            match self.workshop.build() {
+                Ok(built) => self.gateway.change_team(built.team),
+                Err(error) => tracing::warn!(%error, "the team stays as it is"),
+            }
+        }
+    }
+}
+
+/// Makes the tools of a team; a team that is built anew gets its own.
+pub type MakeTools = Box<dyn Fn() -> Result<Vec<Tool>, ConfigError> + Send + Sync>;
+
 /// Puts a server around the team that the settings describe.
-pub fn serve(loaded: &Loaded, environment: &Environment, tools: Vec<Tool>) -> Result<Served, CannotStart> {
-    let team = assemble_team(loaded, environment, tools)?;
-    let connected = connect(loaded, environment, &team)?;
-    let warnings = loaded.warnings.iter().cloned().chain(team.warnings()).collect();
+pub fn serve(
+    loaded: &Loaded,
+    environment: &Environment,
+    make_tools: MakeTools,
+) -> Result<Served, CannotStart> {
     let store = open_store(loaded, environment)?;
     let now: Arc<dyn Fn() -> Timestamp + Send + Sync> = Arc::new(Timestamp::now);
     let lobby = Lobby::new(store.clone(), Arc::clone(&now));
-    let facts = TeamFacts::of(&team.tree);
-    let model_name = connected.name();
-    let mut beside = beside(loaded, environment, &store, &Tape::Off, &connected)?;
-    beside.sources.push(lobby.source());
-    let parts = parts(loaded, team.tree, connected.models, beside, &store);
-    let runner = Runner::new(Parts { approver: Some(lobby.approver()), ..parts });
+    let workshop = Workshop {
+        loaded: loaded.clone(),
+        environment: environment.clone(),
+        make_tools,
+        colleagues: colleagues(loaded, environment)?,
+        lobby: lobby.clone(),
+        store: store.clone(),
+    };
+    let Built { team, model_name, warnings } = workshop.build()?;
     let home = environment.clone();
     let parts = lango_gateway::Parts {
         settings: loaded.settings.server.clone(),
         store,
         lobby,
-        team: Team::new(facts, runner),
+        team,
         forget: Arc::new(move |principal, session| forget_files(&home, principal, session)),
         surroundings: Surroundings { now, new_id: Arc::new(|| Uuid::now_v7().to_string()) },
     };
     let tasks = Tasks { reach: loaded.settings.net.reach(), ..Tasks::default() };
     let gateway = Gateway::with_tasks(parts, tasks);
-    Ok(Served { gateway, model_name, warnings })
+    Ok(Served { gateway, model_name, warnings, workshop })
+}
+
+/// What a team is built from, whenever that is.
+struct Workshop {
+    loaded: Loaded,
+    environment: Environment,
+    make_tools: MakeTools,
+    colleagues: RemoteTeam,
+    lobby: Lobby,
+    store: SqliteStore,
+}
+
+struct Built {
+    team: Team,
+    model_name: String,
+    warnings: Vec<String>,
+}
+
+impl Workshop {
+    fn build(&self) -> Result<Built, CannotStart> {
+        let (loaded, environment) = (&self.loaded, &self.environment);
+        let team = assemble_team_with(loaded, environment, (self.make_tools)()?, &self.colleagues)?;
+        let connected = connect(loaded, environment, &team)?;
+        let warnings = loaded.warnings.iter().cloned().chain(team.warnings()).collect();
+        let facts = TeamFacts::of(&team.tree);
+        let model_name = connected.name();
+        let mut beside = beside(loaded, environment, &self.store, &Tape::Off, &connected)?;
+        beside.sources.push(self.lobby.source());
+        let parts = parts(loaded, team.tree, connected.models, beside, &self.store);
+        let runner = Runner::new(Parts {
+            approver: Some(self.lobby.approver()),
+            remotes: self.colleagues.agents().into_iter().map(|member| (member.name, member.agent)).collect(),
+            ..parts
+        });
+        Ok(Built { team: Team::new(facts, runner), model_name, warnings })
+    }
 }
 
 /// The value of a token that nobody can guess.

@@ -23,7 +23,7 @@ pub use conversation::{
     CannotStart, Conversation, Means, check_models, chosen_models, known_secrets, new_session,
 };
 pub use environment::Environment;
-pub use gateway::{Served, new_token_value, serve};
+pub use gateway::{MakeTools, Served, new_token_value, serve};
 pub use graph::{graph, lazy_graph};
 pub use hands::{Hands, confinement, keeping, workspace_folder};
 pub use knowing::knowing;

@@ -5,14 +5,14 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use lango_app::{Environment, Loaded, Served, keep_retention};
+use lango_app::{Environment, Loaded, MakeTools, Served, keep_retention, knowledge_tools};
 use lango_store::SqliteStore;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::Setting;
-use crate::args::{Global, Serve, ToolNames};
+use crate::args::{Global, Serve};
 use crate::output::{DIM, Failure, Form, NAME, complain, styled, warn};
 
 /// How often old sessions are looked for.
@@ -20,8 +20,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub fn run(global: &Global, wish: &Serve, form: Form) -> Result<ExitCode, Failure> {
     let setting = Setting::with(global, assignments(wish))?;
-    let tools = setting.tools(&ToolNames { tools: None })?;
-    let served = lango_app::serve(&setting.loaded, &setting.environment, tools)?;
+    let served = lango_app::serve(&setting.loaded, &setting.environment, make_tools(&setting)?)?;
     warn(&served.warnings, form);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::usage(format!("cannot start: {error}")))?;
@@ -29,6 +28,17 @@ pub fn run(global: &Global, wish: &Serve, form: Form) -> Result<ExitCode, Failur
     // What still waits for a slow disk or a stubborn tool does not keep the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
     Ok(ExitCode::SUCCESS)
+}
+
+/// What was started through the hands runs on when the team is built anew.
+fn make_tools(setting: &Setting) -> Result<MakeTools, Failure> {
+    let hands = setting.hands()?;
+    let (loaded, environment) = (setting.loaded.clone(), setting.environment.clone());
+    Ok(Box::new(move || {
+        let mut tools = hands.tools();
+        tools.extend(knowledge_tools(&loaded, &environment)?);
+        Ok(tools)
+    }))
 }
 
 fn assignments(wish: &Serve) -> Vec<String> {
@@ -63,7 +73,10 @@ async fn serve(setting: &Setting, served: &Served, form: Form) -> Result<(), Fai
         setting.loaded.clone(),
         served.gateway.store().clone(),
     ));
-    served.gateway.serve(listener, ended).await;
+    tokio::select! {
+        () = served.gateway.serve(listener, ended) => {}
+        () = served.follow_colleagues() => {}
+    }
     Ok(())
 }
 
