@@ -2,10 +2,11 @@
 //! the stems of all of them (`every_stem`).
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use frostem::{Algorithm, Stemmer};
 use unicode_normalization::UnicodeNormalization;
+
+use crate::fingerprint;
 
 /// Longer ones are no words of a language.
 const LONGEST_WORD: usize = 40;
@@ -129,29 +130,39 @@ fn is_word(word: &str) -> bool {
     (3..=LONGEST_WORD).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
-/// The stems of words that were met before: most words of a text are among a few thousand.
+/// The stems of words that were met lately: most words of a text are among a few thousand. Each word has one place,
+/// which it shares with others.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KnownStems {
+    places: Vec<KnownStem>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct KnownStem {
     language: Option<Language>,
-    stems: HashMap<String, String>,
+    word: String,
+    stem: String,
 }
 
 impl KnownStems {
-    /// More are forgotten, all at once.
-    const MOST: usize = 20_000;
+    const PLACES: usize = 1 << 14;
 
     pub fn stem<'a>(&'a mut self, word: &'a str, language: Language) -> &'a str {
         if !is_word(word) {
             return word;
         }
-        if self.language != Some(language) || self.stems.len() >= Self::MOST {
-            self.stems.clear();
-            self.language = Some(language);
+        if self.places.is_empty() {
+            self.places.resize(Self::PLACES, KnownStem::default());
         }
-        if !self.stems.contains_key(word) {
-            self.stems.insert(word.to_owned(), stem(word, language).into_owned());
+        let known = &mut self.places[fingerprint(word.as_bytes()) as usize % Self::PLACES];
+        if known.word != word || known.language != Some(language) {
+            known.language = Some(language);
+            known.word.clear();
+            known.word.push_str(word);
+            known.stem.clear();
+            known.stem.push_str(&stem(word, language));
         }
-        self.stems.get(word).map_or(word, String::as_str)
+        &known.stem
     }
 }
 
@@ -233,6 +244,22 @@ mod tests {
         assert_eq!(language_of("Les agents sont dans le jardin avec une table."), Language::Other);
         assert_eq!(language_of("Häuserzeile"), Language::German);
         assert_eq!(language_of("Neural networks"), Language::English);
+    }
+
+    #[test]
+    fn known_stems_are_the_stems() {
+        let mut known = KnownStems::default();
+        let words: Vec<String> = (0..40_000_u32)
+            .map(|number| {
+                let letter = |at: u32| char::from(b'a' + (number / 26_u32.pow(at) % 26) as u8);
+                format!("{}{}{}{}ings", letter(0), letter(1), letter(2), letter(3))
+            })
+            .collect();
+        for word in words.iter().chain(&words).map(String::as_str).chain(["naïve", "x9", "은행", ""]) {
+            for language in LANGUAGES {
+                assert_eq!(known.stem(word, language), stem(word, language));
+            }
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ const SEPARATOR: char = '\u{1f}';
 
 const THREADS: usize = 2;
 /// What a thread gathers before it writes a part of the index.
-const MEMORY_PER_THREAD: usize = 100_000_000;
+const MEMORY_PER_THREAD: usize = 40_000_000;
 
 pub struct LexicalWriter {
     writer: IndexWriter,

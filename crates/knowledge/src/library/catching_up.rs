@@ -145,6 +145,9 @@ impl Library {
     pub(super) async fn kept(&self) -> Result<Option<OwnedMutexGuard<KeptVectors>>, LibraryError> {
         let Some(kept) = &self.shared.kept else { return Ok(None) };
         let mut kept = Arc::clone(kept).lock_owned().await;
+        if kept.is_current() {
+            return Ok(Some(kept));
+        }
         blocking(move || {
             kept.refresh()?;
             Ok(Some(kept))

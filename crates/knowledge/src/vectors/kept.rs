@@ -88,6 +88,12 @@ impl KeptVectors {
         self.vectors.search(query, limit, filter)
     }
 
+    /// Whether `refresh` has nothing to do.
+    pub fn is_current(&self) -> bool {
+        let Some(Ok(known)) = self.file.as_ref().map(File::metadata) else { return false };
+        fs::metadata(&self.path).is_ok_and(|found| is_same(&found, &known) && found.len() == self.length)
+    }
+
     /// Reads what was added since; a file that was replaced or deleted begins anew.
     pub fn refresh(&mut self) -> Result<(), KeptError> {
         Ok(self.read_new()?)
@@ -103,8 +109,7 @@ impl KeptVectors {
             Err(error) => return Err(error),
         };
         let known = self.file.as_ref().map(File::metadata).transpose()?;
-        let is_same = known.is_some_and(|known| (known.ino(), known.dev()) == (found.ino(), found.dev()));
-        if !is_same || found.len() < self.length {
+        if !known.is_some_and(|known| is_same(&found, &known)) || found.len() < self.length {
             let opened = OpenOptions::new().read(true).write(true).open(&self.path)?;
             self.begin_anew(Some(opened));
         }
@@ -225,7 +230,13 @@ impl KeptVectors {
         file.set_len(self.length)?;
         file.seek(SeekFrom::Start(self.length))?;
         file.write_all(bytes)?;
-        self.read_new()
+        // As everybody else will read it.
+        if let Some((batch, length)) = Batch::read(bytes)
+            && self.apply(&batch, length)
+        {
+            self.length += length as u64;
+        }
+        Ok(())
     }
 
     /// All that is left, as it would have been written without what is gone.
@@ -272,9 +283,12 @@ pub enum KeptError {
 impl WriterLock {
     /// Whether it is still the lock that others find; with its folder it may have been deleted.
     fn is_of(&self, path: &Path) -> bool {
-        let of = |found: &fs::Metadata| (found.dev(), found.ino());
-        matches!((self.0.metadata(), fs::metadata(path)), (Ok(own), Ok(found)) if of(&own) == of(&found))
+        matches!((self.0.metadata(), fs::metadata(path)), (Ok(own), Ok(found)) if is_same(&own, &found))
     }
+}
+
+fn is_same(one: &fs::Metadata, other: &fs::Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
 /// What was read stays the user's alone.
