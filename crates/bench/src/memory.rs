@@ -184,7 +184,8 @@ impl Model for Answering {
             marks.map(line).collect()
         } else {
             let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-            requests.push(format!("{}\n{:?}", request.system, request.messages));
+            let messages = request.messages.iter().map(|message| format!("{message:?}\n"));
+            requests.push(format!("{}\n{}", request.system, messages.collect::<String>()));
             "Fine. ".repeat(WORDS / 2)
         };
         stream::iter([Ok(Fragment::Text(said)), Ok(Fragment::Done)]).boxed()

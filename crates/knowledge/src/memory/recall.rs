@@ -107,12 +107,12 @@ impl Chronicle {
             for memory in batch {
                 behind = behind.max(index.add(memory));
             }
+            // Whoever gives up waiting finds it further along next time.
+            index.revision = Revision { newest: behind, gone: revision.gone };
             if is_last {
-                break;
+                return Ok(());
             }
         }
-        index.revision = Revision { newest: behind, gone: revision.gone };
-        Ok(())
     }
 }
 
@@ -133,35 +133,33 @@ impl Index {
         };
         let oldest = self.known.first_key_value().map_or(0, |(id, _)| *id);
         let span = self.known.last_key_value().map_or(1, |(id, _)| id - oldest + 1) as f32;
-        let mut found: Vec<Recalled> = Vec::new();
+        let mut found: Vec<(f32, &Memory)> = Vec::new();
         for (id, known) in &self.known {
             let covers = covered.get(id).copied().unwrap_or_default();
-            if !fits(question, known, covers, care) {
-                continue;
+            if fits(question, known, covers, care) {
+                let age = (id - oldest) as f32 / span;
+                found.push((worth(question, known) + covers + 0.05 * age, &known.memory));
             }
-            let is_of_kind = question.kinds.contains(&known.memory.note.kind);
-            let is_on_topic = question.topics & known.topics != 0;
-            let worth = match known.memory.note.priority {
-                Priority::High => 0.04,
-                Priority::Medium => 0.02,
-                Priority::Low => 0.0,
-            };
-            let age = (id - oldest) as f32 / span;
-            let score = covers
-                + f32::from(u8::from(is_on_topic)) * 0.3
-                + f32::from(u8::from(is_of_kind)) * 0.15
-                + worth
-                + 0.05 * age;
-            found.push(Recalled { memory: known.memory.clone(), score });
         }
-        found.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.memory.id.cmp(&a.memory.id)));
-        if *care != Care::Forgetting {
-            let mut told = HashSet::new();
-            found.retain(|recalled| told.insert(plain_words(&recalled.memory.note.text)));
-        }
-        found.truncate(most);
-        found
+        found.sort_by(|(a, x), (b, y)| b.total_cmp(a).then(y.id.cmp(&x.id)));
+        let mut told = HashSet::new();
+        let mut is_new =
+            |memory: &Memory| *care == Care::Forgetting || told.insert(plain_words(&memory.note.text));
+        let best = found.into_iter().filter(|(_, memory)| is_new(memory)).take(most);
+        best.map(|(score, memory)| Recalled { memory: memory.clone(), score }).collect()
     }
+}
+
+/// What speaks for a memory beside its words.
+fn worth(question: &Question, known: &Known) -> f32 {
+    let topic = if question.topics & known.topics != 0 { 0.3 } else { 0.0 };
+    let kind = if question.kinds.contains(&known.memory.note.kind) { 0.15 } else { 0.0 };
+    let priority = match known.memory.note.priority {
+        Priority::High => 0.04,
+        Priority::Medium => 0.02,
+        Priority::Low => 0.0,
+    };
+    topic + kind + priority
 }
 
 fn fits(question: &Question, known: &Known, covers: f32, care: &Care) -> bool {
