@@ -104,8 +104,14 @@ impl Loaded {
             security: merged.read("security")?,
             tools: merged.read("tools")?,
             embedding: merged.read("embedding")?,
+            rag: merged.read("rag")?,
+            graph: merged.read("graph")?,
+            observational_memory: merged.read("observationalMemory")?,
+            knowledge: merged.read("knowledge")?,
+            librarian: merged.read("librarian")?,
             search: merged.read("search")?,
             net: merged.read("net")?,
+            a2a: merged.read("a2a")?,
         };
         Ok(Self { settings, files, warnings, merged })
     }

@@ -6,22 +6,28 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use lango_domain::event::{SessionId, TurnId};
-use lango_domain::model::ModelError;
+use lango_domain::model::{Model, ModelError};
 use lango_domain::seams::Approver;
 use lango_domain::session::SessionStore;
 use lango_domain::{AgentTree, Mode, Tool, suggest};
 use lango_engine::{Beside, Models, Parts, Runner, Surroundings};
-use lango_models::offline::OfflineFirst;
-use lango_models::{Chosen, NoModel, Plan, RouterChoice, Secret, choose};
+use lango_models::offline::{self, OfflineFirst};
+use lango_models::{AgentSettings, Chosen, NoModel, Plan, RouterChoice, Secret, choose};
+use lango_remote::RemoteTeam;
 use lango_store::{Place, SqliteStore, Trouble};
 use uuid::Uuid;
 
+use crate::beside::beside;
+use crate::colleagues::{colleagues, no_colleagues};
 use crate::config::{ConfigError, Loaded};
 use crate::environment::Environment;
 use crate::ollama;
 use crate::sessions::open_store;
 use crate::tape::Tape;
-use crate::team::{Team, assemble_team};
+use crate::team::{Team, assemble_team_with};
+
+/// Whose model looks for what is worth asking.
+const LIBRARIAN: &str = "librarian";
 
 /// Why a conversation cannot begin.
 #[derive(Debug, thiserror::Error)]
@@ -44,9 +50,22 @@ pub struct Conversation {
     pub model_name: String,
     /// What the user should know about the files that the team was read from.
     pub warnings: Vec<String>,
+    /// The names of everyone in the team.
+    pub agents: Vec<String>,
+    /// Agents in other processes.
+    pub colleagues: RemoteTeam,
+}
+
+/// What a conversation is held with.
+pub struct Means<'a> {
+    pub tools: Vec<Tool>,
+    pub approver: Option<Arc<dyn Approver>>,
+    pub tape: &'a Tape,
+    pub colleagues: RemoteTeam,
 }
 
 impl Conversation {
+    /// Looks for agents elsewhere first; nobody is looked for where a recording is played.
     pub fn open(
         loaded: &Loaded,
         environment: &Environment,
@@ -54,14 +73,27 @@ impl Conversation {
         approver: Option<Arc<dyn Approver>>,
         tape: &Tape,
     ) -> Result<Self, CannotStart> {
+        let colleagues = match tape {
+            Tape::Replay(_) => no_colleagues(),
+            Tape::Off | Tape::Record(_) => colleagues(loaded, environment)?,
+        };
+        Self::open_with(loaded, environment, Means { tools, approver, tape, colleagues })
+    }
+
+    pub fn open_with(
+        loaded: &Loaded,
+        environment: &Environment,
+        means: Means<'_>,
+    ) -> Result<Self, CannotStart> {
+        let Means { tools, approver, tape, colleagues } = means;
         let tools = tools.into_iter().map(|tool| tape.tool(tool)).collect();
-        let team = assemble_team(loaded, environment, tools)?;
-        let (model_name, models) = match tape {
-            Tape::Replay(player) => ("the recording".to_owned(), player.models()),
-            Tape::Off => models(loaded, environment, &team)?,
+        let team = assemble_team_with(loaded, environment, tools, &colleagues)?;
+        let connected = match tape {
+            Tape::Replay(player) => Connected { chosen: None, models: player.models(), librarian: None },
+            Tape::Off => connect(loaded, environment, &team)?,
             Tape::Record(recorder) => {
-                let (name, models) = models(loaded, environment, &team)?;
-                (name, recorder.models(models))
+                let connected = connect(loaded, environment, &team)?;
+                Connected { models: recorder.models(connected.models), ..connected }
             }
         };
         // What is played again has been kept before.
@@ -69,25 +101,35 @@ impl Conversation {
             Tape::Replay(_) => SqliteStore::open(Place::Memory)?,
             Tape::Off | Tape::Record(_) => open_store(loaded, environment)?,
         };
+        let beside = beside(loaded, environment, &store, tape, &connected)?;
         let warnings = loaded.warnings.iter().cloned().chain(team.warnings()).collect();
+        let model_name = connected.name();
+        let agents = team.tree.agents().map(|agent| agent.name.to_string()).collect();
         let runner = Runner::new(Parts {
             approver: tape.approver(approver),
+            remotes: colleagues.agents().into_iter().map(|member| (member.name, member.agent)).collect(),
             surroundings: tape.surroundings(surroundings()),
-            ..parts(loaded, team.tree, models, &store)
+            ..parts(loaded, team.tree, connected.models, beside, &store)
         });
-        Ok(Self { runner, store, model_name, warnings })
+        Ok(Self { runner, store, model_name, warnings, agents, colleagues })
     }
 }
 
 /// What a runner of this team is put together from; nobody is asked about calls unless somebody is put there.
-pub(crate) fn parts(loaded: &Loaded, tree: AgentTree, models: Models, store: &SqliteStore) -> Parts {
+pub(crate) fn parts(
+    loaded: &Loaded,
+    tree: AgentTree,
+    models: Models,
+    beside: Beside,
+    store: &SqliteStore,
+) -> Parts {
     Parts {
         tree,
         models,
         store: Arc::new(store.clone()) as Arc<dyn SessionStore>,
         approver: None,
         approval: loaded.settings.security.approval.clone(),
-        beside: Beside::default(),
+        beside,
         remotes: BTreeMap::new(),
         limits: loaded.settings.limits(),
         surroundings: surroundings(),
@@ -110,6 +152,29 @@ pub fn chosen_models(loaded: &Loaded, environment: &Environment) -> Result<Vec<(
         }
         chosen.insert(0, ("default".to_owned(), default));
         Ok(chosen)
+    })
+}
+
+/// The model that observes conversations: the one in force, unless the settings name another. Whoever asks for the
+/// offline model wants nobody contacted.
+pub(crate) fn observing_model(
+    loaded: &Loaded,
+    environment: &Environment,
+    in_force: Option<&Chosen>,
+) -> Result<Chosen, NoModel> {
+    let wish = &loaded.settings.observational_memory;
+    with_plan(loaded, environment, |plan| {
+        let in_force = in_force.map_or_else(|| choose(plan), |chosen| Ok(chosen.clone()))?;
+        let stays_offline = plan.agent.provider.as_deref() == Some(offline::PROVIDER);
+        if stays_offline || (wish.provider.is_none() && wish.model.is_none()) {
+            return Ok(in_force);
+        }
+        let agent = AgentSettings {
+            provider: wish.provider.clone().or(Some(in_force.provider)),
+            model: wish.model.clone(),
+            ..AgentSettings::default()
+        };
+        choose(&Plan { agent: &agent, ..*plan })
     })
 }
 
@@ -140,7 +205,12 @@ pub fn known_secrets(loaded: &Loaded, environment: &Environment) -> Vec<Secret> 
         Some(Secret::new(rest.split_once('@')?.0.rsplit(':').next()?))
     });
     let named = environment.variables.iter().filter(|(name, _)| name.ends_with("_API_KEY"));
-    keys.chain(headers).chain(passwords).chain(named.map(|(_, value)| Secret::new(value.as_str()))).collect()
+    let colleagues = loaded.settings.a2a.remote_agents.iter().flat_map(|remote| remote.secrets().cloned());
+    keys.chain(headers)
+        .chain(colleagues)
+        .chain(passwords)
+        .chain(named.map(|(_, value)| Secret::new(value.as_str())))
+        .collect()
 }
 
 /// A session nobody has used before.
@@ -154,12 +224,28 @@ pub fn jitter() -> f64 {
     (number >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// The models that a team asks, and the name of the one in force, for people.
-pub(crate) fn models(
+/// Who is asked.
+pub(crate) struct Connected {
+    /// The model in force; none where a recording is played.
+    pub chosen: Option<Chosen>,
+    pub models: Models,
+    /// The language model that looks at turns for the librarian when they have ended; none where there is only the offline one.
+    pub librarian: Option<Arc<dyn Model>>,
+}
+
+impl Connected {
+    /// For people.
+    pub fn name(&self) -> String {
+        let named = |chosen: &Chosen| format!("{}/{}", chosen.provider, chosen.model);
+        self.chosen.as_ref().map_or("the recording".to_owned(), named)
+    }
+}
+
+pub(crate) fn connect(
     loaded: &Loaded,
     environment: &Environment,
     team: &Team,
-) -> Result<(String, Models), CannotStart> {
+) -> Result<Connected, CannotStart> {
     with_plan(loaded, environment, |plan| {
         let chosen = choose(plan)?;
         let fallback = plan.fallback(&chosen).transpose()?;
@@ -172,13 +258,16 @@ pub(crate) fn models(
             }
         }
         let default = chosen.connect_with_fallback(fallback.as_ref(), &jitter)?;
+        let own = plan.for_agent(LIBRARIAN, &chosen).transpose()?;
+        let librarian = per_agent.get(LIBRARIAN).unwrap_or(&default);
+        let librarian = (!own.as_ref().unwrap_or(&chosen).is_offline()).then(|| Arc::clone(librarian));
         if plan.agent.router == RouterChoice::OfflineFirst && team.tree.mode == Mode::Multi {
             let root = &team.tree.root.name;
             let model = Arc::clone(per_agent.get(root).unwrap_or(&default));
             let confidence = plan.agent.router_confidence.get();
             per_agent.insert(root.clone(), Arc::new(OfflineFirst { model, confidence }));
         }
-        Ok((format!("{}/{}", chosen.provider, chosen.model), Models { default, per_agent }))
+        Ok(Connected { chosen: Some(chosen), models: Models { default, per_agent }, librarian })
     })
 }
 

@@ -1,19 +1,22 @@
-//! From settings to documents that can be searched, and the web.
+//! From settings to what the librarian knows: documents that can be searched, the graph, the web.
 
 use std::sync::Arc;
 
 use lango_domain::Tool;
-use lango_knowledge::embedding::{self, Means, Provider, Statistics};
+use lango_knowledge::embedding::{self, Means, Provider};
 use lango_knowledge::library::{Library, LibraryError};
-use lango_knowledge::web;
+use lango_knowledge::{Along, graph, web};
 use lango_store::SqliteStore;
 
 use crate::config::{ConfigError, Loaded};
 use crate::conversation::jitter;
 use crate::environment::Environment;
+use crate::graph::lazy_graph;
+use crate::knowing::knowing_tools;
+use crate::memory::memory_tools;
 use crate::sessions::open_store;
 
-/// The folder of the index of words, beside the store; it can be deleted at any time.
+/// The folder of the index of words and of vectors, beside the store; it can be deleted at any time.
 const WORDS: &str = "words";
 
 /// The documents that are kept in this store.
@@ -25,23 +28,32 @@ pub fn library(
     let folder = environment.data_folder().unwrap_or_else(std::env::temp_dir).join(WORDS);
     let mut settings = loaded.settings.embedding.clone();
     settings.path = settings.path.map(|path| loaded.resolve(environment, "embedding.path", &path));
-    let means = Means { jitter: Arc::new(jitter), statistics: Statistics::default() };
+    let means = Means { jitter: Arc::new(jitter) };
     let embedder = embedding::connect(&settings, means)?;
     Ok(Library::new(Arc::new(store), folder, embedder))
 }
 
-/// The tools for documents and the web that the settings enable (S81).
+/// The tools for documents, the graph, facts, memory and the web that the settings enable (S80, S81, S82, S83).
 pub fn knowledge_tools(loaded: &Loaded, environment: &Environment) -> Result<Vec<Tool>, ConfigError> {
     let settings = &loaded.settings;
     let mut tools =
         web::tools(&settings.search, &settings.net).map_err(|error| ConfigError::new(error.to_string()))?;
+    let facts = lazy_graph(loaded, environment);
+    if settings.graph.enabled {
+        tools.extend(graph::tools(&facts));
+    }
     if settings.embedding.provider != Provider::None {
+        let is_followed = settings.graph.enabled && settings.rag.graph;
+        let along = if is_followed { Along::Graph(facts) } else { Along::Nothing };
         let (loaded, environment) = (loaded.clone(), environment.clone());
-        tools.extend(lango_knowledge::tools(Arc::new(move || {
+        let open = Arc::new(move || {
             let store = open_store(&loaded, &environment)
                 .map_err(|trouble| LibraryError::Broken(trouble.to_string()))?;
             library(&loaded, &environment, store)
-        })));
+        });
+        tools.extend(lango_knowledge::tools(open, along));
     }
+    tools.extend(memory_tools(loaded, environment));
+    tools.extend(knowing_tools(loaded, environment));
     Ok(tools)
 }

@@ -29,10 +29,22 @@ pub struct Settings {
     pub tools: lango_tools::Settings,
     /// How texts become vectors, for documents.
     pub embedding: lango_knowledge::embedding::Settings,
+    /// How passages of documents are found.
+    pub rag: lango_knowledge::Settings,
+    /// The knowledge graph.
+    pub graph: lango_knowledge::graph::Settings,
+    /// What is remembered of conversations.
+    pub observational_memory: lango_knowledge::memory::Settings,
+    /// Facts, and what helped when something failed.
+    pub knowledge: lango_knowledge::knowing::Settings,
+    /// Questions that are worth asking.
+    pub librarian: lango_knowledge::inquiries::Settings,
     /// Where the web is searched.
     pub search: lango_knowledge::web::SearchSettings,
     /// Which addresses may be fetched.
     pub net: lango_net::NetSettings,
+    /// Agents in other processes.
+    pub a2a: lango_remote::Settings,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

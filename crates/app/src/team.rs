@@ -4,10 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lango_domain::{AgentName, AgentSpec, AgentTree, Mode, Prompt, Tool, suggest};
+use lango_remote::{RemoteMember, RemoteStatus, RemoteTeam};
 use lango_team::{
-    AgentFileMistake, BuildError, ClaimError, Config, PromptSources, Roster, TeamChoice, build_agent_tree,
+    AgentFileMistake, BuildError, ClaimError, Config, PromptSources, RemoteCard, Roster, TeamChoice,
+    build_agent_tree,
 };
 
+use crate::colleagues::colleagues;
 use crate::config::{ConfigError, Loaded};
 use crate::environment::Environment;
 
@@ -17,14 +20,27 @@ pub struct Team {
     pub specs: Vec<AgentSpec>,
     /// Files of the user's that hold no agent.
     pub mistakes: Vec<AgentFileMistake>,
+    /// Agents elsewhere, whether or not they could be reached.
+    pub remotes: Vec<RemoteStatus>,
     prompts: PromptSources,
+    about_remotes: Vec<String>,
 }
 
-/// Builds the team that the settings describe around `tools`.
+/// Builds the team that the settings describe around `tools`, with whoever can be reached elsewhere.
 pub fn assemble_team(
     loaded: &Loaded,
     environment: &Environment,
     tools: Vec<Tool>,
+) -> Result<Team, ConfigError> {
+    assemble_team_with(loaded, environment, tools, &colleagues(loaded, environment)?)
+}
+
+/// The same, with these colleagues as they stand now.
+pub fn assemble_team_with(
+    loaded: &Loaded,
+    environment: &Environment,
+    tools: Vec<Tool>,
+    colleagues: &RemoteTeam,
 ) -> Result<Team, ConfigError> {
     let settings = &loaded.settings.agent.team;
     let roster = roster(loaded, environment)?;
@@ -42,11 +58,38 @@ pub fn assemble_team(
         routes: settings.routes.clone(),
         prompts: prompts.clone(),
         max_delegation_rounds: settings.max_delegation_rounds,
-        remote_agents: Vec::new(),
+        remote_agents: cards(colleagues),
         sub_agent_prompt: Some(prompt_function(&prompts, &roster.specs)),
     })
     .map_err(|error| cannot_build(loaded, &roster.mistakes, error))?;
-    Ok(Team { tree, specs: roster.specs, mistakes: roster.mistakes, prompts })
+    let (remotes, about_remotes) = (colleagues.statuses(), about(loaded, colleagues));
+    Ok(Team { tree, specs: roster.specs, mistakes: roster.mistakes, remotes, prompts, about_remotes })
+}
+
+fn cards(colleagues: &RemoteTeam) -> Vec<RemoteCard> {
+    let card = |member: RemoteMember| RemoteCard { name: member.name, description: member.description };
+    colleagues.agents().into_iter().map(card).collect()
+}
+
+/// What the user should know about agents elsewhere.
+fn about(loaded: &Loaded, colleagues: &RemoteTeam) -> Vec<String> {
+    let settings = &loaded.settings;
+    let mut warnings = colleagues.warnings();
+    if settings.agent.team.mode() == Mode::Single
+        && settings.a2a.enabled
+        && !settings.a2a.remote_agents.is_empty()
+    {
+        warnings.push("agent.multiAgent is false: nobody delegates, so no remote agent joins".to_owned());
+    }
+    for status in colleagues.statuses() {
+        if !lango_team::confusable_words(status.name.as_str()).is_empty() {
+            let name = status.name;
+            warnings.push(format!(
+                "a2a.remoteAgents: models take the name `{name}` for a kind of agent; another one is safer"
+            ));
+        }
+    }
+    warnings
 }
 
 /// The error with where its cause was written, and with the files that could not be read: they may be the cause.
@@ -65,7 +108,7 @@ fn cannot_build(loaded: &Loaded, mistakes: &[AgentFileMistake], error: BuildErro
     ConfigError { message: lines.join("\n"), hint }
 }
 
-fn roster(loaded: &Loaded, environment: &Environment) -> Result<Roster, ConfigError> {
+pub(crate) fn roster(loaded: &Loaded, environment: &Environment) -> Result<Roster, ConfigError> {
     let settings = &loaded.settings.agent.team;
     let own = match &settings.agents_dir {
         Some(folder) => {
@@ -112,6 +155,9 @@ impl Team {
             Some(spec) if created => {
                 Ok(self.prompts.specialist(agent, &spec.instruction, spec.takes_tools()))
             }
+            None if created => {
+                Err(ConfigError::new(format!("`{agent}` is a remote agent: its prompt is where it lives")))
+            }
             _ => Err(self.unknown_agent(agent)),
         }
     }
@@ -146,6 +192,7 @@ impl Team {
         warnings.extend(
             ignored.map(|file| format!("{file}: this name means nothing here; the file is not used")),
         );
+        warnings.extend(self.about_remotes.iter().cloned());
         if self.tree.mode == Mode::Multi {
             warnings.extend(self.misleading_words());
             if self.tree.specialists.is_empty() {

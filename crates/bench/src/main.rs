@@ -2,8 +2,10 @@
 
 mod floor;
 mod gateway;
+mod graph;
 mod kill;
 mod measure;
+mod memory;
 mod model_server;
 mod operator;
 mod retrieval;
@@ -68,6 +70,27 @@ enum Bench {
         #[arg(long, default_value_t = 500)]
         queries: usize,
     },
+    /// Taking facts into the knowledge graph, and questions to it.
+    Graph {
+        /// How many made-up facts.
+        #[arg(long, default_value_t = 1_000_000)]
+        triples: usize,
+        /// How many questions of each kind.
+        #[arg(long, default_value_t = 2_000)]
+        questions: usize,
+        /// Facts from this file instead: subject, predicate and object with tabs between them.
+        #[arg(long)]
+        file: Option<std::path::PathBuf>,
+    },
+    /// Turns with nothing and with much remembered, and how much of a request stays the same from turn to turn.
+    Memory {
+        /// How many observations.
+        #[arg(long, default_value_t = 10_000)]
+        observations: usize,
+        /// How many turns are measured each time.
+        #[arg(long, default_value_t = 200)]
+        turns: usize,
+    },
     /// The server: `/v1/chat/completions` with a model without latency, streams that wait, and how soon it is ready.
     Serve(gateway::Wish),
     /// What is asked there.
@@ -118,6 +141,8 @@ fn measure() -> Result<()> {
         Bench::Store { folder, seconds } => store::run(folder.as_deref(), seconds),
         Bench::Operator { files, runs } => operator::run(files, runs),
         Bench::Retrieval { pieces, queries } => retrieval::run(pieces, queries),
+        Bench::Graph { triples, questions, file } => graph::run(triples, questions, file.as_deref()),
+        Bench::Memory { observations, turns } => memory::run(observations, turns),
         Bench::Serve(wish) => gateway::run(&wish),
         Bench::ServeChild { store } => gateway::child(&store),
         Bench::ModelServer { port } => model_server::run(port),

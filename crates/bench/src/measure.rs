@@ -126,7 +126,7 @@ pub fn percentile_ms(times: &[Duration], share: f64) -> f64 {
 }
 
 /// User and system time of this process, all threads together.
-fn cpu_seconds() -> Result<f64> {
+pub fn cpu_seconds() -> Result<f64> {
     const TICKS_PER_SECOND: f64 = 100.0;
     let stat = fs::read_to_string("/proc/self/stat")?;
     let (_, after_name) = stat.rsplit_once(')').context("an odd /proc/self/stat")?;

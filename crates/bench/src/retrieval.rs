@@ -1,7 +1,8 @@
 //! `lango-bench retrieval`: indexing and finding passages among many, beside SQLite's own full text search.
 
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use lango_domain::documents::{NewDocument, NewPiece, Place, Unit};
@@ -9,99 +10,188 @@ use lango_domain::event::Principal;
 use lango_knowledge::embedding::{Embedder, Hashed, Purpose};
 use lango_knowledge::lexical::Lexical;
 use lango_knowledge::library::{Library, Scope};
+use lango_knowledge::vectors::Vectors;
 use lango_store::SqliteStore;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Words of made-up text: a few are everywhere, most are rare.
 const WORDS: u64 = 50_000;
 const WORDS_IN_A_PIECE: usize = 150;
+const WORDS_IN_A_QUESTION: usize = 5;
 const PIECES_IN_A_DOCUMENT: usize = 50;
+/// As many as a folder is read in at one time.
+const DOCUMENTS_AT_ONCE: usize = 32;
+/// One document in so many is in the narrow collection.
+const NARROW: usize = 100;
+/// What models that measure meanings have.
+const DIMENSIONS: usize = 384;
 
 pub fn run(pieces: usize, queries: usize) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
-        let store = SqliteStore::open(lango_store::Place::File(folder.path().join("store.sqlite")))?;
-        let words = folder.path().join("words");
-        let library = Library::new(Arc::new(store), words.clone(), Some(Arc::new(Hashed::default())));
-        let began = Instant::now();
-        let mut chance = Chance(7);
-        for document in 0..pieces.div_ceil(PIECES_IN_A_DOCUMENT) {
-            library.put(&Principal::local(), vec![document_of(document, &mut chance)]).await?;
-        }
-        let written = began.elapsed().as_secs_f64();
-        library.catch_up().await?;
-        let all = began.elapsed().as_secs_f64();
-        let bytes = bytes_below(folder.path());
-        println!("{}", json!({ "bench": "index", "pieces": pieces, "pieces_per_s": pieces as f64 / all, "store_s": written, "derive_s": all - written, "disk_mb": bytes / 1_000_000 }));
-        find(&library, &words, queries).await?;
-        full_text(folder.path(), queries)
-    })
+        index(&open(folder.path())?, folder.path(), pieces).await?;
+        find(folder.path(), queries).await
+    })?;
+    full_text(folder.path(), queries)?;
+    scan(pieces, queries)
 }
 
-async fn find(library: &Library, words: &std::path::Path, queries: usize) -> Result<()> {
-    let scope = Scope { principal: Principal::local(), session: None, collections: None };
-    let mut chance = Chance(11);
-    let first = Instant::now();
-    library.find("warm up", &scope, 5).await?;
-    println!("{}", json!({ "bench": "first find", "ms": first.elapsed().as_secs_f64() * 1_000.0 }));
-    let (mut whole, mut lexical_only, mut embed) = (Vec::new(), Vec::new(), Vec::new());
-    let lexical = Lexical::open(words)?;
-    let hashed = Hashed::default();
+/// As a new process finds it.
+fn open(folder: &Path) -> Result<Library> {
+    let store = SqliteStore::open(lango_store::Place::File(folder.join("store.sqlite")))?;
+    Ok(Library::new(Arc::new(store), folder.join("words"), Some(Arc::new(Hashed::default()))))
+}
+
+async fn index(library: &Library, folder: &Path, pieces: usize) -> Result<()> {
+    let (mut chance, mut stored) = (Chance(7), Duration::ZERO);
+    let documents: Vec<usize> = (0..pieces.div_ceil(PIECES_IN_A_DOCUMENT)).collect();
+    for numbers in documents.chunks(DOCUMENTS_AT_ONCE) {
+        let documents = numbers.iter().map(|number| document_of(*number, &mut chance)).collect();
+        let began = Instant::now();
+        library.put(&Principal::local(), documents).await?;
+        stored += began.elapsed();
+    }
+    let (began, cpu) = (Instant::now(), crate::measure::cpu_seconds()?);
+    library.catch_up().await?;
+    let (derived, cpu) = (began.elapsed(), crate::measure::cpu_seconds()? - cpu);
+    show(json!({
+        "bench": "index", "pieces": pieces, "pieces_per_s": pieces as f64 / (stored + derived).as_secs_f64(),
+        "store_s": stored.as_secs_f64(), "derive_s": derived.as_secs_f64(), "derive_cpu_s": cpu,
+        "store_mb": megabytes(folder, "store.sqlite"), "derived_mb": megabytes(&folder.join("words"), ""),
+        "rss_mb": crate::measure::rss_mb()?,
+    }));
+    Ok(())
+}
+
+async fn find(folder: &Path, queries: usize) -> Result<()> {
+    let library = open(folder)?;
+    let everywhere = Scope { principal: Principal::local(), session: None, collections: None };
+    let began = Instant::now();
+    library.find("warm up", &everywhere, 5).await?;
+    show(json!({ "bench": "first question", "ms": milliseconds(began) }));
+    let narrow = Scope { collections: Some(vec!["narrow".to_owned()]), ..everywhere.clone() };
+    let lexical = Lexical::open(&folder.join("words"))?;
+    let names: Vec<String> =
+        lexical.collections()?.iter().filter(|name| name.contains("narrow")).cloned().collect();
+    let questions = [("", WORDS), (", frequent words", 50)];
+    for (kind, rarest) in questions {
+        let mut chance = Chance(11);
+        let (mut whole, mut within, mut words, mut words_within) = (vec![], vec![], vec![], vec![]);
+        for _ in 0..queries {
+            let question = text(&mut chance, WORDS_IN_A_QUESTION, rarest);
+            let began = Instant::now();
+            library.find(&question, &everywhere, 5).await?;
+            whole.push(milliseconds(began));
+            let began = Instant::now();
+            library.find(&question, &narrow, 5).await?;
+            within.push(milliseconds(began));
+            let began = Instant::now();
+            lexical.search(&question, None, 100)?;
+            words.push(milliseconds(began));
+            let began = Instant::now();
+            lexical.search(&question, Some(&names), 100)?;
+            words_within.push(milliseconds(began));
+        }
+        show_times(&format!("rag_retrieve{kind}"), &mut whole);
+        show_times(&format!("rag_retrieve in a narrow collection{kind}"), &mut within);
+        show_times(&format!("its lexical part{kind}"), &mut words);
+        show_times(&format!("its lexical part in a narrow collection{kind}"), &mut words_within);
+    }
+    embed(queries).await?;
+    show(json!({ "bench": "memory after questions", "rss_mb": crate::measure::rss_mb()? }));
+    Ok(())
+}
+
+async fn embed(queries: usize) -> Result<()> {
+    let (hashed, mut chance, mut times) = (Hashed::default(), Chance(11), Vec::new());
     for _ in 0..queries {
-        let question = text(&mut chance, 5);
-        let began = Instant::now();
-        library.find(&question, &scope, 5).await?;
-        whole.push(began.elapsed().as_secs_f64() * 1_000.0);
-        let began = Instant::now();
-        lexical.search(&question, None, 100)?;
-        lexical_only.push(began.elapsed().as_secs_f64() * 1_000.0);
+        let question = text(&mut chance, WORDS_IN_A_QUESTION, WORDS);
         let began = Instant::now();
         hashed.embed(vec![question], Purpose::Query).await?;
-        embed.push(began.elapsed().as_secs_f64() * 1_000.0);
+        times.push(milliseconds(began));
     }
-    for (name, times) in [
-        ("rag_retrieve", &mut whole),
-        ("lexical part", &mut lexical_only),
-        ("embedding a question", &mut embed),
-    ] {
-        let (p50, p99) = spread(times);
-        println!("{}", json!({ "bench": name, "p50_ms": p50, "p99_ms": p99 }));
-    }
+    show_times("embedding a question", &mut times);
     Ok(())
 }
 
 /// The same pieces and questions in FTS5.
-fn full_text(folder: &std::path::Path, queries: usize) -> Result<()> {
+fn full_text(folder: &Path, queries: usize) -> Result<()> {
     let connection = rusqlite::Connection::open(folder.join("store.sqlite"))?;
+    let began = Instant::now();
     connection.execute_batch("CREATE VIRTUAL TABLE beside USING fts5(text, content=''); INSERT INTO beside (rowid, text) SELECT id, text FROM pieces;")?;
+    show(json!({ "bench": "SQLite FTS5, index", "s": began.elapsed().as_secs_f64() }));
     let mut query = connection.prepare(
         "SELECT rowid, bm25(beside) FROM beside WHERE beside MATCH ?1 ORDER BY bm25(beside) LIMIT 100",
     )?;
-    let (mut chance, mut times) = (Chance(11), Vec::new());
+    for (kind, rarest) in [("", WORDS), (", frequent words", 50)] {
+        let (mut chance, mut times) = (Chance(11), Vec::new());
+        for _ in 0..queries {
+            let question = text(&mut chance, WORDS_IN_A_QUESTION, rarest);
+            let question = question.split(' ').collect::<Vec<_>>().join(" OR ");
+            let began = Instant::now();
+            let found: Vec<i64> =
+                query.query_map([question], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+            times.push(milliseconds(began));
+            std::hint::black_box(found);
+        }
+        show_times(&format!("SQLite FTS5{kind}"), &mut times);
+    }
+    Ok(())
+}
+
+/// The scan of small numbers against the same scan of the numbers themselves.
+fn scan(rows: usize, queries: usize) -> Result<()> {
+    const WANTED: usize = 10;
+    let mut chance = Chance(13);
+    let mut vectors = Vectors::new(DIMENSIONS);
+    let rows: Vec<Vec<f32>> = (0..rows).map(|_| direction(&mut chance)).collect();
+    for (id, row) in (0..).zip(&rows) {
+        vectors.put(id, 0, row)?;
+    }
+    let (mut times, mut right, mut all) = (Vec::new(), 0, 0);
     for _ in 0..queries {
-        let question = text(&mut chance, 5).split(' ').collect::<Vec<_>>().join(" OR ");
+        let query = direction(&mut chance);
         let began = Instant::now();
-        let found: Vec<i64> =
-            query.query_map([question], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-        times.push(began.elapsed().as_secs_f64() * 1_000.0);
-        std::hint::black_box(found);
+        let found = vectors.search(&query, WANTED, None)?;
+        times.push(milliseconds(began));
+        let mut exact: Vec<(f32, u64)> = rows.iter().map(|row| dot(row, &query)).zip(0..).collect();
+        exact.sort_unstable_by(|one, other| other.0.total_cmp(&one.0));
+        all += WANTED.min(exact.len());
+        right += exact.iter().take(WANTED).filter(|(_, id)| found.iter().any(|(hit, _)| hit == id)).count();
     }
     let (p50, p99) = spread(&mut times);
-    println!("{}", json!({ "bench": "SQLite FTS5", "p50_ms": p50, "p99_ms": p99 }));
+    let memory = vectors.memory() as f64 / 1e6;
+    show(json!({
+        "bench": "vector scan", "dimensions": DIMENSIONS, "rows": rows.len(), "p50_ms": p50, "p99_ms": p99,
+        "recall@10": right as f64 / all.max(1) as f64, "of": all, "memory_mb": memory,
+    }));
     Ok(())
+}
+
+fn dot(one: &[f32], other: &[f32]) -> f32 {
+    one.iter().zip(other).map(|(x, y)| x * y).sum()
+}
+
+/// A vector that is one long, spread like noise: nothing is nearer than by chance, which is the hardest case.
+fn direction(chance: &mut Chance) -> Vec<f32> {
+    let mut number = || (0..4).map(|_| (chance.next() % 65_536) as f32 / 65_536.0 - 0.5).sum::<f32>();
+    let vector: Vec<f32> = (0..DIMENSIONS).map(|_| number()).collect();
+    let length = dot(&vector, &vector).sqrt();
+    vector.into_iter().map(|x| x / length).collect()
 }
 
 fn document_of(number: usize, chance: &mut Chance) -> NewDocument {
     let place = |at: usize| Place { unit: Unit::Lines, first: at as u32 * 10 + 1, last: at as u32 * 10 + 10 };
     let piece = |at: usize| NewPiece {
-        text: text(chance, WORDS_IN_A_PIECE),
+        text: text(chance, WORDS_IN_A_PIECE, WORDS),
         hash: String::new(),
         heading: String::new(),
         place: place(at),
     };
+    let is_narrow = number.is_multiple_of(NARROW);
     NewDocument {
-        collection: "bench".to_owned(),
+        collection: (if is_narrow { "narrow" } else { "wide" }).to_owned(),
         source: format!("document-{number}"),
         root: "bench".to_owned(),
         title: format!("Document {number}"),
@@ -112,25 +202,61 @@ fn document_of(number: usize, chance: &mut Chance) -> NewDocument {
 }
 
 /// Words as they are spread in real text: the n-th is n times as rare as the first.
-fn text(chance: &mut Chance, words: usize) -> String {
-    let word = |chance: &mut Chance| {
-        let share = (chance.next() % 1_000_000) as f64 / 1_000_000.0;
-        let rank = (WORDS as f64).powf(share) as u64;
-        format!("word{rank}")
-    };
-    (0..words).map(|_| word(chance)).collect::<Vec<_>>().join(" ")
+fn text(chance: &mut Chance, words: usize, rarest: u64) -> String {
+    let mut text = String::with_capacity(words * 8);
+    for _ in 0..words {
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        word(chance.skewed(rarest), &mut text);
+    }
+    text
 }
 
-struct Chance(u64);
+/// Frequent ones are short.
+fn word(rank: u64, text: &mut String) {
+    let (consonants, vowels) = (b"bdfgklmnprstvz", b"aeiou");
+    let mut rest = rank;
+    loop {
+        text.push(char::from(consonants[(rest % 14) as usize]));
+        text.push(char::from(vowels[(rest / 14 % 5) as usize]));
+        rest /= 70;
+        if rest == 0 {
+            break;
+        }
+    }
+    text.push(char::from(consonants[(rank / 7 % 14) as usize]));
+}
+
+pub struct Chance(pub u64);
 
 impl Chance {
-    fn next(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         self.0 >> 33
     }
+
+    /// One of so many; the n-th is n times as rare as the first.
+    pub fn skewed(&mut self, all: u64) -> u64 {
+        let share = (self.next() % 1_000_000) as f64 / 1_000_000.0;
+        (all as f64).powf(share) as u64
+    }
 }
 
-fn spread(times: &mut [f64]) -> (f64, f64) {
+fn show(line: Value) {
+    println!("{line}");
+}
+
+fn show_times(name: &str, times: &mut [f64]) {
+    let (p50, p99) = spread(times);
+    show(json!({ "bench": name, "p50_ms": p50, "p99_ms": p99 }));
+}
+
+fn milliseconds(began: Instant) -> f64 {
+    began.elapsed().as_secs_f64() * 1_000.0
+}
+
+pub fn spread(times: &mut [f64]) -> (f64, f64) {
     times.sort_by(f64::total_cmp);
     let at = |share: f64| {
         times.get(((times.len() as f64 * share) as usize).min(times.len().saturating_sub(1))).copied()
@@ -138,12 +264,22 @@ fn spread(times: &mut [f64]) -> (f64, f64) {
     (at(0.5).unwrap_or_default(), at(0.99).unwrap_or_default())
 }
 
-fn bytes_below(folder: &std::path::Path) -> u64 {
+pub fn bytes_below(folder: &Path) -> u64 {
+    bytes_named(folder, "")
+}
+
+/// Of the files below a folder whose name begins so.
+fn megabytes(folder: &Path, begins: &str) -> u64 {
+    bytes_named(folder, begins) / 1_000_000
+}
+
+fn bytes_named(folder: &Path, begins: &str) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_named = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with(begins);
     let size = |entry: std::fs::DirEntry| match entry.metadata().context("its size") {
-        Ok(found) if found.is_dir() => bytes_below(&entry.path()),
+        Ok(found) if found.is_dir() => bytes_named(&entry.path(), begins),
         Ok(found) => found.len(),
         Err(_) => 0,
     };
-    entries.map(size).sum()
+    entries.filter(is_named).map(size).sum()
 }

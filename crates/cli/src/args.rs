@@ -1,7 +1,11 @@
 //! What can be typed.
 
 mod documents;
+mod graph;
 mod hands;
+mod knowledge;
+mod memory;
+mod remote;
 mod serving;
 
 use std::path::PathBuf;
@@ -11,8 +15,12 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use lango_app::Overrides;
 
-pub use documents::{Corpus, EvalCommand, IndexCommand};
+pub use documents::{Corpus, DEFAULT_COLLECTION, EvalCommand, IndexCommand};
+pub use graph::{Facing, FactFormat, GraphCommand, PictureFormat, TripleArgs};
 pub use hands::{SkillCommand, TrashCommand, Undo};
+pub use knowledge::{InquiryCommand, KnowledgeCommand};
+pub use memory::{Listed, MemoryCommand};
+pub use remote::A2aCommand;
 pub use serving::{NewToken, Serve, TokenCommand};
 
 const STYLES: Styles = Styles::styled()
@@ -112,6 +120,18 @@ pub enum Command {
     /// Documents that the librarian finds passages in: add, list, remove, refresh, search.
     #[command(subcommand)]
     Index(IndexCommand),
+    /// Facts and how they hang together: import, export, query, traverse, path, add, retire, forget, stats, show.
+    #[command(subcommand)]
+    Graph(GraphCommand),
+    /// What is remembered of conversations: status, observations, reflections, why, forget.
+    #[command(subcommand)]
+    Memory(MemoryCommand),
+    /// Facts that the librarian keeps: list, show, history, delete.
+    #[command(subcommand)]
+    Knowledge(KnowledgeCommand),
+    /// Questions that wait for an answer of yours: list, dismiss.
+    #[command(subcommand)]
+    Inquiry(InquiryCommand),
     /// Measure how well something works.
     #[command(subcommand)]
     Eval(EvalCommand),
@@ -131,6 +151,9 @@ pub enum Command {
     /// Look at the team: who is in it, who holds what, what each one reads.
     #[command(subcommand)]
     Agent(AgentCommand),
+    /// Look at agents in other processes.
+    #[command(subcommand)]
+    A2a(A2aCommand),
     /// Show which agent a request's words point to, and why.
     Route {
         /// The request.

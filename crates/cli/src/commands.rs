@@ -1,11 +1,16 @@
 //! One module per command; each turns arguments into an [`Output`].
 
+mod a2a;
 mod agent;
 mod ask;
 mod audit;
 mod chat;
 mod config;
+mod graph;
 mod index;
+mod inquiry;
+mod knowledge;
+mod memory;
 mod model;
 mod route;
 mod serve;
@@ -17,6 +22,7 @@ mod upkeep;
 mod usage;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::CommandFactory;
 use lango_app::{Environment, Hands, Loaded, Team, assemble_team, knowledge_tools};
@@ -45,9 +51,16 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         Some(Command::Trash(command)) => taking_back::trash(&global, &command),
         Some(Command::Skill(command)) => skill::run(&global, &command),
         Some(Command::Index(command)) => index::run(&global, &command),
-        Some(Command::Eval(EvalCommand::Retrieval { directory })) => index::evaluate(&global, &directory),
+        Some(Command::Graph(command)) => graph::run(&global, command),
+        Some(Command::Memory(command)) => memory::run(&global, &command),
+        Some(Command::Eval(EvalCommand::Retrieval { directory })) => {
+            index::corpus::evaluate(&global, &directory)
+        }
+        Some(Command::Knowledge(command)) => knowledge::run(&global, &command),
+        Some(Command::Inquiry(command)) => inquiry::run(&global, &command),
         Some(Command::Audit(wish)) => audit::run(&global, &wish),
         Some(Command::Agent(command)) => agent::run(&global, command),
+        Some(Command::A2a(command)) => return a2a::run(&global, &command, form),
         Some(Command::Route { text, tools }) => route::run(&Setting::read(&global)?.team(&tools)?, &text),
         Some(Command::Model(command)) => model::run(&global, &command),
         Some(Command::Usage { file: Some(file), .. }) => usage::of_file(&file),
@@ -57,6 +70,12 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         Some(Command::Completions { shell }) => Ok(completions(shell)),
     };
     output.map(|output| output.print(form))
+}
+
+/// What follows a turn goes on while the user types.
+fn chatting_runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    let built = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    built.map_err(|error| Failure::usage(format!("cannot start: {error}")))
 }
 
 /// One thread is enough for a person; a server brings its own.
@@ -85,6 +104,19 @@ async fn forget_old_sessions(setting: &Setting, conversation: &lango_app::Conver
     let kept = lango_app::keep_retention(&setting.loaded, &setting.environment, store, now).await;
     if let Err(trouble) = kept {
         crate::output::warn(&[format!("old sessions could not be deleted: {trouble}")], Form::Plain);
+    }
+}
+
+/// So long is waited for what follows a turn, when the program would end.
+const LONGEST_WAIT: Duration = Duration::from_secs(20);
+
+/// What follows turns comes to its end: the answer is shown already. Ctrl-C skips it; what was not done is done behind
+/// the next turn.
+async fn settle(conversation: &lango_app::Conversation) {
+    tokio::select! {
+        () = conversation.runner.settled() => {}
+        () = tokio::time::sleep(LONGEST_WAIT) => {}
+        _ = tokio::signal::ctrl_c() => {}
     }
 }
 

@@ -88,6 +88,11 @@ impl Failure {
         Self { exit: 5, code: "denied", message: message.into(), hint: None }
     }
 
+    /// An agent elsewhere cannot be reached or understood.
+    pub fn remote(message: impl Into<String>) -> Self {
+        Self { exit: 1, code: "remote", message: message.into(), hint: None }
+    }
+
     /// What is kept cannot be read or written.
     pub fn store(message: impl Into<String>) -> Self {
         Self { exit: 1, code: "store", message: message.into(), hint: None }

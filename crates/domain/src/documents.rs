@@ -23,19 +23,8 @@ pub trait DocumentStore: Send + Sync {
     /// These pieces, as far as they are there, in no order.
     fn pieces(&self, ids: Vec<u64>) -> Answer<'_, Vec<Piece>>;
 
-    /// Whose pieces are those with ids behind one, in order.
-    fn owners(&self, behind: u64, most: usize) -> Answer<'_, Vec<(u64, Owner)>>;
-
     /// What pieces were put or removed, in order, behind a number.
     fn changes(&self, behind: u64, most: usize) -> Answer<'_, Vec<Change>>;
-
-    /// Pieces with ids behind one that have no vector of this embedder's yet, in order.
-    fn without_vector<'a>(
-        &'a self,
-        embedder: &'a str,
-        behind: u64,
-        most: usize,
-    ) -> Answer<'a, Vec<Unembedded>>;
 
     /// Vectors by what they were made of: the same words are embedded once.
     fn put_vectors<'a>(&'a self, embedder: &'a str, vectors: Vec<(String, Vec<u8>)>) -> Answer<'a, ()>;
@@ -64,6 +53,8 @@ pub struct CollectionInfo {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     pub source: String,
+    /// What was added, and it was found under.
+    pub root: String,
     pub hash: String,
 }
 
@@ -91,7 +82,7 @@ pub struct NewDocument {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewPiece {
     pub text: String,
-    /// Of everything that its vector is made of.
+    /// Of everything that its vector is made of: title, heading and text.
     pub hash: String,
     /// Headings above it, outermost first, with ` › ` between them.
     pub heading: String,
@@ -135,15 +126,6 @@ pub struct Owner {
     pub collection: String,
     /// Where it belongs to one session only.
     pub session: Option<SessionId>,
-}
-
-/// A piece that waits for its vector.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unembedded {
-    pub id: u64,
-    pub hash: String,
-    /// With its title and headings.
-    pub text: String,
 }
 
 /// Something that happened to a piece.

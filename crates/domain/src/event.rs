@@ -58,6 +58,10 @@ text_id!(
     CallId
 );
 text_id!(
+    /// Where a remote agent's side of a session stands; only whoever speaks with it can read this.
+    Thread
+);
+text_id!(
     /// The line of work that an event belongs to: the root's, or a delegation's below it.
     Branch
 );
@@ -185,6 +189,9 @@ pub enum Body {
         id: CallId,
         outcome: TransferOutcome,
         detail: String,
+        /// From a remote agent: where it goes on when it is asked again.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        thread: Option<Thread>,
     },
     /// A call, kept before it has an effect.
     ToolCall {

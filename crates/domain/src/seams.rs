@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::AgentName;
-use crate::event::{CallId, Decider, Principal, SessionId};
+use crate::event::{CallId, Decider, Principal, SessionId, Thread};
 use crate::tool::Intent;
 
 /// Asks whoever may decide. Ships for the terminal, HTTP and A2A; tests script it.
@@ -109,8 +109,16 @@ pub struct FailedCall {
 
 /// A specialist in another process. Ships as the A2A client; tests script it.
 pub trait RemoteAgent: Send + Sync {
-    /// Carries out one task; the pieces together are the answer. Dropping the stream cancels the task.
-    fn stream(&self, task: RemoteTask) -> BoxStream<'static, Result<String, RemoteError>>;
+    /// Carries out one task; the texts together are the answer. Dropping the stream cancels the task.
+    fn stream(&self, task: RemoteTask) -> BoxStream<'static, Result<RemotePiece, RemoteError>>;
+}
+
+/// What comes from a remote agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RemotePiece {
+    Text(String),
+    /// Where it goes on when it is asked again in this session; the last one stands.
+    Thread(Thread),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,6 +128,8 @@ pub struct RemoteTask {
     /// The user's own words.
     pub request: String,
     pub task: Option<String>,
+    /// Where it stood when it was asked before in this session.
+    pub thread: Option<Thread>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -17,3 +17,6 @@ pub const STEPS_LEFT_OUT: &str = "[Left out here";
 
 /// What a specialist is asked to do when the orchestrator says nothing special.
 pub const DO_WHAT_IS_ASKED: &str = "Do what the user asks in the last message.";
+
+/// Begins the question that whoever answers may ask in passing.
+pub const ASK_IN_PASSING: &str = "To ask in passing: ";

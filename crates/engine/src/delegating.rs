@@ -1,12 +1,15 @@
 //! A specialist's work for the root: begun by a transfer, ended by exactly one result.
 
+use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::future::FutureExt;
-use lango_domain::event::{Body, TransferOutcome};
+use lango_domain::AgentName;
+use lango_domain::event::{Body, CallId, Event, Thread, TransferOutcome, TurnId};
 use lango_domain::model::Fragment;
-use lango_domain::seams::RemoteTask;
+use lango_domain::seams::{RemotePiece, RemoteTask};
 
 use crate::driver::{Delegation, Driver, Seat};
 use crate::failure::Failure;
@@ -19,7 +22,7 @@ impl Driver {
     pub(crate) async fn delegate(&self, seat: &Seat, delegation: &Delegation) -> Result<Delegated, Failure> {
         let child = &delegation.seat;
         let work = match self.crew.is_remote(&child.agent) {
-            true => self.work_remotely(child, delegation.task.clone()).boxed(),
+            true => self.work_remotely(delegation).boxed(),
             false => self.work(child),
         };
         let done = AssertUnwindSafe(work).catch_unwind().await;
@@ -55,7 +58,8 @@ impl Driver {
             }
         };
         let id = delegation.call.id.clone();
-        let result = Body::TransferResult { id, outcome: how, detail };
+        let thread = delegation.thread().take();
+        let result = Body::TransferResult { id, outcome: how, detail, thread };
         let said = said.map(|said| (child, said));
         self.keep_all(said.into_iter().chain([(seat, result)])).await?;
         Ok(Delegated { to: child.agent.clone(), report_back: delegation.report_back, outcome })
@@ -68,22 +72,31 @@ impl Driver {
         } else {
             (TransferOutcome::Failed, failure)
         };
-        let (id, detail) = (delegation.call.id.clone(), failure.message.clone());
-        let kept = self.keep(seat, vec![Body::TransferResult { id, outcome, detail }]).await;
+        let (id, detail, thread) =
+            (delegation.call.id.clone(), failure.message.clone(), delegation.thread().take());
+        let kept = self.keep(seat, vec![Body::TransferResult { id, outcome, detail, thread }]).await;
         kept.err().unwrap_or(failure)
     }
 
     /// A specialist in another process: what it says is bounded, and a failure there is a result here.
-    async fn work_remotely(&self, seat: &Seat, task: Option<String>) -> Result<Outcome, Failure> {
+    async fn work_remotely(&self, delegation: &Delegation) -> Result<Outcome, Failure> {
+        let seat = &delegation.seat;
         let Some(remote) = self.remotes.get(&seat.agent) else {
             return Err(Failure::remote("it is not connected"));
         };
         let (session, principal) = (self.record.session.clone(), self.record.principal.clone());
-        let request = self.request.clone();
-        let mut pieces = remote.stream(RemoteTask { session, principal, request, task });
+        let (request, task) = (self.request.clone(), delegation.task.clone());
+        let thread = self.record.read(|log| last_thread(log, &seat.agent));
+        let mut pieces = remote.stream(RemoteTask { session, principal, request, task, thread });
         let mut collector = Collector::default();
         while let Some(piece) = self.wait(pieces.next()).await? {
-            let text = piece.map_err(|error| Failure::remote(&error.0))?;
+            let text = match piece.map_err(|error| Failure::remote(&error.0))? {
+                RemotePiece::Text(text) => text,
+                RemotePiece::Thread(thread) => {
+                    *delegation.thread() = Some(thread);
+                    continue;
+                }
+            };
             if let Some(text) = collector.take(Fragment::Text(text))?.filter(|_| seat.is_shown) {
                 self.record.show(&seat.agent, text);
             }
@@ -96,4 +109,19 @@ impl Driver {
             None => Ok(Outcome::Answered { author: seat.agent.clone(), text: reply.text }),
         }
     }
+}
+
+/// Where an agent's last transfer in this session left it.
+fn last_thread(log: &[Arc<Event>], agent: &AgentName) -> Option<Thread> {
+    let to_it = log.iter().filter_map(|event| match &event.body {
+        Body::Transfer { id, to, .. } if to == agent => Some((&event.turn, id)),
+        _ => None,
+    });
+    let to_it: HashSet<(&TurnId, &CallId)> = to_it.collect();
+    log.iter().rev().find_map(|event| match &event.body {
+        Body::TransferResult { id, thread: Some(thread), .. } if to_it.contains(&(&event.turn, id)) => {
+            Some(thread.clone())
+        }
+        _ => None,
+    })
 }

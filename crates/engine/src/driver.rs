@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use futures::StreamExt;
 use futures::future::{BoxFuture, FutureExt, join_all};
 use futures::stream::FuturesOrdered;
-use lango_domain::event::{Author, Body, Branch, ToolCode};
+use lango_domain::event::{Author, Body, Branch, Thread, ToolCode};
 use lango_domain::model::Call;
 use lango_domain::seams::{Approver, RemoteAgent};
 use lango_domain::{AgentName, Trust};
@@ -64,6 +64,14 @@ pub(crate) struct Delegation {
     pub task: Option<String>,
     pub report_back: bool,
     pub seat: Seat,
+    /// From a remote agent: where it goes on when it is asked again.
+    pub thread: Mutex<Option<Thread>>,
+}
+
+impl Delegation {
+    pub fn thread(&self) -> MutexGuard<'_, Option<Thread>> {
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Driver {
@@ -144,6 +152,7 @@ impl Driver {
                         task: task.clone(),
                         report_back,
                         seat: child,
+                        thread: Mutex::default(),
                     });
                     bodies.push(Body::Transfer { id, to, task, report_back, into });
                 }

@@ -6,7 +6,7 @@ use futures::FutureExt;
 use lango_domain::event::{ApprovalState, Author, Body, Decider, Grant, ToolCode};
 use lango_domain::model::Call;
 use lango_domain::seams::{Decision, Question, Scope};
-use lango_domain::{Intent, Safety, Tool, ToolFailure};
+use lango_domain::{AgentName, Intent, Safety, Tool, ToolFailure};
 
 use crate::dispatch::ToolAnswer;
 use crate::driver::{Driver, Seat};
@@ -37,7 +37,10 @@ impl Driver {
             Err(answer) => return Ok(Some(answer)),
         };
         let tainted_by = match intent.level {
-            Safety::Dangerous => self.record.read(|log| taint::sources(log, &call.arguments)),
+            Safety::Dangerous => {
+                let is_remote = |agent: &AgentName| self.crew.is_remote(agent);
+                self.record.read(|log| taint::sources(log, &call.arguments, is_remote))
+            }
             Safety::Safe | Safety::Moderate => Vec::new(),
         };
         match self.approval.judge(&tool.name, &intent) {

@@ -75,7 +75,7 @@ fn closings(events: &[&Event], safety: impl Fn(&Author, &str) -> Safety) -> Vec<
             }
             Body::Transfer { id, into, .. } if !closed.contains(id) => {
                 let (outcome, detail) = conclusion(events, into);
-                Body::TransferResult { id: id.clone(), outcome, detail }
+                Body::TransferResult { id: id.clone(), outcome, detail, thread: None }
             }
             _ => continue,
         };

@@ -3,20 +3,27 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lango_domain::event::{Body, CallId, Event};
+use lango_domain::AgentName;
+use lango_domain::event::{Author, Body, CallId, Event};
 use lango_domain::text::one_line;
 use serde_json::Value;
 
-/// Shorter words are everywhere.
-const SHORTEST: usize = 12;
+/// Shorter names are everywhere; several words, such as a whole command, are not.
+const SHORTEST_NAME: usize = 12;
+const SHORTEST_WORDS: usize = 5;
 /// A piece of this many characters is no accident.
 const WINDOW: usize = 24;
 const STEP: usize = 8;
 /// So many sources are named.
 const MOST: usize = 5;
 
-/// The untrusted results in the log that share words with these arguments, as they would be cited.
-pub(crate) fn sources(log: &[Arc<Event>], args: &Value) -> Vec<String> {
+/// What in the log is untrusted and shares words with these arguments, as it would be cited: results of tools, and what
+/// agents elsewhere said (B92).
+pub(crate) fn sources(
+    log: &[Arc<Event>],
+    args: &Value,
+    is_remote: impl Fn(&AgentName) -> bool,
+) -> Vec<String> {
     let mut said = Vec::new();
     collect(args, &mut said);
     // What the user asked for in these very words is the user's.
@@ -34,10 +41,18 @@ pub(crate) fn sources(log: &[Arc<Event>], args: &Value) -> Vec<String> {
         .collect();
     let mut sources: Vec<String> = Vec::new();
     for event in log {
-        let Body::ToolResult { id, content, error, untrusted: true, .. } = &event.body else { continue };
-        let text = error.as_deref().unwrap_or(content);
-        let (tool, args) = calls.get(id).copied().unzip();
-        for source in shared(text, &said, || cited(tool, args)) {
+        let found = match (&event.body, &event.author) {
+            (Body::ToolResult { id, content, error, untrusted: true, .. }, _) => {
+                let (tool, args) = calls.get(id).copied().unzip();
+                shared(error.as_deref().unwrap_or(content), &said, || cited(tool, args))
+            }
+            (Body::Answer { text } | Body::Report { text }, Author::Agent(author)) if is_remote(author) => {
+                let found = share(&plain(text), &said);
+                found.then(|| format!("the remote agent {author}")).into_iter().collect()
+            }
+            _ => continue,
+        };
+        for source in found {
             if sources.len() < MOST && !sources.contains(&source) {
                 sources.push(source);
             }
@@ -90,11 +105,15 @@ fn share(text: &str, said: &[String]) -> bool {
 
 fn collect(value: &Value, said: &mut Vec<String>) {
     match value {
-        Value::String(text) => said.extend(Some(plain(text)).filter(|text| text.len() >= SHORTEST)),
+        Value::String(text) => said.extend(Some(plain(text)).filter(|text| is_telling(text))),
         Value::Array(items) => items.iter().for_each(|item| collect(item, said)),
         Value::Object(map) => map.values().for_each(|item| collect(item, said)),
         _ => {}
     }
+}
+
+fn is_telling(text: &str) -> bool {
+    text.len() >= if text.contains(' ') { SHORTEST_WORDS } else { SHORTEST_NAME }
 }
 
 /// Case and white space do not hide anything.
@@ -113,5 +132,16 @@ mod tests {
             assert!(share(&page, &[plain(said)]), "{said}");
         }
         assert!(!share(&page, &[plain("cargo test --workspace --quiet")]));
+    }
+
+    #[test]
+    fn a_short_command_tells_enough() {
+        let said = |args: Value| {
+            let mut said = Vec::new();
+            collect(&args, &mut said);
+            said
+        };
+        assert_eq!(said(serde_json::json!({ "command": "rm  -rf ~" })), ["rm -rf ~"]);
+        assert_eq!(said(serde_json::json!({ "path": "a.txt", "n": "-l a" })), Vec::<String>::new());
     }
 }

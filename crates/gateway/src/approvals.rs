@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use lango_domain::event::{CallId, Decider, Principal, SessionId};
 use lango_domain::seams::{Approver, ContextSource, Decision, Question, Scope};
 use lango_store::{SqliteStore, TokenScope};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use crate::brought::Brought;
 
@@ -23,6 +23,8 @@ struct Desk {
     store: SqliteStore,
     now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     open: Mutex<HashMap<Key, Open>>,
+    /// Told when a question is opened.
+    news: Notify,
 }
 
 /// What a question is about: call ids are unique within a session.
@@ -52,7 +54,10 @@ pub(crate) enum NotAnswered {
 
 impl Lobby {
     pub fn new(store: SqliteStore, now: Arc<dyn Fn() -> Timestamp + Send + Sync>) -> Self {
-        Self { desk: Arc::new(Desk { store, now, open: Mutex::default() }), brought: Brought::default() }
+        Self {
+            desk: Arc::new(Desk { store, now, open: Mutex::default(), news: Notify::new() }),
+            brought: Brought::default(),
+        }
     }
 
     /// Whom the runner asks.
@@ -77,6 +82,18 @@ impl Lobby {
             own.map(|open| Waiting { question: open.question.clone(), asked: open.asked }).collect();
         own.sort_by(|a, b| (a.asked, &a.question.call).cmp(&(b.asked, &b.question.call)));
         own
+    }
+
+    /// Returns when a question about this call waits for an answer.
+    pub(crate) async fn opened(&self, principal: &Principal, session: &SessionId, call: &CallId) {
+        let key = (principal.clone(), session.clone(), call.clone());
+        loop {
+            let news = self.desk.news.notified();
+            if self.desk.open().contains_key(&key) {
+                return;
+            }
+            news.await;
+        }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -120,6 +137,7 @@ impl Approver for Lobby {
             let asked = (desk.now)();
             let key = (question.principal.clone(), question.session.clone(), question.call.clone());
             desk.open().insert(key.clone(), Open { question, asked, answer });
+            desk.news.notify_waiters();
             let _closed = Closed { desk: Arc::clone(&desk), key };
             answered.await.unwrap_or(Decision::NobodyThere)
         }

@@ -11,6 +11,7 @@ use lango_store::SqliteStore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::a2a::{A2a, Tasks};
 use crate::api::team::{AgentItem, AgentList, SkippedItem};
 use crate::approvals::Lobby;
 use crate::gate::Gate;
@@ -121,6 +122,7 @@ struct Shared {
     listeners: Listeners,
     running: Running,
     claims: Claims,
+    a2a: A2a,
     pumps: TaskTracker,
     closing: CancellationToken,
     parking: CancellationToken,
@@ -129,6 +131,11 @@ struct Shared {
 
 impl Gateway {
     pub fn new(parts: Parts) -> Self {
+        Self::with_tasks(parts, Tasks::default())
+    }
+
+    /// The same, with somebody else to work on what other agents ask for.
+    pub fn with_tasks(parts: Parts, tasks: Tasks) -> Self {
         let Parts { settings, store, lobby, team, forget, surroundings } = parts;
         Self {
             shared: Arc::new(Shared {
@@ -145,6 +152,7 @@ impl Gateway {
                 listeners: Listeners::default(),
                 running: Running::default(),
                 claims: Claims::default(),
+                a2a: A2a::new(tasks),
                 pumps: TaskTracker::new(),
                 closing: CancellationToken::new(),
                 parking: CancellationToken::new(),
@@ -219,6 +227,10 @@ impl Gateway {
 
     pub(crate) fn claims(&self) -> &Claims {
         &self.shared.claims
+    }
+
+    pub(crate) fn a2a(&self) -> &A2a {
+        &self.shared.a2a
     }
 
     /// The tasks that turns run in.

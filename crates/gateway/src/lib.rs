@@ -4,6 +4,7 @@
 //! A request passes [`place`] (may this page speak to us at all), [`gate`] (whose token is it, what may it do),
 //! [`pace`] (how often, how many at once), and then reaches its route. Every turn is started by [`turns`].
 
+mod a2a;
 mod api;
 mod approvals;
 mod brought;
@@ -24,6 +25,9 @@ mod settings;
 mod sse;
 mod turns;
 
+pub use a2a::{
+    A2aSettings, Answer, Assignment, CardAudience, Found, Heard, Step, Steps, Tasks, TeamWorker, Worker,
+};
 pub use api::team::{AgentItem, AgentList, Ranked, RouteAnswer, SkippedItem};
 pub use approvals::Lobby;
 pub use gate::Caller;

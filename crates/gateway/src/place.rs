@@ -16,7 +16,7 @@ const PREFLIGHT: [(HeaderName, HeaderValue); 3] = [
     (header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE")),
     (
         header::ACCESS_CONTROL_ALLOW_HEADERS,
-        HeaderValue::from_static("authorization, content-type, last-event-id"),
+        HeaderValue::from_static("authorization, content-type, last-event-id, a2a-version"),
     ),
     (header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600")),
 ];

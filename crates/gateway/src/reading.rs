@@ -43,7 +43,7 @@ impl<T: DeserializeOwned> FromRequest<Gateway> for Sent<T> {
     }
 }
 
-async fn body(request: Request, gateway: &Gateway) -> Result<Bytes, Refusal> {
+pub(crate) async fn body(request: Request, gateway: &Gateway) -> Result<Bytes, Refusal> {
     let most = gateway.settings().body_bytes.get();
     let reading = Limited::new(request.into_body(), most).collect();
     let read = tokio::time::timeout(gateway.settings().body_time(), reading).await.map_err(|_| {

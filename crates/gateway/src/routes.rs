@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::gateway::Gateway;
 use crate::refusal::Refusal;
-use crate::{api, gate, metrics, openai, place};
+use crate::{a2a, api, gate, metrics, openai, place};
 
 impl Gateway {
     /// Everything that is answered. What is merged into `open` needs no token, what is merged into `closed` does; the
@@ -20,9 +20,13 @@ impl Gateway {
         let closed = Router::new()
             .merge(api::routes())
             .merge(openai::routes())
+            .merge(a2a::closed_routes(&self.settings().a2a))
             .merge(with_scope(&[TokenScope::Admin], Router::new().route("/metrics", get(counted))))
             .route_layer(from_fn_with_state(self.clone(), gate::let_in));
-        let open = Router::new().route("/health", get(healthy)).route("/ready", get(ready));
+        let open = Router::new()
+            .route("/health", get(healthy))
+            .route("/ready", get(ready))
+            .merge(a2a::open_routes(&self.settings().a2a));
         open.merge(closed)
             .fallback(nothing_here)
             .method_not_allowed_fallback(not_that_way)

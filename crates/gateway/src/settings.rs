@@ -7,6 +7,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::a2a::A2aSettings;
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Settings {
@@ -42,6 +44,8 @@ pub struct Settings {
     /// Seconds that running turns have to end when the server is told to; then they are stopped where they are, and
     /// can be gone on with.
     pub grace_seconds: u64,
+    /// Other agents that give tasks over A2A.
+    pub a2a: A2aSettings,
 }
 
 impl Default for Settings {
@@ -68,6 +72,7 @@ impl Default for Settings {
             turns_per_principal: size(16),
             keep_alive_seconds: seconds(15),
             grace_seconds: 10,
+            a2a: A2aSettings::default(),
         }
     }
 }

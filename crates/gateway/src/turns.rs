@@ -57,6 +57,14 @@ pub enum Leaving {
 /// The updates of a turn, for whoever asked for it.
 pub struct Attached {
     updates: UnboundedReceiver<Update>,
+    cancel: CancellationToken,
+}
+
+impl Attached {
+    /// Ends this turn, and no other of its session.
+    pub fn cancel(&self) {
+        self.cancel.cancel();
+    }
 }
 
 impl Stream for Attached {
@@ -83,9 +91,10 @@ impl Gateway {
         };
         let (to, updates) = unbounded_channel();
         let (number, cancel) = self.running().enter(&thread);
+        let attached = Attached { updates, cancel: cancel.clone() };
         let pump = Pump { gateway: self.clone(), thread, number, cancel, leaving, to, _slot: slot };
         self.pumps().spawn(pump.carry(stream));
-        Ok(Attached { updates })
+        Ok(attached)
     }
 
     fn runner_of(&self, to: &Addressee) -> Result<Runner, Refusal> {

@@ -10,11 +10,11 @@ mod http;
 mod providers;
 mod settings;
 mod statics;
-mod statistics;
 mod tensors;
 mod terms;
 mod tokens;
 mod viterbi;
+mod weights;
 
 use std::time::Duration;
 
@@ -25,7 +25,6 @@ pub use http::Jitter;
 pub use providers::{GeminiEmbedder, OllamaEmbedder, OpenAiEmbedder};
 pub use settings::{Means, Provider, Settings, connect};
 pub use statics::StaticEmbedder;
-pub use statistics::Statistics;
 
 /// What a text is embedded for; many models treat the two differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +35,15 @@ pub enum Purpose {
     Query,
 }
 
+/// Where vectors are kept besides in what is derived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeping {
+    /// With the passages, and in their backups: they cost time or money.
+    Store,
+    /// Nowhere: they are made anew as quickly as they are read.
+    Nowhere,
+}
+
 /// Turns texts into vectors.
 pub trait Embedder: Send + Sync {
     /// Provider, model, dimensions and version. Vectors of different identities must never be compared.
@@ -43,6 +51,11 @@ pub trait Embedder: Send + Sync {
 
     /// How long its vectors are; not known of every provider before it has answered once.
     fn dimensions(&self) -> Option<usize>;
+
+    /// Where its vectors are kept.
+    fn keeping(&self) -> Keeping {
+        Keeping::Store
+    }
 
     /// How much its vectors count beside words when both are joined, from 0 to 1.
     fn share(&self) -> f32 {
@@ -105,12 +118,4 @@ fn normalise(vector: &mut [f32]) {
     if length > 0.0 && length.is_finite() {
         vector.iter_mut().for_each(|x| *x = (f64::from(*x) / length) as f32);
     }
-}
-
-/// A number that stands for some bytes in an identity; not meant to withstand anyone.
-fn fingerprint(bytes: &[u8]) -> u64 {
-    let step = |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    let (words, rest) = bytes.as_chunks::<8>();
-    let sum = words.iter().fold(bytes.len() as u64, |sum, &word| step(sum, u64::from_le_bytes(word)));
-    rest.iter().fold(sum, |sum, &byte| step(sum, u64::from(byte)))
 }

@@ -50,19 +50,27 @@ pub struct Lexical {
 }
 
 /// The last state that was looked at, and how to tell that there is a newer one.
+#[derive(Clone)]
 struct Seen {
     stamp: Stamp,
+    applied: u64,
     snapshot: Arc<Snapshot>,
+}
+
+impl Seen {
+    fn of(folder: &Path, index: &Index) -> Result<Self, LexicalError> {
+        // First: what comes in between is seen the next time.
+        let stamp = Stamp::of(folder)?;
+        let applied = folder::applied(index, folder)?;
+        let snapshot = Snapshot::take(index).map_err(|error| LexicalError::of(error, folder))?;
+        Ok(Self { stamp, applied, snapshot: Arc::new(snapshot) })
+    }
 }
 
 impl Lexical {
     /// Opens the index or makes an empty one; what is damaged or of an older format is wiped. `needs_rebuild` tells.
     pub fn open(folder: &Path) -> Result<Self, LexicalError> {
-        let (folder, index, seen) = folder::open(folder, |folder, index| {
-            let stamp = Stamp::of(folder)?;
-            let snapshot = Snapshot::take(index).map_err(|error| LexicalError::of(error, folder))?;
-            Ok(Seen { stamp, snapshot: Arc::new(snapshot) })
-        })?;
+        let (folder, index, seen) = folder::open(folder, Seen::of)?;
         let fields = Fields::of(&index.schema()).map_err(|error| LexicalError::of(error, &folder))?;
         Ok(Self { folder, index, fields, seen: Mutex::new(seen) })
     }
@@ -79,7 +87,12 @@ impl Lexical {
 
     /// The number that the last commit of any process came with; 0 before the first.
     pub fn applied(&self) -> Result<u64, LexicalError> {
-        folder::applied(&self.index, &self.folder)
+        Ok(self.seen()?.applied)
+    }
+
+    /// Every name of a collection that an entry has or had.
+    pub fn collections(&self) -> Result<Arc<[String]>, LexicalError> {
+        Ok(self.snapshot()?.collections())
     }
 
     /// How many entries can be found.
@@ -116,21 +129,23 @@ impl Lexical {
             return Ok(Vec::new());
         }
         let snapshot = self.snapshot()?;
-        let found = snapshot.search(self.fields.text, words, collections, limit);
+        let found = snapshot.search(self.fields, words, collections, limit);
         found.map_err(|error| LexicalError::of(error, &self.folder))
+    }
+
+    fn snapshot(&self) -> Result<Arc<Snapshot>, LexicalError> {
+        Ok(self.seen()?.snapshot)
     }
 
     /// What was committed last, by whichever process. To ask the file system costs a few microseconds; to open the
     /// index again is only done where something changed.
-    fn snapshot(&self) -> Result<Arc<Snapshot>, LexicalError> {
+    fn seen(&self) -> Result<Seen, LexicalError> {
         let stamp = Stamp::of(&self.folder)?;
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.stamp != stamp {
-            let snapshot =
-                Snapshot::take(&self.index).map_err(|error| LexicalError::of(error, &self.folder))?;
-            *seen = Seen { stamp, snapshot: Arc::new(snapshot) };
+            *seen = Seen::of(&self.folder, &self.index)?;
         }
-        Ok(seen.snapshot.clone())
+        Ok(seen.clone())
     }
 }
 

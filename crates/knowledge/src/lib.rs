@@ -1,13 +1,32 @@
-//! What it knows: documents, and how passages are found in them; the web.
+//! What it knows: documents, and how passages are found in them; facts and how they hang together; conversations, and what
+//! is remembered of them; the web.
 
 pub mod embedding;
 pub mod evaluation;
 pub mod fusion;
+pub mod graph;
+mod html;
+pub mod inquiries;
+pub mod knowing;
+mod lazily;
 pub mod lexical;
 pub mod library;
+pub mod memory;
 pub mod reading;
+pub mod secrecy;
+pub mod shortlist;
 mod tools;
+mod turns;
 pub mod vectors;
 pub mod web;
 
-pub use tools::{Opener, item, tools};
+pub use lazily::{Clock, Lazily};
+pub use tools::{Along, Opener, Settings, item, tools};
+
+/// A number that stands for some bytes; not meant to withstand anyone.
+fn fingerprint(bytes: &[u8]) -> u64 {
+    let step = |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    let (words, rest) = bytes.as_chunks::<8>();
+    let sum = words.iter().fold(bytes.len() as u64, |sum, &word| step(sum, u64::from_le_bytes(word)));
+    rest.iter().fold(sum, |sum, &byte| step(sum, u64::from(byte)))
+}

@@ -4,19 +4,18 @@ mod adding;
 mod catching_up;
 mod finding;
 
-use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use lango_domain::documents::{DocumentStore, Owner};
+use lango_domain::documents::DocumentStore;
 use lango_domain::session::StoreError;
 use tokio::sync::Mutex;
 
 use crate::embedding::{EmbedError, Embedder};
 use crate::lexical::{Lexical, LexicalError};
-use crate::vectors::{VectorError, Vectors};
+use crate::vectors::{KeptError, KeptVectors, VectorError};
 
-pub use adding::{Added, Progress, pieces_of};
+pub use adding::{Added, Progress, pieces, pieces_of};
 pub use finding::{Found, Scope, Why};
 
 /// Cheap to clone.
@@ -27,28 +26,14 @@ pub struct Library {
 
 struct Shared {
     store: Arc<dyn DocumentStore>,
-    /// Where the index of words lies; made anew whenever it is gone.
+    /// Where the index of words and the vectors lie; made anew whenever they are gone.
     folder: PathBuf,
     lexical: OnceLock<Arc<Lexical>>,
     embedder: Option<Arc<dyn Embedder>>,
-    /// What is held in memory of the store, and how far it was read.
-    held: Mutex<Held>,
+    /// Vectors, where there is an embedder.
+    kept: Option<Arc<Mutex<KeptVectors>>>,
     /// Held by whoever makes vectors beside the conversation.
     embedding: Arc<Mutex<()>>,
-}
-
-#[derive(Default)]
-struct Held {
-    owners: HashMap<u64, Arc<Owner>>,
-    /// Every owner there ever was, once.
-    known: HashMap<Owner, Arc<Owner>>,
-    /// Pieces whose vector is not held yet.
-    missing: BTreeSet<u64>,
-    /// Up to here every piece is known to have a vector in the store.
-    embedded_upto: u64,
-    vectors: Option<Vectors>,
-    last_piece: u64,
-    last_change: u64,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +46,8 @@ pub enum LibraryError {
     Embedding(#[from] EmbedError),
     #[error(transparent)]
     Vectors(#[from] VectorError),
+    #[error(transparent)]
+    Kept(#[from] KeptError),
     #[error("{0}")]
     Broken(String),
 }
@@ -68,8 +55,10 @@ pub enum LibraryError {
 impl Library {
     /// Nothing is opened until it is needed.
     pub fn new(store: Arc<dyn DocumentStore>, folder: PathBuf, embedder: Option<Arc<dyn Embedder>>) -> Self {
-        let (lexical, held, embedding) = (OnceLock::new(), Mutex::default(), Arc::default());
-        Self { shared: Arc::new(Shared { store, folder, lexical, embedder, held, embedding }) }
+        let kept = embedder.as_ref().map(|embedder| KeptVectors::new(&folder, &embedder.identity()));
+        let kept = kept.map(|kept| Arc::new(Mutex::new(kept)));
+        let (lexical, embedding) = (OnceLock::new(), Arc::default());
+        Self { shared: Arc::new(Shared { store, folder, lexical, embedder, kept, embedding }) }
     }
 
     pub fn store(&self) -> &Arc<dyn DocumentStore> {

@@ -34,6 +34,27 @@ pub struct Document {
     pub title: Option<String>,
     pub kind: Kind,
     pub blocks: Vec<Block>,
+    /// For what was laid out anew: the first and last line of the file that each line of the blocks came from.
+    lines: Vec<(u32, u32)>,
+}
+
+impl Document {
+    fn new(title: Option<String>, kind: Kind, blocks: Vec<Block>) -> Self {
+        Self { title, kind, blocks, lines: Vec::new() }
+    }
+
+    /// Where in the file a place of the blocks is.
+    fn place_in_file(&self, place: Place) -> Place {
+        let line = |number: u32| self.lines.get((number as usize).saturating_sub(1)).copied();
+        match place {
+            Place::Lines(first, last) => {
+                let (first, last) =
+                    (line(first).unwrap_or((first, first)), line(last).unwrap_or((last, last)));
+                Place::Lines(first.0.min(last.0), last.1.max(first.1))
+            }
+            Place::Pages(..) => place,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,8 +86,8 @@ pub enum Shape {
     Lines,
 }
 
-/// Where something stands in its file: first and last, counted from 1. Lines of HTML are approximate, since its text
-/// is laid out anew; all other lines are exact.
+/// Where something stands: first and last, counted from 1. HTML is laid out anew: its blocks count lines of their own,
+/// its chunks those of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     Lines(u32, u32),
@@ -86,6 +107,8 @@ pub enum Unreadable {
     BrokenPdf(String),
     #[error("the PDF has pages but no text; it may be scanned")]
     PicturesOnly,
+    #[error("it has more elements than are read of a page")]
+    TooMuch,
     #[error("there is no text in it")]
     Empty,
 }
@@ -103,7 +126,7 @@ pub fn read(path: &Path, bytes: Vec<u8>) -> Result<Document, Unreadable> {
     drop(bytes);
     let document = match kinds::kind(path, &text) {
         Kind::Markdown => markdown::read(&text),
-        Kind::Html => html::read(&text),
+        Kind::Html => html::read(&text)?,
         Kind::Code => code::read(&text),
         Kind::Text | Kind::Pdf => plain::read(&text, kinds::shape(path)),
     };

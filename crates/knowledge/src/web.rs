@@ -3,25 +3,25 @@
 //! Whatever comes from there is data of strangers. Addresses are checked where the connection is made, sizes and times are
 //! bounded, and a page reaches a model as plain markdown.
 
-mod article;
 mod engine;
 mod engine_results;
 mod fetch;
-mod html;
-mod markdown;
 mod search;
 mod settings;
-mod tidied;
 
 pub use engine::WebError;
 pub use settings::{Engine, EngineKind, SearchSettings};
 
+use crate::html::{Bounds, Readable};
 use lango_domain::Tool;
 use lango_net::{Guarded, Limits, NetSettings};
 
+/// Pages are small; papers with pictures are not.
+const MAX_BODY: usize = 20 * 1024 * 1024;
+
 /// `search_fetch`, and `search_web` where the person has named an engine.
 pub fn tools(search: &SearchSettings, net: &NetSettings) -> Result<Vec<Tool>, WebError> {
-    let guarded = Guarded::new(net.reach(), Limits::default());
+    let guarded = Guarded::new(net.reach(), Limits { body: MAX_BODY, ..Limits::default() });
     let mut tools = vec![fetch::tool(guarded)];
     if !search.engines.is_empty() {
         tools.push(search::tool(engine::connected(&search.engines)?));
@@ -29,7 +29,10 @@ pub fn tools(search: &SearchSettings, net: &NetSettings) -> Result<Vec<Tool>, We
     Ok(tools)
 }
 
+/// Nobody reads more of a page.
+const PAGE: Bounds = Bounds { nodes: 200_000, written: 512 * 1024 };
+
 /// The readable part of an HTML page as markdown, its title first. Links are made absolute against `base`.
 pub fn readable(html: &str, base: &url::Url) -> String {
-    markdown::readable(&html::Document::parse(html), base)
+    Readable::of(html, Some(base), PAGE).markdown()
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use lango_domain::model::{Fragment, ModelError, ModelRequest};
 
-use crate::sse::SseEvent;
 use crate::{anthropic, gemini, openai};
 use lango_domain::secret::Secret;
+use lango_net::sse::SseEvent;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {

@@ -10,9 +10,9 @@ use reqwest::redirect;
 
 use crate::catalogue::Price;
 use crate::dialect::{Decoder, Dialect, Progress, Target, WireRequest};
-use crate::sse::SseParser;
 use crate::status::Refusal;
 use lango_domain::secret::Secret;
+use lango_net::sse::{SseError, SseParser};
 
 /// How long to wait for what.
 #[derive(Clone, Copy, Debug)]
@@ -209,7 +209,7 @@ impl Reading {
 
     fn events(&mut self, bytes: &[u8], out: &mut Vec<Fragment>) -> Result<(), ModelError> {
         let mut events = Vec::new();
-        self.parser.feed(bytes, &mut events)?;
+        self.parser.feed(bytes, &mut events).map_err(garbled)?;
         events.iter().try_for_each(|event| self.decoder.event(event, out))?;
         if self.decoder.progress() == Progress::Finished {
             self.ended = true;
@@ -232,12 +232,16 @@ impl Reading {
             return self.decoder.whole(&body, out);
         }
         let mut events = Vec::new();
-        self.parser.end(&mut events)?;
+        self.parser.end(&mut events).map_err(garbled)?;
         // An event that is cut in the middle is a reply that broke off, not one that makes no sense.
         let tail = events.iter().try_for_each(|event| self.decoder.event(event, out));
         tail.map_err(|_| ModelError::BrokeOff)?;
         self.decoder.end(out)
     }
+}
+
+fn garbled(error: SseError) -> ModelError {
+    ModelError::Malformed(error.to_string())
 }
 
 /// The innermost reason: the outer ones only say that a request failed.

@@ -13,7 +13,6 @@ mod openai;
 mod retry;
 mod schema;
 mod settings;
-mod sse;
 mod status;
 mod tool_names;
 
@@ -22,6 +21,6 @@ pub use choice::{Chosen, NoModel, Plan, choose};
 pub use dialect::{Decoder, Dialect, Progress, Target, WireRequest};
 pub use http::{HttpModel, Timing, client};
 pub use lango_domain::secret::Secret;
+pub use lango_net::sse::{SseEvent, SseParser};
 pub use retry::{Policy, Resilient};
 pub use settings::{AgentSettings, ModelOverride, ProviderKind, ProviderSettings, Providers, RouterChoice};
-pub use sse::{SseEvent, SseParser};

@@ -58,6 +58,21 @@ impl Model for OfflineModel {
     }
 }
 
+/// A question in passing goes with the answer to the whole request, and with nothing that was not done.
+fn with_aside(reply: Reply, assignment: &Assignment<'_>, is_orchestrator: bool) -> Reply {
+    let answers_user = is_orchestrator || assignment.task.is_none();
+    match (reply, assignment.aside) {
+        (Reply::Words(text), Some(question))
+            if answers_user
+                && ![REJECT, acting::NOT_DONE].iter().any(|beginning| text.starts_with(beginning))
+                && !text.contains(question) =>
+        {
+            Reply::Words(format!("{text}\n\n{question}"))
+        }
+        (reply, _) => reply,
+    }
+}
+
 fn reply(request: &ModelRequest) -> Reply {
     let assignment = Assignment::read(&request.messages);
     let is_orchestrator = request.tools.iter().any(|tool| tool.name == TRANSFER);
@@ -66,6 +81,7 @@ fn reply(request: &ModelRequest) -> Reply {
     } else {
         acting::reply(&assignment, request, request.agent == *AgentName::SINGLE)
     };
+    let reply = with_aside(reply, &assignment, is_orchestrator);
     match reply {
         Reply::Words(text) if assignment.is_first && !text.starts_with(REJECT) => {
             Reply::Words(format!("{text}\n\n{FIRST_WORDS}"))

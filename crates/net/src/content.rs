@@ -44,23 +44,41 @@ impl ContentType {
         }
     }
 
+    /// Whether it takes a look at the bytes to tell: nothing was said, or nothing that means anything.
     pub fn is_unsaid(&self) -> bool {
-        self.essence.is_empty()
+        matches!(
+            self.essence.as_str(),
+            "" | "application/octet-stream" | "binary/octet-stream" | "application/x-download"
+        )
+    }
+
+    /// What the bytes are, by what was said and by what they look like: servers call anything text.
+    pub fn kind_of(&self, bytes: &[u8]) -> Option<Kind> {
+        let start = &bytes[..bytes.len().min(LOOKED_AT)];
+        if start.starts_with(b"%PDF-") {
+            return Some(Kind::Pdf);
+        }
+        let is_wide = self.charset.as_deref().is_some_and(|charset| charset.to_lowercase().contains("16"))
+            || start.starts_with(b"\xff\xfe")
+            || start.starts_with(b"\xfe\xff");
+        if start.contains(&0) && !is_wide {
+            return None;
+        }
+        match self.kind() {
+            Some(kind) => Some(kind),
+            None if self.essence.is_empty() => Some(sniffed(start)),
+            None => std::str::from_utf8(bytes).is_ok().then(|| sniffed(start)),
+        }
     }
 }
 
-/// What bytes are that came without a content type.
-pub fn sniffed(bytes: &[u8]) -> Option<Kind> {
-    let start = &bytes[..bytes.len().min(1024)];
-    if start.starts_with(b"%PDF-") {
-        return Some(Kind::Pdf);
-    }
-    if start.contains(&0) {
-        return None;
-    }
+/// So much of the bytes tells what they are.
+const LOOKED_AT: usize = 1024;
+
+fn sniffed(start: &[u8]) -> Kind {
     let start = String::from_utf8_lossy(start).trim_start().to_ascii_lowercase();
     let is_html = ["<!doctype html", "<html", "<head", "<body"].iter().any(|tag| start.starts_with(tag));
-    Some(if is_html { Kind::Html } else { Kind::Text })
+    if is_html { Kind::Html } else { Kind::Text }
 }
 
 #[cfg(test)]
@@ -88,10 +106,24 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_looked_at() {
-        assert_eq!(sniffed(b"\n<!DOCTYPE html><p>"), Some(Kind::Html));
-        assert_eq!(sniffed(b"%PDF-1.7"), Some(Kind::Pdf));
-        assert_eq!(sniffed(b"hello"), Some(Kind::Text));
-        assert_eq!(sniffed(b"\x89PNG\0\0"), None);
+    fn what_is_said_is_not_believed_blindly() {
+        for (said, bytes, kind) in [
+            ("", b"\n<!DOCTYPE html><p>".as_slice(), Some(Kind::Html)),
+            ("", b"%PDF-1.7", Some(Kind::Pdf)),
+            ("", b"hello", Some(Kind::Text)),
+            ("", b"\x89PNG\0\0", None),
+            ("text/html", b"%PDF-1.7", Some(Kind::Pdf)),
+            ("text/plain", b"\x89PNG\0\0", None),
+            ("text/plain; charset=utf-16le", b"a\0", Some(Kind::Text)),
+            ("text/html", b"\xff\xfea\0", Some(Kind::Html)),
+            ("application/octet-stream", b"%PDF-1.7", Some(Kind::Pdf)),
+            ("application/octet-stream", b"# Notes", Some(Kind::Text)),
+            ("application/octet-stream", b"\x1f\x8b\xff", None),
+            ("image/png", b"hello", None),
+        ] {
+            let content = ContentType::read(said);
+            let found = (content.kind().is_some() || content.is_unsaid()).then(|| content.kind_of(bytes));
+            assert_eq!(found.flatten(), kind, "{said} {bytes:?}");
+        }
     }
 }

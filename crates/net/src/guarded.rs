@@ -14,7 +14,7 @@ use reqwest::{Client, ClientBuilder, Response, redirect};
 use url::{Host, Url};
 
 use crate::address::Reach;
-use crate::content::{ContentType, Kind, sniffed};
+use crate::content::{ContentType, Kind};
 use crate::words::one_line;
 use crate::{body, charset};
 
@@ -71,6 +71,8 @@ pub enum FetchError {
     TooLarge { limit: usize },
     #[error("its content type {0} cannot be read; text, HTML, JSON, XML and PDF can")]
     ContentType(String),
+    #[error("it is neither text nor a PDF, whatever the server calls it")]
+    NotText,
     #[error("it is packed as {0}, which cannot be unpacked")]
     Packing(String),
     #[error("what the server sent is damaged")]
@@ -181,15 +183,11 @@ impl Guarded {
         let header = response.headers().get(CONTENT_TYPE).map(|value| value.as_bytes());
         let content = ContentType::read(&String::from_utf8_lossy(header.unwrap_or_default()));
         let unreadable = || FetchError::ContentType(one_line(&content.essence, 60));
-        let said = content.kind();
-        if said.is_none() && !content.is_unsaid() {
+        if content.kind().is_none() && !content.is_unsaid() {
             return Err(unreadable());
         }
         let bytes = body::read(response, self.limits.body).await?;
-        let kind = match said.or_else(|| sniffed(&bytes)) {
-            Some(kind) => kind,
-            None => return Err(FetchError::ContentType("(unknown)".to_owned())),
-        };
+        let kind = content.kind_of(&bytes).ok_or(FetchError::NotText)?;
         Ok(Page { url, kind, content_type: content.essence, bytes, charset: content.charset })
     }
 }
@@ -243,8 +241,25 @@ pub fn check(url: &Url, reach: Reach) -> Result<(), FetchError> {
     }
 }
 
+/// How far an address may lead that the user typed: anywhere when it is on a private network itself, else no further than
+/// the public internet, whatever its redirects say.
+pub async fn reach_of_typed(url: &str) -> Reach {
+    let Ok(url) = parsed(url) else { return Reach::Public };
+    let addresses: Vec<IpAddr> = match url.host() {
+        Some(Host::Ipv4(address)) => vec![address.into()],
+        Some(Host::Ipv6(address)) => vec![address.into()],
+        Some(Host::Domain(name)) => match tokio::net::lookup_host((name, 0)).await {
+            Ok(found) => found.map(|found| found.ip()).collect(),
+            Err(_) => Vec::new(),
+        },
+        None => Vec::new(),
+    };
+    let is_private = addresses.into_iter().any(|address| !Reach::Public.allows(address));
+    if is_private { Reach::Anywhere } else { Reach::Public }
+}
+
 /// Where a reply sends us, if it does.
-fn next_hop(from: &Url, response: &Response) -> Result<Option<Url>, FetchError> {
+pub fn next_hop(from: &Url, response: &Response) -> Result<Option<Url>, FetchError> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }

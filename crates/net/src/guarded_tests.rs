@@ -98,3 +98,16 @@ async fn a_name_is_checked_where_the_connection_is_made() {
     }
     assert!(listener.accept().is_err(), "somebody connected");
 }
+
+#[tokio::test]
+async fn what_a_user_typed_leads_no_further_than_it_says() {
+    for (url, reach) in [
+        ("http://127.0.0.1:8080/", Reach::Anywhere),
+        ("http://localhost/", Reach::Anywhere),
+        ("http://[::1]/", Reach::Anywhere),
+        ("http://8.8.8.8/", Reach::Public),
+        ("nothing", Reach::Public),
+    ] {
+        assert_eq!(reach_of_typed(url).await, reach, "{url}");
+    }
+}

@@ -8,9 +8,13 @@ pub mod charset;
 mod content;
 mod guarded;
 mod settings;
+pub mod sse;
 pub mod words;
 
 pub use address::Reach;
 pub use content::Kind;
-pub use guarded::{FetchError, Guarded, Limits, Page, builder, check, checked_builder, install_tls, parsed};
+pub use guarded::{
+    FetchError, Guarded, Limits, Page, builder, check, checked_builder, install_tls, next_hop, parsed,
+    reach_of_typed,
+};
 pub use settings::NetSettings;

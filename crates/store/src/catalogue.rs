@@ -5,11 +5,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use lango_domain::event::{Body, Event, Principal, SessionId, Usage};
+use lango_domain::graph::SourceRange;
 use lango_domain::session::{Reach, SessionKey};
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use crate::error::Trouble;
 use crate::file::PATIENCE;
+use crate::graph;
+use crate::knowledge;
+use crate::memory;
 use crate::rows;
 use crate::store::{SqliteStore, load};
 
@@ -193,7 +197,7 @@ impl SqliteStore {
 
     /// What the log of recent changes still holds goes into the file, and the log is emptied. Where somebody reads at
     /// this very moment it is tried again, without keeping anyone waiting.
-    async fn empty_log(&self) {
+    pub(crate) async fn empty_log(&self) {
         for _ in 0..EMPTYING_TRIES {
             let emptied = self.change(|connection| Ok(try_to_empty_log(connection))).await;
             if emptied.unwrap_or(false) {
@@ -308,7 +312,7 @@ fn search(
     Ok(hits)
 }
 
-/// Rows go, usage stays without the session's name.
+/// Rows go, facts that come from the session too; usage stays without the session's name.
 fn delete(
     connection: &mut Connection,
     principal: &str,
@@ -325,7 +329,11 @@ fn delete(
     )?;
     if found > 0 {
         rows::keep_usage(&change, principal, name)?;
+        if before.is_none() {
+            memory::delete_asked(&change, principal, name)?;
+        }
         change.execute(&format!("DELETE FROM sessions WHERE {unused}"), params![principal, name, limit])?;
+        graph::forget(&change, principal, &SourceRange::Session(SessionId::new(name)))?;
     }
     change.commit()?;
     Ok(found > 0)
@@ -367,6 +375,7 @@ fn add(
         rows::insert(&change, place.id, event)?;
     }
     rows::touch(&change, place.id, &events)?;
+    knowledge::count_as_seen(&change, place.id, events.len())?;
     change.commit()?;
     Ok(true)
 }

@@ -2,8 +2,8 @@
 
 use futures::future::FutureExt;
 use lango_domain::documents::{
-    Answer, Change, CollectionInfo, DocumentStore, NewDocument, NewPiece, Owner, Piece, Place, Source,
-    Unembedded, Unit, Which,
+    Answer, Change, CollectionInfo, DocumentStore, NewDocument, NewPiece, Owner, Piece, Place, Source, Unit,
+    Which,
 };
 use lango_domain::event::{Principal, SessionId};
 use rusqlite::{Connection, Row, TransactionBehavior, params};
@@ -69,8 +69,9 @@ impl DocumentStore for SqliteStore {
         let (of, collection) = (of.to_string(), collection.to_owned());
         async move {
             let found = self.read(move |connection| {
-                let sql = "SELECT source, hash FROM documents WHERE principal = ?1 AND collection = ?2 ORDER BY source";
-                let source = |row: &Row<'_>| Ok(Source { source: row.get(0)?, hash: row.get(1)? });
+                let sql = "SELECT source, root, hash FROM documents WHERE principal = ?1 AND collection = ?2 ORDER BY source";
+                let source =
+                    |row: &Row<'_>| Ok(Source { source: row.get(0)?, root: row.get(1)?, hash: row.get(2)? });
                 connection.prepare_cached(sql)?.query_map(params![of, collection], source)?.collect()
             });
             Ok(found.await?)
@@ -93,22 +94,6 @@ impl DocumentStore for SqliteStore {
         async move { Ok(self.read(move |connection| pieces(connection, &ids)).await?) }.boxed()
     }
 
-    fn owners(&self, behind: u64, most: usize) -> Answer<'_, Vec<(u64, Owner)>> {
-        async move {
-            let found = self.read(move |connection| {
-                let sql = "SELECT p.id, d.principal, d.collection, d.session FROM pieces p
-                    JOIN documents d ON d.id = p.document WHERE p.id > ?1 ORDER BY p.id LIMIT ?2";
-                let owned = |row: &Row<'_>| Ok((row.get::<_, i64>(0)? as u64, owner(row)?));
-                connection
-                    .prepare_cached(sql)?
-                    .query_map(params![behind as i64, most as i64], owned)?
-                    .collect()
-            });
-            Ok(found.await?)
-        }
-        .boxed()
-    }
-
     fn changes(&self, behind: u64, most: usize) -> Answer<'_, Vec<Change>> {
         async move {
             let found = self.read(move |connection| {
@@ -117,30 +102,6 @@ impl DocumentStore for SqliteStore {
                     Ok(Change { number: row.get::<_, i64>(0)? as u64, piece: row.get::<_, i64>(1)? as u64, is_there: row.get(2)? })
                 };
                 connection.prepare_cached(sql)?.query_map(params![behind as i64, most as i64], change)?.collect()
-            });
-            Ok(found.await?)
-        }
-        .boxed()
-    }
-
-    fn without_vector<'a>(
-        &'a self,
-        embedder: &'a str,
-        behind: u64,
-        most: usize,
-    ) -> Answer<'a, Vec<Unembedded>> {
-        let embedder = embedder.to_owned();
-        async move {
-            let found = self.read(move |connection| {
-                let sql = "SELECT p.id, p.hash, d.title || char(10) || p.heading || char(10) || p.text FROM pieces p
-                    JOIN documents d ON d.id = p.document
-                    WHERE p.id > ?2 AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.embedder = ?1 AND v.hash = p.hash)
-                    ORDER BY p.id LIMIT ?3";
-                let piece = |row: &Row<'_>| {
-                    Ok(Unembedded { id: row.get::<_, i64>(0)? as u64, hash: row.get(1)?, text: row.get(2)? })
-                };
-                let query = params![embedder, behind as i64, most as i64];
-                connection.prepare_cached(sql)?.query_map(query, piece)?.collect()
             });
             Ok(found.await?)
         }
@@ -168,8 +129,8 @@ impl DocumentStore for SqliteStore {
 }
 
 fn collections(connection: &Connection, of: &str) -> rusqlite::Result<Vec<CollectionInfo>> {
-    let sql = "SELECT collection, count(DISTINCT d.id), count(p.id), coalesce(sum(length(p.text)), 0),
-        (SELECT group_concat(root, char(10)) FROM (SELECT DISTINCT root FROM documents r
+    let sql = "SELECT collection, count(DISTINCT d.id), count(p.id), coalesce(sum(octet_length(p.text)), 0),
+        (SELECT json_group_array(root) FROM (SELECT DISTINCT root FROM documents r
             WHERE r.principal = ?1 AND r.collection = d.collection ORDER BY root))
         FROM documents d LEFT JOIN pieces p ON p.document = d.id WHERE principal = ?1 GROUP BY collection ORDER BY collection";
     let info = |row: &Row<'_>| {
@@ -178,7 +139,7 @@ fn collections(connection: &Connection, of: &str) -> rusqlite::Result<Vec<Collec
             documents: row.get::<_, i64>(1)? as u64,
             pieces: row.get::<_, i64>(2)? as u64,
             bytes: row.get::<_, i64>(3)? as u64,
-            roots: row.get::<_, String>(4)?.lines().map(str::to_owned).collect(),
+            roots: serde_json::from_str(row.get_ref(4)?.as_str()?).unwrap_or_default(),
         })
     };
     connection.prepare_cached(sql)?.query_map([of], info)?.collect()

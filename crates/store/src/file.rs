@@ -8,6 +8,10 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::documents;
 use crate::error::Trouble;
+use crate::graph;
+use crate::knowledge;
+use crate::memory;
+use crate::tasks;
 use crate::tokens;
 
 /// "Lang" in the header: what else is no store of Lango's.
@@ -16,7 +20,7 @@ const APPLICATION_ID: i64 = 0x4c61_6e67;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Each step brings a file from one format to the next; steps are never changed, only added.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: &[&str] = &[
     "
     CREATE TABLE sessions (
         id INTEGER PRIMARY KEY,
@@ -50,7 +54,11 @@ const MIGRATIONS: [&str; 3] = [
     ) STRICT;
 ",
     documents::TABLES,
+    graph::TABLES,
     tokens::TABLES,
+    memory::TABLES,
+    knowledge::TABLES,
+    tasks::TABLES,
 ];
 
 /// Where sessions are kept.

@@ -6,6 +6,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::Trouble;
 use crate::file::{self, Place};
+use crate::knowledge;
 use crate::store::SqliteStore;
 
 /// What a look at the file found.
@@ -114,15 +115,29 @@ fn replace(connection: &mut Connection, from: &Path) -> rusqlite::Result<()> {
             INSERT INTO sessions SELECT * FROM backup.sessions;
             INSERT INTO events SELECT * FROM backup.events;
             INSERT INTO usage SELECT * FROM backup.usage;
-            DELETE FROM documents; DELETE FROM vectors;",
+            DELETE FROM documents; DELETE FROM vectors; DELETE FROM graph_batches;
+            DELETE FROM knowledge; DELETE FROM learnings;",
         )?;
-        // A backup of an older Lango has none.
-        let has_documents = "SELECT count(*) FROM backup.sqlite_master WHERE name = 'documents'";
-        if change.query_row(has_documents, [], |row| row.get::<_, i64>(0))? > 0 {
+        // A backup of an older Lango does not have all.
+        let has = |table: &str| {
+            let sql = "SELECT count(*) FROM backup.sqlite_master WHERE name = ?1";
+            change.query_row(sql, [table], |row| row.get::<_, i64>(0)).map(|count| count > 0)
+        };
+        if has("knowledge")? {
+            change.execute_batch(knowledge::RESTORE)?;
+        }
+        if has("documents")? {
             change.execute_batch(
                 "INSERT INTO documents SELECT * FROM backup.documents;
                 INSERT INTO pieces SELECT * FROM backup.pieces;
                 INSERT INTO vectors SELECT * FROM backup.vectors;",
+            )?;
+        }
+        if has("graph_batches")? {
+            // With new numbers, so that whoever holds facts in memory notices.
+            change.execute_batch(
+                "INSERT INTO graph_batches (principal, source, body)
+                SELECT principal, source, body FROM backup.graph_batches ORDER BY number;",
             )?;
         }
         change.commit()

@@ -9,7 +9,7 @@ use lango_domain::event::{CallId, Decider, Usage};
 use lango_domain::model::{Call, Fragment, Model, ModelError, ModelRequest, Thought};
 use lango_domain::seams::{
     Advisor, Approver, ContextError, ContextRequest, ContextSource, Conversation, Decision, Digest, Digests,
-    FailedCall, Question, RemoteAgent, RemoteError, RemoteTask, Scope,
+    FailedCall, Question, RemoteAgent, RemoteError, RemotePiece, RemoteTask, Scope,
 };
 use lango_domain::{Intent, Safety, Tool, ToolFailure};
 use serde_json::{Value, json};
@@ -226,9 +226,9 @@ pub struct ScriptedRemote(pub RemoteBehaviour);
 
 #[expect(clippy::panic, reason = "a remote that panics is what some stories are about")]
 impl RemoteAgent for ScriptedRemote {
-    fn stream(&self, _task: RemoteTask) -> BoxStream<'static, Result<String, RemoteError>> {
+    fn stream(&self, _task: RemoteTask) -> BoxStream<'static, Result<RemotePiece, RemoteError>> {
         match &self.0 {
-            RemoteBehaviour::Says(text) => iter([Ok(text.clone())]).boxed(),
+            RemoteBehaviour::Says(text) => iter([Ok(RemotePiece::Text(text.clone()))]).boxed(),
             RemoteBehaviour::Fails(why) => iter([Err(RemoteError(why.clone()))]).boxed(),
             RemoteBehaviour::Hangs => pending().boxed(),
             RemoteBehaviour::Panics => panic!("as the story says"),

@@ -238,7 +238,7 @@ fn line(event: &Event, updates: &[Update]) -> Option<String> {
             let back = if *report_back { " (report back)" } else { "" };
             format!("{who} → {to}{task}{back}")
         }
-        Body::TransferResult { id, outcome, detail } => {
+        Body::TransferResult { id, outcome, detail, .. } => {
             let detail = if detail.is_empty() { String::new() } else { format!(" ({detail})") };
             format!("{who} ← {} {}{detail}", target(id, updates), outcome_word(*outcome))
         }

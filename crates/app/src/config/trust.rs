@@ -11,7 +11,7 @@ use super::ConfigError;
 use crate::environment::Environment;
 
 /// Groups of settings that need it.
-const GUARDED: [&str; 3] = ["security", "tools", "net"];
+const GUARDED: [&str; 4] = ["security", "tools", "net", "a2a"];
 const FILE: &str = "trusted-projects.json";
 
 /// By the file's path, what was confirmed of it.

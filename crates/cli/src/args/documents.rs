@@ -3,16 +3,21 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use lango_domain::text::one_line;
+
+/// Where documents go when nobody says where.
+pub const DEFAULT_COLLECTION: &str = "default";
+const LONGEST_NAME: usize = 100;
 
 #[derive(Subcommand)]
 pub enum IndexCommand {
     /// Take in files, folders and pages; what did not change costs nothing.
     Add {
-        /// Paths and addresses.
+        /// Files, folders, and addresses of pages.
         #[arg(required = true, value_name = "PATH|URL")]
         what: Vec<String>,
         /// The collection that they belong to.
-        #[arg(long, default_value = "default")]
+        #[arg(long, value_name = "NAME", default_value = DEFAULT_COLLECTION, value_parser = collection_name)]
         collection: String,
         /// Files and folders, or a folder with a corpus in the BEIR form.
         #[arg(long, default_value = "files")]
@@ -20,26 +25,26 @@ pub enum IndexCommand {
     },
     /// List the collections.
     List,
-    /// Take documents out; all of the collection when none is named.
+    /// Take documents out of the index; the files stay.
     Remove {
-        /// Paths and addresses as they were added.
+        /// Files, folders and addresses as they were added.
         #[arg(value_name = "PATH|URL")]
         what: Vec<String>,
-        /// The collection that they belong to.
-        #[arg(long, default_value = "default")]
-        collection: String,
+        /// The collection that they belong to, `default` if not said; alone, all of it goes.
+        #[arg(long, value_name = "NAME")]
+        collection: Option<String>,
     },
-    /// Look again at everything that was added from files.
+    /// Look again at everything that was added from files: what changed is taken in, what is gone goes.
     Refresh,
     /// Find passages, and show what speaks for each.
     Search {
         /// What to look for.
         query: String,
         /// In this collection only.
-        #[arg(long)]
+        #[arg(long, value_name = "NAME")]
         collection: Option<String>,
-        /// How many.
-        #[arg(long, default_value = "5")]
+        /// How many at most.
+        #[arg(long, value_name = "N", default_value = "5")]
         limit: std::num::NonZeroUsize,
     },
 }
@@ -48,6 +53,18 @@ pub enum IndexCommand {
 pub enum Corpus {
     Files,
     Beir,
+}
+
+/// A name that can be typed again when it is seen in a list.
+fn collection_name(name: &str) -> Result<String, String> {
+    let name = name.trim();
+    if name.is_empty() {
+        return Err("a collection needs a name".to_owned());
+    }
+    if name.chars().count() > LONGEST_NAME || one_line(name) != name {
+        return Err(format!("a name is one line of at most {LONGEST_NAME} characters that can be seen"));
+    }
+    Ok(name.to_owned())
 }
 
 #[derive(Subcommand)]

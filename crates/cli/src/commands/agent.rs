@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use lango_app::{ConfigError, Team};
 use lango_domain::{Agent, AgentTree, Mode, Place, SkippedAgent, Tool, tokens};
+use lango_remote::{RemoteStatus, Standing};
 use lango_team::{CapabilityMap, Claims, RoleToolSet, capability_description, partition_tools};
 use serde_json::{Map, Value, json};
 
@@ -34,7 +35,7 @@ fn list(team: &Team) -> Output {
     let skipped = skipped(team);
     let json = json!({
         "mode": match team.tree.mode { Mode::Multi => "multi", Mode::Single => "single" },
-        "agents": listed.iter().map(|agent| agent_json(agent)).collect::<Vec<_>>(),
+        "agents": listed.iter().map(|agent| with_standing(agent_json(agent), team)).collect::<Vec<_>>(),
         "skipped": skipped,
         "unmatched": names(&team.tree.unmatched),
     });
@@ -52,7 +53,20 @@ fn agent_json(agent: &Agent) -> Value {
     })
 }
 
-/// Agents that got no tools, and files that hold no agent.
+/// A remote agent's entry says more: where its card is, how old that is, and what went wrong lately.
+fn with_standing(mut entry: Value, team: &Team) -> Value {
+    let is_it = |status: &&RemoteStatus| entry["name"] == status.name.as_str();
+    if let Some(RemoteStatus { url, standing: Standing::Joined { card_age, trouble, .. }, .. }) =
+        team.remotes.iter().find(is_it)
+    {
+        entry["url"] = json!(url);
+        entry["cardAgeSeconds"] = json!(card_age.as_secs());
+        entry["trouble"] = json!(trouble);
+    }
+    entry
+}
+
+/// Agents that got no tools, files that hold no agent, and agents elsewhere that cannot be reached.
 fn skipped(team: &Team) -> Vec<SkippedAgent> {
     let mut skipped = team.tree.skipped.clone();
     for mistake in &team.mistakes {
@@ -63,6 +77,12 @@ fn skipped(team: &Team) -> Vec<SkippedAgent> {
         let name = if is_taken { format!("{stem}.md") } else { stem };
         skipped.push(SkippedAgent { name, reason: mistake.to_string() });
     }
+    skipped.extend(team.remotes.iter().filter_map(|status| match &status.standing {
+        Standing::Absent { reason } => {
+            Some(SkippedAgent { name: status.name.to_string(), reason: format!("{}: {reason}", status.url) })
+        }
+        Standing::Joined { .. } => None,
+    }));
     skipped
 }
 
@@ -79,6 +99,7 @@ fn list_plain(tree: &AgentTree, listed: &[&Agent], skipped: &[SkippedAgent]) -> 
     let width = listed.iter().map(|agent| agent.name.as_str().len()).max().unwrap_or(0);
     for agent in listed {
         let count = match agent.tools.len() {
+            _ if agent.place == Place::Remote => "remote".to_owned(),
             0 => "no tools".to_owned(),
             1 => "1 tool".to_owned(),
             many => format!("{many} tools"),

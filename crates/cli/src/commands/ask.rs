@@ -38,6 +38,7 @@ pub fn run(global: &Global, ask: &Ask) -> Result<ExitCode, Failure> {
     show.warnings(&conversation.warnings);
     let runtime = runtime()?;
     runtime.block_on(turn(&conversation, session, text, &mut show));
+    runtime.block_on(super::settle(&conversation));
     runtime.block_on(super::forget_old_sessions(&setting, &conversation));
     let complaints = tape.complaints();
     show.warnings(&complaints);
@@ -69,6 +70,7 @@ fn continue_turn(global: &Global, setting: &Setting, ask: &Ask) -> Result<ExitCo
     let mut show = Show::new(global.json, ask.deltas);
     show.warnings(&conversation.warnings);
     runtime.block_on(go_on(&conversation, session, &mut show));
+    runtime.block_on(super::settle(&conversation));
     Ok(show.finish())
 }
 
@@ -88,11 +90,13 @@ fn tape(setting: &Setting, ask: &Ask) -> Result<Tape, Failure> {
 pub async fn turn(conversation: &Conversation, session: SessionId, text: String, show: &mut Show) {
     let updates = conversation.runner.run(TurnRequest { session, principal: Principal::local(), text });
     follow(updates, show).await;
+    conversation.colleagues.settled().await;
 }
 
 /// The rest of a turn that was interrupted.
 pub async fn go_on(conversation: &Conversation, session: SessionId, show: &mut Show) {
     follow(conversation.runner.resume(session, Principal::local()), show).await;
+    conversation.colleagues.settled().await;
 }
 
 async fn follow(mut updates: TurnStream, show: &mut Show) {

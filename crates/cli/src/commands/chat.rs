@@ -3,17 +3,18 @@
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use lango_app::{Conversation, Hands, Tape, new_session};
+use lango_app::{Conversation, Hands, Means, Tape, colleagues, keep_looking_for, new_session};
 use lango_domain::bill::Bill;
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::session::{Reach, SessionKey, SessionStore};
+use lango_remote::RemoteTeam;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 
 use super::usage;
-use super::{Setting, ask, runtime};
+use super::{Setting, ask, chatting_runtime};
 use crate::approver::approver;
-use crate::args::{Global, ToolNames};
+use crate::args::Global;
 use crate::output::{DIM, Failure, Form, NAME, styled};
 use crate::show::Show;
 
@@ -27,8 +28,10 @@ pub const HISTORY: &str = "history";
 pub fn run(global: &Global, resume: Option<&str>, yes: bool) -> Result<ExitCode, Failure> {
     let setting = Setting::read(global)?;
     let hands = setting.hands()?;
-    let team = setting.team(&ToolNames { tools: None })?;
-    let conversation = conversation(&setting, &hands, yes)?;
+    let colleagues = colleagues(&setting.loaded, &setting.environment)?;
+    keep_looking_for(&colleagues);
+    let generation = colleagues.generation();
+    let conversation = conversation(&setting, &hands, yes, colleagues)?;
     let show = Show::new(global.json, false);
     show.warnings(&conversation.warnings);
     show.warnings(&hands.warnings());
@@ -38,15 +41,15 @@ pub fn run(global: &Global, resume: Option<&str>, yes: bool) -> Result<ExitCode,
         styled(NAME, &conversation.model_name),
         styled(DIM, HELP)
     ));
-    let runtime = runtime()?;
+    let runtime = chatting_runtime()?;
     let session = match resume {
         Some(named) => runtime.block_on(resumed(&conversation, named))?,
         None => new_session(),
     };
     let mut chat = Chat {
-        agents: team.tree.agents().map(|agent| agent.name.to_string()).collect(),
         sessions: vec![session],
         hands,
+        generation,
         yes,
         setting: &setting,
         conversation,
@@ -66,6 +69,7 @@ pub fn run(global: &Global, resume: Option<&str>, yes: bool) -> Result<ExitCode,
             request => chat.turn(request),
         }
     }
+    chat.runtime.block_on(super::settle(&chat.conversation));
     chat.runtime.block_on(super::forget_old_sessions(&setting, &chat.conversation));
     Ok(ExitCode::from(chat.exit))
 }
@@ -73,10 +77,11 @@ pub fn run(global: &Global, resume: Option<&str>, yes: bool) -> Result<ExitCode,
 struct Chat<'a> {
     setting: &'a Setting,
     hands: Hands,
+    /// Of the colleagues elsewhere, when the conversation was opened.
+    generation: u64,
     /// Whether nothing is asked about.
     yes: bool,
     conversation: Conversation,
-    agents: Vec<String>,
     /// The last is the one in use.
     sessions: Vec<SessionId>,
     runtime: tokio::runtime::Runtime,
@@ -92,21 +97,28 @@ impl Chat<'_> {
 
     fn turn(&mut self, request: &str) {
         let mut show = Show::new(self.json, false);
-        self.take_up_new_skills(&show);
+        self.take_up_changes(&show);
         self.runtime.block_on(ask::turn(&self.conversation, self.session(), request.to_owned(), &mut show));
         self.exit = show.exit_code();
     }
 
-    /// A skill that was made or changed can be used from the next turn on; commands that were started run on.
-    fn take_up_new_skills(&mut self, show: &Show) {
-        if !self.hands.look_again() {
+    /// A skill that was made or changed, and an agent elsewhere that can be reached now, are there from the next turn on;
+    /// commands that were started run on.
+    fn take_up_changes(&mut self, show: &Show) {
+        let colleagues = self.conversation.colleagues.clone();
+        let generation = colleagues.generation();
+        let has_new_skills = self.hands.look_again();
+        if !has_new_skills && generation == self.generation {
             return;
         }
-        match conversation(self.setting, &self.hands, self.yes) {
+        self.generation = generation;
+        match conversation(self.setting, &self.hands, self.yes, colleagues) {
             Ok(conversation) => self.conversation = conversation,
             Err(failure) => _ = failure.print(Form::Plain),
         }
-        show.warnings(&self.hands.warnings());
+        if has_new_skills {
+            show.warnings(&self.hands.warnings());
+        }
     }
 
     /// Goes on with a turn that was interrupted, if there is one.
@@ -129,7 +141,7 @@ impl Chat<'_> {
                     tell(&format!("{mark} {session}"));
                 }
             }
-            "/agents" => tell(&self.agents.join(", ")),
+            "/agents" => tell(&self.conversation.agents.join(", ")),
             "/usage" => tell(&self.bill()),
             _ => tell(HELP),
         }
@@ -147,9 +159,15 @@ impl Chat<'_> {
     }
 }
 
-fn conversation(setting: &Setting, hands: &Hands, yes: bool) -> Result<Conversation, Failure> {
-    let (loaded, environment) = (&setting.loaded, &setting.environment);
-    Ok(Conversation::open(loaded, environment, setting.tools_of(hands)?, approver(yes), &Tape::Off)?)
+fn conversation(
+    setting: &Setting,
+    hands: &Hands,
+    yes: bool,
+    colleagues: RemoteTeam,
+) -> Result<Conversation, Failure> {
+    let (tools, approver) = (setting.tools_of(hands)?, approver(yes));
+    let means = Means { tools, approver, tape: &Tape::Off, colleagues };
+    Ok(Conversation::open_with(&setting.loaded, &setting.environment, means)?)
 }
 
 /// The session that is meant: the one of that id, or the one used last.

@@ -1,28 +1,28 @@
-//! `lango index …` and `lango eval retrieval`: documents that the librarian finds passages in.
+//! `lango index …`: documents that the librarian finds passages in.
 
-use std::collections::HashMap;
+pub mod corpus;
+mod page;
+mod progress;
+
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 
 use lango_app::{library, open_store};
-use lango_domain::documents::{NewDocument, Which};
+use lango_domain::documents::{Source, Unit, Which};
 use lango_domain::event::Principal;
+use lango_domain::session::StoreError;
+use lango_domain::suggest::did_you_mean;
 use lango_domain::text::{one_line, visible};
-use lango_knowledge::evaluation::{Judgements, Tally};
-use lango_knowledge::library::{Added, Library, LibraryError, Progress, Scope, pieces_of};
-use lango_knowledge::{item, reading, web};
-use lango_store::{Place, SqliteStore};
+use lango_knowledge::item;
+use lango_knowledge::library::{Added, Found, Library, LibraryError, Scope};
 use serde_json::{Value, json};
 
 use super::{Setting, runtime};
-use crate::args::{Corpus, Global, IndexCommand};
+use crate::args::{Corpus, DEFAULT_COLLECTION, Global, IndexCommand};
 use crate::output::{DIM, Failure, NAME, Output, styled};
 
-/// Documents of a corpus are kept so many at a time.
-const BATCH: usize = 256;
-/// So many passages are looked at to name ten documents.
-const CANDIDATES: usize = 30;
+/// So much of what was added is listed.
+const SHOWN_ROOTS: usize = 20;
 
 pub fn run(global: &Global, command: &IndexCommand) -> Result<Output, Failure> {
     let setting = Setting::read(global)?;
@@ -36,13 +36,17 @@ pub fn run(global: &Global, command: &IndexCommand) -> Result<Output, Failure> {
             IndexCommand::Add { what, collection, format: Corpus::Beir } => {
                 let mut added = Added::default();
                 for directory in what {
-                    take_corpus(&library, Path::new(directory), collection, &mut added).await?;
+                    let directory = setting.environment.working_folder.join(directory);
+                    corpus::take(&library, &directory, collection, &mut added).await?;
                 }
                 library.catch_up().await.map_err(failed)?;
                 Ok(told(&added))
             }
             IndexCommand::List => list(&library).await,
-            IndexCommand::Remove { what, collection } => remove(&library, what, collection).await,
+            IndexCommand::Remove { what, collection } => {
+                let folder = &setting.environment.working_folder;
+                remove(&library, folder, what, collection.as_deref()).await
+            }
             IndexCommand::Refresh => refresh(&library).await,
             IndexCommand::Search { query, collection, limit } => {
                 search(&library, query, collection.clone(), limit.get()).await
@@ -58,57 +62,49 @@ fn failed(error: LibraryError) -> Failure {
     }
 }
 
+fn not_kept(error: StoreError) -> Failure {
+    Failure::store(error.to_string())
+}
+
+fn is_address(what: &str) -> bool {
+    let start = what.get(..8).unwrap_or(what).to_ascii_lowercase();
+    start.starts_with("http://") || start.starts_with("https://")
+}
+
 async fn add(
     setting: &Setting,
     library: &Library,
     what: &[String],
     collection: &str,
 ) -> Result<Output, Failure> {
+    let folder = &setting.environment.working_folder;
+    // Nothing is done before all of it makes sense.
+    for path in what.iter().filter(|what| !is_address(what)) {
+        is_file_or_folder(&folder.join(path)).map_err(|why| Failure::usage(format!("{path}: {why}")))?;
+    }
     let mut all = Added::default();
-    for what in what {
-        let added = if what.starts_with("http://") || what.starts_with("https://") {
-            add_page(library, what, collection).await?
-        } else {
-            let path = setting.environment.working_folder.join(what);
-            library.add(&Principal::local(), collection, &path, &show_progress).await.map_err(failed)?
-        };
-        join(&mut all, added);
+    for one in what {
+        if !is_address(one) {
+            let added =
+                library.add(&Principal::local(), collection, &folder.join(one), &progress::show).await;
+            join(&mut all, added.map_err(failed)?);
+            continue;
+        }
+        match page::add(library, one, collection).await? {
+            Ok(added) => join(&mut all, added),
+            Err(why) if what.len() == 1 => return Err(Failure::usage(format!("{one}: {why}"))),
+            Err(why) => all.skipped.push((one.clone(), why)),
+        }
     }
     library.catch_up().await.map_err(failed)?;
     Ok(told(&all))
 }
 
-/// An address that the user typed may be anywhere.
-async fn add_page(library: &Library, url: &str, collection: &str) -> Result<Added, Failure> {
-    let client = lango_net::Guarded::new(lango_net::Reach::Anywhere, lango_net::Limits::default());
-    let page = client.get(url).await.map_err(|error| Failure::usage(error.to_string()))?;
-    let text = match page.kind {
-        lango_net::Kind::Html => web::readable(&page.text(), &page.url),
-        _ => page.text(),
-    };
-    let pieces = pieces_of(&text);
-    let added = Added { new: 1, pieces: pieces.len(), ..Added::default() };
-    let title = text.lines().next().unwrap_or(url).trim_start_matches('#').trim().to_owned();
-    let document = document(collection, url, title, pieces, &text);
-    library.put(&Principal::local(), vec![document]).await.map_err(failed)?;
-    Ok(added)
-}
-
-fn document(
-    collection: &str,
-    source: &str,
-    title: String,
-    pieces: Vec<lango_domain::documents::NewPiece>,
-    text: &str,
-) -> NewDocument {
-    NewDocument {
-        collection: collection.to_owned(),
-        source: source.to_owned(),
-        root: source.to_owned(),
-        title,
-        hash: reading::content_hash(text.as_bytes()),
-        session: None,
-        pieces,
+fn is_file_or_folder(path: &Path) -> Result<(), String> {
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() || metadata.is_dir() => Ok(()),
+        Ok(_) => Err("it is neither a file nor a folder".to_owned()),
+        Err(error) => Err(error.to_string()),
     }
 }
 
@@ -119,16 +115,6 @@ fn join(all: &mut Added, added: Added) {
     all.removed += added.removed;
     all.pieces += added.pieces;
     all.skipped.extend(added.skipped);
-}
-
-/// On a terminal only.
-fn show_progress(progress: Progress) {
-    if std::io::stderr().is_terminal() {
-        let Progress { done, all } = progress;
-        let end = if done == all { "\n" } else { "" };
-        let _ = write!(anstream::stderr(), "\r{done} of {all} files{end}")
-            .and_then(|()| std::io::stderr().flush());
-    }
 }
 
 fn told(added: &Added) -> Output {
@@ -146,8 +132,7 @@ fn told(added: &Added) -> Output {
 }
 
 async fn list(library: &Library) -> Result<Output, Failure> {
-    let collections = library.store().collections(&Principal::local()).await;
-    let collections = collections.map_err(|error| Failure::store(error.to_string()))?;
+    let collections = library.store().collections(&Principal::local()).await.map_err(not_kept)?;
     let mut plain = String::new();
     for collection in &collections {
         let counts = format!(
@@ -155,8 +140,11 @@ async fn list(library: &Library) -> Result<Output, Failure> {
             collection.documents, collection.pieces, collection.bytes
         );
         let _ = writeln!(plain, "{}  {counts}", styled(NAME, one_line(&collection.name)));
-        for root in collection.roots.iter().take(20) {
+        for root in collection.roots.iter().take(SHOWN_ROOTS) {
             let _ = writeln!(plain, "  {}", styled(DIM, one_line(root)));
+        }
+        if let Some(more @ 1..) = collection.roots.len().checked_sub(SHOWN_ROOTS) {
+            let _ = writeln!(plain, "  {}", styled(DIM, format!("and {more} more")));
         }
     }
     if collections.is_empty() {
@@ -165,42 +153,80 @@ async fn list(library: &Library) -> Result<Output, Failure> {
     Ok(Output::new(plain, json!({ "items": collections })))
 }
 
-async fn remove(library: &Library, what: &[String], collection: &str) -> Result<Output, Failure> {
-    let store = library.store();
-    let failed_store = |error: lango_domain::session::StoreError| Failure::store(error.to_string());
-    let which = if what.is_empty() {
-        Which::All
-    } else {
-        let known = store.sources(&Principal::local(), collection).await.map_err(failed_store)?;
-        let roots: Vec<PathBuf> =
-            what.iter().map(|path| Path::new(path).canonicalize().unwrap_or_else(|_| path.into())).collect();
-        let is_meant = |source: &str| {
-            what.iter().any(|what| what == source)
-                || roots.iter().any(|root| Path::new(source).starts_with(root))
-        };
-        Which::These(
-            known.into_iter().map(|source| source.source).filter(|source| is_meant(source)).collect(),
-        )
+async fn remove(
+    library: &Library,
+    folder: &Path,
+    what: &[String],
+    collection: Option<&str>,
+) -> Result<Output, Failure> {
+    let Some(collection) = collection.or((!what.is_empty()).then_some(DEFAULT_COLLECTION)) else {
+        let hint = format!("`--collection {DEFAULT_COLLECTION}` alone takes all of that collection out");
+        return Err(Failure::usage("say what to take out: paths, addresses or a collection").with_hint(hint));
     };
-    let gone = store.remove(&Principal::local(), collection, which).await.map_err(failed_store)?;
-    store.forget_unused_vectors().await.map_err(failed_store)?;
+    let store = library.store();
+    let (mut which, mut warnings) = (Which::All, Vec::new());
+    if !what.is_empty() {
+        let known = store.sources(&Principal::local(), collection).await.map_err(not_kept)?;
+        let mut meant = Vec::new();
+        for one in what {
+            let before = meant.len();
+            let path = as_it_was_added(&folder.join(one));
+            meant.extend(
+                known.iter().filter(|known| is_meant(known, one, &path)).map(|known| known.source.clone()),
+            );
+            if meant.len() == before {
+                warnings.push(format!(
+                    "nothing of {} is in the collection {}",
+                    one_line(one),
+                    one_line(collection)
+                ));
+            }
+        }
+        which = Which::These(meant);
+    }
+    let gone = store.remove(&Principal::local(), collection, which).await.map_err(not_kept)?;
+    store.forget_unused_vectors().await.map_err(not_kept)?;
     library.catch_up().await.map_err(failed)?;
-    Ok(Output::new(format!("{gone} documents removed.\n"), json!({ "removed": gone })))
+    Ok(Output::new(format!("{gone} documents removed.\n"), json!({ "removed": gone }))
+        .with_warnings(warnings))
+}
+
+fn is_meant(known: &Source, typed: &str, path: &Path) -> bool {
+    let is_below = |known: &str| Path::new(known).starts_with(path);
+    known.source == typed
+        || known.root == typed
+        || is_below(&known.source)
+        || known.root.strip_prefix(corpus::ROOT).is_some_and(is_below)
+}
+
+/// What is gone has no true name any more, but the folder that it was in may have one.
+fn as_it_was_added(path: &Path) -> PathBuf {
+    let mut names = Vec::new();
+    for above in path.ancestors() {
+        if let Ok(found) = above.canonicalize() {
+            return names.into_iter().rev().fold(found, |found, name| found.join(name));
+        }
+        names.extend(above.file_name());
+    }
+    path.to_path_buf()
 }
 
 /// Everything that was added from files, once more: what did not change costs nothing.
 async fn refresh(library: &Library) -> Result<Output, Failure> {
-    let collections = library.store().collections(&Principal::local()).await;
+    let store = library.store();
     let mut all = Added::default();
-    for collection in collections.map_err(|error| Failure::store(error.to_string()))? {
-        for root in collection.roots.iter().map(Path::new).filter(|root| root.is_absolute()) {
-            if root.exists() {
-                let added = library.add(&Principal::local(), &collection.name, root, &show_progress).await;
+    for collection in store.collections(&Principal::local()).await.map_err(not_kept)? {
+        let known = store.sources(&Principal::local(), &collection.name).await.map_err(not_kept)?;
+        for root in collection.roots.iter().filter(|root| Path::new(root).is_absolute()) {
+            if Path::new(root).exists() {
+                let root = Path::new(root);
+                let added = library.add(&Principal::local(), &collection.name, root, &progress::show).await;
                 join(&mut all, added.map_err(failed)?);
             } else {
-                let which = Which::These(vec![root.display().to_string()]);
-                let gone = library.store().remove(&Principal::local(), &collection.name, which).await;
-                all.removed += gone.map_err(|error| Failure::store(error.to_string()))?;
+                let under = known.iter().filter(|known| known.root == *root);
+                let which = Which::These(under.map(|known| known.source.clone()).collect());
+                let gone = store.remove(&Principal::local(), &collection.name, which).await;
+                all.removed += gone.map_err(not_kept)?;
             }
         }
     }
@@ -214,6 +240,10 @@ async fn search(
     collection: Option<String>,
     limit: usize,
 ) -> Result<Output, Failure> {
+    if query.trim().is_empty() {
+        return Err(Failure::usage("the query is empty: say what to look for"));
+    }
+    let warnings = unknown(library, collection.as_deref()).await?;
     let scope = Scope {
         principal: Principal::local(),
         session: None,
@@ -222,90 +252,40 @@ async fn search(
     let found = library.find(query, &scope, limit).await.map_err(failed)?;
     let mut plain = String::new();
     for passage in &found {
-        let place = format!("{}:{}-{}", one_line(&passage.source), passage.place.first, passage.place.last);
         let heading = if passage.heading.is_empty() {
             String::new()
         } else {
             format!("  {}", one_line(&passage.heading))
         };
         let score = styled(DIM, format!("{:.2}", passage.score));
-        let _ =
-            writeln!(plain, "{}{heading}  {score}\n{}\n", styled(NAME, place), visible(passage.text.trim()));
+        let cited = styled(NAME, cited(passage));
+        let _ = writeln!(plain, "{cited}{heading}  {score}\n{}\n", visible(passage.text.trim()));
     }
     if found.is_empty() {
         plain.push_str("Nothing was found.\n");
     }
-    Ok(Output::new(plain, json!({ "items": found.iter().map(item).collect::<Vec<_>>() })))
+    let json = json!({ "items": found.iter().map(item).collect::<Vec<_>>() });
+    Ok(Output::new(plain, json).with_warnings(warnings))
 }
 
-async fn take_corpus(
-    library: &Library,
-    directory: &Path,
-    collection: &str,
-    added: &mut Added,
-) -> Result<(), Failure> {
-    let bad = |error: &dyn std::fmt::Display| Failure::usage(error.to_string());
-    let mut batch = Vec::new();
-    for line in reading::beir(directory).map_err(|error| bad(&error))? {
-        let record = match line {
-            Ok(record) => record,
-            Err(error) => {
-                added.skipped.push((directory.display().to_string(), error.to_string()));
-                continue;
-            }
-        };
-        let text = format!("{}\n\n{}", record.title, record.text);
-        let pieces = pieces_of(&record.text);
-        added.new += 1;
-        added.pieces += pieces.len();
-        batch.push(document(collection, &record.id, record.title, pieces, &text));
-        if batch.len() == BATCH {
-            library.put(&Principal::local(), std::mem::take(&mut batch)).await.map_err(failed)?;
-        }
+fn cited(passage: &Found) -> String {
+    let (source, first, last) = (one_line(&passage.source), passage.place.first, passage.place.last);
+    match passage.place.unit {
+        Unit::Lines if first == last => format!("{source}:{first}"),
+        Unit::Lines => format!("{source}:{first}-{last}"),
+        Unit::Pages if first == last => format!("{source}, page {first}"),
+        Unit::Pages => format!("{source}, pages {first}-{last}"),
     }
-    library.put(&Principal::local(), batch).await.map_err(failed)
 }
 
-/// How well passages are found in a corpus of its own, with nothing else beside it.
-pub fn evaluate(global: &Global, directory: &Path) -> Result<Output, Failure> {
-    let setting = Setting::read(global)?;
-    let folder = std::env::temp_dir().join(format!("lango-eval-{}", std::process::id()));
-    let measured = runtime()?.block_on(measure(&setting, directory, &folder));
-    let _ = std::fs::remove_dir_all(&folder);
-    let measured = measured?;
-    let plain = format!(
-        "{} queries: recall@5 {:.3}, recall@10 {:.3}, ndcg@10 {:.3}\n",
-        measured.queries, measured.recall_5, measured.recall_10, measured.ndcg_10
-    );
-    Ok(Output::new(plain, serde_json::to_value(measured).unwrap_or_default()))
-}
-
-async fn measure(
-    setting: &Setting,
-    directory: &Path,
-    folder: &Path,
-) -> Result<lango_knowledge::evaluation::Measured, Failure> {
-    let bad = |error: &dyn std::fmt::Display| Failure::usage(error.to_string());
-    let mut judged: Judgements = HashMap::new();
-    for line in reading::qrels(directory).map_err(|error| bad(&error))? {
-        let line = line.map_err(|error| bad(&error))?;
-        judged.entry(line.query).or_default().insert(line.document, u32::try_from(line.score).unwrap_or(0));
+/// A name that no collection has finds nothing, which looks as if there were nothing.
+async fn unknown(library: &Library, collection: Option<&str>) -> Result<Vec<String>, Failure> {
+    let Some(name) = collection else { return Ok(Vec::new()) };
+    let known = library.store().collections(&Principal::local()).await.map_err(not_kept)?;
+    if known.iter().any(|known| known.name == name) {
+        return Ok(Vec::new());
     }
-    let store = SqliteStore::open(Place::File(folder.join("eval.sqlite")))?;
-    let mut environment = setting.environment.clone();
-    environment.variables.insert("LANGO_HOME".to_owned(), folder.display().to_string());
-    let library = library(&setting.loaded, &environment, store).map_err(failed)?;
-    let mut added = Added::default();
-    take_corpus(&library, directory, "eval", &mut added).await?;
-    library.catch_up().await.map_err(failed)?;
-    let scope = Scope { principal: Principal::local(), session: None, collections: None };
-    let mut tally = Tally::default();
-    for query in reading::queries(directory).map_err(|error| bad(&error))? {
-        let query = query.map_err(|error| bad(&error))?;
-        let Some(answers) = judged.get(&query.id) else { continue };
-        let found = library.find(&query.text, &scope, CANDIDATES).await.map_err(failed)?;
-        let documents: Vec<String> = found.into_iter().map(|passage| passage.source).collect();
-        tally.add(&documents, answers);
-    }
-    Ok(tally.mean())
+    let hint = did_you_mean(name, known.iter().map(|known| known.name.as_str()));
+    let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+    Ok(vec![format!("there is no collection {}{hint}", one_line(name))])
 }

@@ -1,5 +1,6 @@
 //! Documents as people use them, with no key and no network.
 
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
@@ -42,10 +43,117 @@ fn passages_are_found_with_their_source() {
     assert_eq!((&listed["name"], &listed["documents"]), (&json!("default"), &json!(2)));
     std::fs::remove_file(desk.path().join("docs/tea.md")).unwrap();
     assert_eq!(desk.lango(&["index", "refresh", "--json"]).json()["removed"], 1);
-    assert_eq!(desk.lango(&["index", "remove", "--json"]).json()["removed"], 1);
+    assert_eq!(desk.lango(&["index", "remove"]).exit, 2, "nobody means everything without saying so");
+    assert_eq!(desk.lango(&["index", "remove", "--collection", "default", "--json"]).json()["removed"], 1);
     assert!(desk.lango(&["index", "search", "remote agents"]).stdout.contains("Nothing"));
-    assert_eq!(desk.lango(&["index", "add", "nowhere"]).exit, 1);
 }
+
+#[test]
+fn what_was_typed_wrong_is_said() {
+    let desk = desk();
+    for (args, word) in [
+        (&["index", "add", "docs", "nowhere"][..], "nowhere"),
+        (&["index", "add", "docs", "/dev/null"], "neither a file nor a folder"),
+        (&["index", "add", "docs", "--collection", ""], "needs a name"),
+        (&["index", "add", "docs", "--collection", "a\u{1f}b"], "one line"),
+        (&["index", "add", "docs", "--format", "beir"], "corpus.jsonl"),
+        (&["index", "search", " "], "empty"),
+        (&["index", "remove"], "--collection"),
+    ] {
+        let run = desk.lango(args);
+        assert!(run.exit == 2 && run.stderr.contains(word), "{args:?} {}", run.stderr);
+    }
+    assert_eq!(desk.lango(&["index", "list", "--json"]).json()["items"], json!([]), "nothing was half done");
+    desk.lango(&["index", "add", "docs", "--collection", "guides"]);
+    let searched = desk.lango(&["index", "search", "tea", "--collection", "guide"]);
+    assert!(searched.stderr.contains("there is no collection guide") && searched.stderr.contains("guides"));
+    let removed = desk.lango(&["index", "remove", "docs"]);
+    assert!(removed.stderr.contains("nothing of docs is in the collection default"), "{}", removed.stderr);
+}
+
+#[test]
+fn what_is_gone_from_the_disk_can_go() {
+    let desk = desk();
+    desk.write("more/a.txt", "about zebras");
+    desk.write("more/b.txt", "about zebras too");
+    desk.lango(&["index", "add", "docs", "more"]);
+    std::fs::remove_file(desk.path().join("docs/tea.md")).unwrap();
+    assert_eq!(desk.lango(&["index", "remove", "docs/tea.md", "--json"]).json()["removed"], 1);
+    std::fs::remove_dir_all(desk.path().join("more")).unwrap();
+    assert_eq!(desk.lango(&["index", "refresh", "--json"]).json()["removed"], 2);
+    assert!(
+        desk.lango(&["index", "search", "zebras", "--json"]).json()["items"][0]["text"] != "about zebras"
+    );
+}
+
+#[test]
+fn a_corpus_is_taken_in_once_and_names_no_files() {
+    let desk = Desk::new();
+    desk.write("private.txt", "zebras are secret");
+    let private = desk.path().join("private.txt").canonicalize().unwrap();
+    let record = |id: &str, text: &str| format!("{}\n", json!({ "_id": id, "text": text }));
+    let lines = [record(private.to_str().unwrap(), "harmless"), "{ broken\n".to_owned(), record("b", "blue")];
+    desk.write("set/corpus.jsonl", &lines.concat());
+    let add = || desk.lango(&["index", "add", "--format", "beir", "set", "--json"]).json();
+    let added = add();
+    assert_eq!((&added["new"], added["skipped"].as_array().map(Vec::len)), (&json!(2), Some(1)));
+    assert!(added["skipped"][0]["why"].as_str().unwrap().contains("line 2"), "{added}");
+    assert_eq!(add()["same"], 2);
+    desk.lango(&["index", "refresh"]);
+    let found = desk.lango(&["index", "search", "zebras are secret"]);
+    assert!(!found.stdout.contains("zebras"), "an id is no path: {}", found.stdout);
+    desk.write("set/corpus.jsonl", &lines[0]);
+    assert_eq!(add()["removed"], 1);
+    assert_eq!(desk.lango(&["index", "remove", "set", "--json"]).json()["removed"], 1);
+}
+
+#[test]
+fn pages_are_read_as_what_they_are() {
+    let desk = Desk::new();
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = format!("http://{}", server.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in server.incoming() {
+            let mut stream = stream.unwrap();
+            let mut asked = [0; 1_000];
+            let length = stream.read(&mut asked).unwrap();
+            let (kind, body) = match String::from_utf8_lossy(&asked[..length]).split(' ').nth(1).unwrap() {
+                "/paper" => ("application/pdf", PDF.as_bytes().to_vec()),
+                "/guide.md" => ("text/plain", b"# Guide\n\n## Goats\n\nGoats climb.".to_vec()),
+                "/page" => (
+                    "text/html; charset=windows-1252",
+                    b"<title>Caf\xe9</title><h1>Cake</h1><p>\xdcber".to_vec(),
+                ),
+                _ => ("text/html", b"<script>".to_vec()),
+            };
+            let head = format!("HTTP/1.1 200 X\r\nConnection: close\r\nContent-Type: {kind}\r\n\r\n");
+            stream.write_all(&[head.as_bytes(), &body].concat()).unwrap();
+        }
+    });
+    let [paper, guide, page, empty] =
+        ["paper", "guide.md", "page", "empty"].map(|path| format!("{at}/{path}"));
+    let add = || desk.lango(&["index", "add", &paper, &guide, &page, &empty, "--json"]).json();
+    let added = add();
+    assert_eq!((&added["new"], &added["skipped"][0]["path"]), (&json!(3), &json!(empty)));
+    assert_eq!(add()["same"], 3);
+    let best = |query: &str| desk.lango(&["index", "search", query, "--json"]).json()["items"][0].clone();
+    assert_eq!((&best("kangaroo")["source"], &best("kangaroo")["pages"]), (&json!(paper), &json!([1, 1])));
+    assert_eq!(
+        (&best("goats climb")["heading"], &best("über")["title"]),
+        (&json!("Guide › Goats"), &json!("Café"))
+    );
+    assert_eq!(desk.lango(&["index", "add", &empty]).exit, 2);
+    assert_eq!(desk.lango(&["index", "remove", &paper, "--json"]).json()["removed"], 1);
+}
+
+const PDF: &str = "%PDF-1.4\n\
+1 0 obj\n<< /Type /Catalog /Pages 2 0 R >>\nendobj\n\
+2 0 obj\n<< /Type /Pages /Kids [3 0 R] /Count 1 >>\nendobj\n\
+3 0 obj\n<< /Type /Page /Parent 2 0 R /Resources << /Font << /F1 5 0 R >> >> /MediaBox [0 0 9 9] /Contents 4 0 R >>\nendobj\n\
+4 0 obj\n<< /Length 42 >>\nstream\nBT /F1 12 Tf 72 720 Td (A kangaroo.) Tj ET\nendstream\nendobj\n\
+5 0 obj\n<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>\nendobj\n\
+xref\n0 6\n0000000000 65535 f \n0000000009 00000 n \n0000000058 00000 n \n0000000115 00000 n \n0000000237 00000 n \n0000000329 00000 n \n\
+trailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n426\n%%EOF\n";
 
 /// S81: without an embedder there is no such tool.
 #[test]
@@ -138,6 +246,20 @@ fn retrieval_is_measured() {
     for what in ["recall@5", "recall@10", "ndcg@10"] {
         assert!(measured[what].as_f64().is_some_and(|share| share > 0.75 && share <= 1.0), "{measured}");
     }
-    let missing = Desk::new().lango(&["eval", "retrieval", "nowhere"]);
+    let desk = Desk::new();
+    desk.write("set/corpus.jsonl", "{\"_id\":\"a\",\"text\":\"tea\"}\nnonsense\n");
+    desk.write("set/queries.jsonl", "{\"_id\":\"q\",\"text\":\"tea\"}\n");
+    for (qrels, word) in
+        [("q\ta\n", "2 columns"), ("q\ta\t1\nq\ta\tx\n", "line 2"), ("other\ta\t1\n", "no query")]
+    {
+        desk.write("set/qrels.tsv", qrels);
+        let run = desk.lango(&["eval", "retrieval", "set"]);
+        assert!(run.exit == 2 && run.stderr.contains(word), "{}", run.stderr);
+    }
+    desk.write("set/qrels.tsv", "query-id\tcorpus-id\tscore\nq\ta\t1\n");
+    let run = desk.lango(&["eval", "retrieval", "set", "--json"]);
+    assert_eq!(run.json()["recall@5"], 1.0);
+    assert!(run.stderr.contains("line 2"), "what is left out is told: {}", run.stderr);
+    let missing = desk.lango(&["eval", "retrieval", "nowhere"]);
     assert!(missing.exit == 2 && missing.stderr.contains("nowhere"), "{}", missing.stderr);
 }

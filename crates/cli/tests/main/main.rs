@@ -11,8 +11,13 @@ mod documents;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod graph;
+mod knowledge;
+mod memory;
+#[cfg(test)]
 mod operator;
 #[cfg(test)]
+mod remote;
 mod serve;
 #[cfg(test)]
 mod session;

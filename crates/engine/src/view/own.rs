@@ -65,7 +65,7 @@ impl OwnSteps {
                 };
                 self.result(id, *ok, |open| with_advice(words(open), advice.as_deref()));
             }
-            Body::TransferResult { id, outcome, detail } => {
+            Body::TransferResult { id, outcome, detail, .. } => {
                 let ok = *outcome == TransferOutcome::Answered;
                 self.result(id, ok, |open| transfer_result(open.transfer.as_ref(), *outcome, detail));
             }

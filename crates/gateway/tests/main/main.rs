@@ -1,6 +1,8 @@
 //! The gateway over real connections, with a real store and scripted models.
 
 #[cfg(test)]
+mod a2a;
+#[cfg(test)]
 mod approvals;
 #[cfg(test)]
 mod client;

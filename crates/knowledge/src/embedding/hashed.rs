@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
 
-use super::statistics::{Statistics, Weights};
 use super::terms::Terms;
-use super::{EmbedError, Embedder, Purpose, normalise};
+use super::weights::Weights;
+use super::{EmbedError, Embedder, Keeping, Purpose, normalise};
 
 /// A new number here makes all stored vectors be made anew. Belongs to every change of terms, hashes and weights.
 const VERSION: u32 = 1;
 /// Words below this weight are everywhere; their pieces would only be noise.
 const TELLING: f32 = 1.0;
-/// So many texts are embedded before others may have the thread.
+/// So many texts are embedded at once; more have a thread of their own.
 const TEXTS_AT_ONCE: usize = 32;
 
 /// Needs no file, no key and no network, and gives the same vectors on every machine.
@@ -20,12 +20,11 @@ const TEXTS_AT_ONCE: usize = 32;
 pub struct Hashed {
     dimensions: usize,
     weights: Arc<Weights>,
-    statistics: Arc<Statistics>,
 }
 
 impl Default for Hashed {
     fn default() -> Self {
-        Self::with_statistics(Statistics::default())
+        Self { dimensions: Self::DIMENSIONS, weights: Arc::new(Weights::built_in()) }
     }
 }
 
@@ -33,15 +32,6 @@ impl Hashed {
     pub const DIMENSIONS: usize = 512;
     /// With fewer dimensions too many features fall together.
     const FEWEST_DIMENSIONS: usize = 64;
-
-    /// Weighs queries by what the searched texts have; without any, by what English texts usually have.
-    pub fn with_statistics(statistics: Statistics) -> Self {
-        Self {
-            dimensions: Self::DIMENSIONS,
-            weights: Arc::new(Weights::built_in()),
-            statistics: Arc::new(statistics),
-        }
-    }
 
     pub fn with_dimensions(mut self, dimensions: usize) -> Result<Self, EmbedError> {
         if dimensions < Self::FEWEST_DIMENSIONS {
@@ -62,15 +52,8 @@ impl Hashed {
         let mut vector = vec![0.0_f32; self.dimensions];
         terms.read(text, purpose);
         let weights = self.weights.as_ref();
-        let is_frequent = |hash| weights.passage(hash) < TELLING;
-        match purpose {
-            Purpose::Passage => terms.features(is_frequent, |hash, weight| {
-                self.add(&mut vector, hash, weight * weights.passage(hash));
-            }),
-            Purpose::Query => terms.features(is_frequent, |hash, weight| {
-                self.add(&mut vector, hash, weight * weights.query(hash, &self.statistics));
-            }),
-        }
+        let is_frequent = |hash| weights.of(hash) < TELLING;
+        terms.features(is_frequent, |hash, weight| self.add(&mut vector, hash, weight * weights.of(hash)));
         normalise(&mut vector);
         vector
     }
@@ -92,6 +75,10 @@ impl Embedder for Hashed {
         Some(self.dimensions)
     }
 
+    fn keeping(&self) -> Keeping {
+        Keeping::Nowhere
+    }
+
     /// It knows spellings, not meanings: it decides where words leave something open. Measured on evals/retrieval.
     fn share(&self) -> f32 {
         0.1
@@ -102,14 +89,14 @@ impl Embedder for Hashed {
         texts: Vec<String>,
         purpose: Purpose,
     ) -> BoxFuture<'static, Result<Vec<Vec<f32>>, EmbedError>> {
-        let own = self.clone();
+        let (own, count) = (self.clone(), texts.len());
+        let all = move || own.vectors(texts.iter().map(String::as_str), purpose);
         async move {
-            let mut all = Vec::with_capacity(texts.len());
-            for texts in texts.chunks(TEXTS_AT_ONCE) {
-                all.extend(own.vectors(texts.iter().map(String::as_str), purpose));
-                tokio::task::yield_now().await;
+            if count <= TEXTS_AT_ONCE {
+                return Ok(all());
             }
-            Ok(all)
+            let made = tokio::task::spawn_blocking(all).await;
+            made.map_err(|error| EmbedError::Malformed(error.to_string()))
         }
         .boxed()
     }

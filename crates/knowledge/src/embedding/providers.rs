@@ -6,7 +6,8 @@ use futures::future::{BoxFuture, FutureExt};
 use serde_json::{Value, json};
 
 use super::http::{Jitter, Line, Patience};
-use super::{EmbedError, Embedder, Purpose, Settings, answers, batches, fingerprint, normalise};
+use super::{EmbedError, Embedder, Purpose, Settings, answers, batches, normalise};
+use crate::fingerprint;
 
 /// OpenAI, and every server that has its `/embeddings`.
 pub type OpenAiEmbedder = Remote<OpenAi>;

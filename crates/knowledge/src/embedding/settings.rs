@@ -10,7 +10,7 @@ use super::http::Jitter;
 use super::providers::{GeminiEmbedder, OllamaEmbedder, OpenAiEmbedder};
 use lango_domain::secret::Secret;
 
-use super::{EmbedError, Embedder, Hashed, StaticEmbedder, Statistics};
+use super::{EmbedError, Embedder, Hashed, StaticEmbedder};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -92,8 +92,6 @@ fn without_credentials<S: Serializer>(url: &Option<String>, serializer: S) -> Re
 pub struct Means {
     /// A number from 0 to 1, different each time, so that not all wait equally long.
     pub jitter: Jitter,
-    /// What the index knows about its passages; only the embedded way uses it.
-    pub statistics: Statistics,
 }
 
 /// The longest vectors that make sense to anybody; a larger number is a mistake.
@@ -109,7 +107,7 @@ pub fn connect(settings: &Settings, means: Means) -> Result<Option<Arc<dyn Embed
         Provider::None => return Ok(None),
         Provider::Embedded => {
             let dimensions = settings.dimensions.unwrap_or(Hashed::DIMENSIONS);
-            Arc::new(Hashed::with_statistics(means.statistics).with_dimensions(dimensions)?)
+            Arc::new(Hashed::default().with_dimensions(dimensions)?)
         }
         Provider::Openai => Arc::new(OpenAiEmbedder::new(settings, means.jitter)?),
         Provider::Gemini => Arc::new(GeminiEmbedder::new(settings, means.jitter)?),

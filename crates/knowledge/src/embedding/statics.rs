@@ -11,7 +11,8 @@ use serde::Deserialize;
 use super::providers::prefix_mark;
 use super::tensors::{Table, Tensors};
 use super::tokens::Tokenizer;
-use super::{EmbedError, Embedder, Purpose, Settings, fingerprint, normalise};
+use super::{EmbedError, Embedder, Keeping, Purpose, Settings, normalise};
+use crate::fingerprint;
 
 /// Larger files are something else, or too much for a memory.
 const MOST_MODEL_BYTES: u64 = 1024 * 1024 * 1024;
@@ -143,6 +144,10 @@ impl Embedder for StaticEmbedder {
         let Model { name, fingerprint, .. } = self.model.as_ref();
         let prefix = prefix_mark(&self.passage_prefix);
         format!("static/{name}-{fingerprint:016x}/{}/{VERSION}{prefix}", self.dimensions)
+    }
+
+    fn keeping(&self) -> Keeping {
+        Keeping::Nowhere
     }
 
     /// Between spellings and a model that reads whole sentences.

@@ -1,11 +1,9 @@
 //! The same text in two places is one hit.
 
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
-
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::Fused;
+use crate::fingerprint;
 
 /// So many words in a row are compared.
 const SHINGLE: usize = 3;
@@ -39,12 +37,12 @@ struct Shingles(Vec<u64>);
 impl Shingles {
     fn of(text: &str) -> Self {
         let lower = text.to_lowercase();
-        let words: Vec<&str> = lower.unicode_words().collect();
+        let words: Vec<u64> = lower.unicode_words().map(|word| fingerprint(word.as_bytes())).collect();
         let mut hashes: Vec<u64> = match words.len() {
             // Nothing but signs: alike only when they are the same.
-            0 => vec![hash(&[text.trim()])],
-            1..SHINGLE => vec![hash(&words)],
-            _ => words.windows(SHINGLE).map(hash).collect(),
+            0 => vec![fingerprint(text.trim().as_bytes())],
+            1..SHINGLE => vec![joined(&words)],
+            _ => words.windows(SHINGLE).map(joined).collect(),
         };
         hashes.sort_unstable();
         hashes.dedup();
@@ -56,24 +54,26 @@ impl Shingles {
         if (few as f64) < ALIKE * many as f64 {
             return false;
         }
-        let shared = self.shared_with(other);
-        let all = few + many - shared;
-        shared as f64 >= ALIKE * all as f64
+        // From `shared >= ALIKE * (few + many - shared)`.
+        let needed = (ALIKE * (few + many) as f64 / (1.0 + ALIKE)).ceil() as usize;
+        self.shares(other, needed)
     }
 
-    fn shared_with(&self, other: &Self) -> usize {
+    /// Most texts are nothing alike: it ends as soon as too many are missing.
+    fn shares(&self, other: &Self, needed: usize) -> bool {
+        let Some(mut spare) = self.0.len().checked_sub(needed) else { return false };
         let mut others = other.0.iter().peekable();
-        let mut shared = 0;
         for hash in &self.0 {
             while others.next_if(|other| *other < hash).is_some() {}
-            shared += usize::from(others.next_if_eq(&hash).is_some());
+            if others.next_if_eq(&hash).is_none() {
+                let Some(left) = spare.checked_sub(1) else { return false };
+                spare = left;
+            }
         }
-        shared
+        true
     }
 }
 
-fn hash(words: &[&str]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    words.hash(&mut hasher);
-    hasher.finish()
+fn joined(words: &[u64]) -> u64 {
+    words.iter().fold(0, |sum: u64, word| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29))
 }

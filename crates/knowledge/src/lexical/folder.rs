@@ -3,11 +3,14 @@
 
 use std::fs;
 use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use tantivy::directory::{Directory, DirectoryLock, INDEX_WRITER_LOCK, META_LOCK, MmapDirectory};
-use tantivy::schema::{FAST, Field, INDEXED, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
+use tantivy::schema::{
+    FAST, Field, INDEXED, IndexRecordOption, STRING, Schema, TextFieldIndexing, TextOptions,
+};
 use tantivy::{Index, IndexSettings};
 
 use super::LexicalError;
@@ -15,7 +18,7 @@ use super::writer::Sections;
 
 /// Goes up with every change to the fields or to what counts as a word: each has a folder of its own, so that an older
 /// process that still runs is not disturbed.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 const META: &str = "meta.json";
 pub(super) const ID: &str = "id";
 pub(super) const COLLECTION: &str = "collection";
@@ -45,7 +48,7 @@ impl Fields {
 fn schema() -> Schema {
     let mut schema = Schema::builder();
     schema.add_u64_field(ID, INDEXED | FAST);
-    schema.add_text_field(COLLECTION, FAST);
+    schema.add_text_field(COLLECTION, STRING | FAST);
     let words =
         TextFieldIndexing::default().set_tokenizer(ANALYSER).set_index_option(IndexRecordOption::WithFreqs);
     schema.add_text_field(TEXT, TextOptions::default().set_indexing_options(words));
@@ -84,7 +87,8 @@ pub(super) fn open<T>(
     create_private(&folder)?;
     let until = Instant::now() + PATIENCE;
     loop {
-        match open_existing(&folder).and_then(|index| Ok((read(&folder, &index)?, index))) {
+        let opened = || open_existing(&folder).and_then(|index| Ok((read(&folder, &index)?, index)));
+        match unharmed(&folder, opened) {
             Ok((read, index)) => return Ok((folder, index, read)),
             Err(LexicalError::Damaged { why, .. }) => match lock(&folder) {
                 Ok(held) => begin_anew(&folder, &why, held)?,
@@ -127,11 +131,11 @@ fn open_existing(folder: &Path) -> Result<Index, LexicalError> {
 
 /// Another process may have made it between our look and our lock, so it is looked at once more.
 fn begin_anew(folder: &Path, why: &str, _held: DirectoryLock) -> Result<(), LexicalError> {
-    let is_sound = || {
-        let index = open_existing(folder).ok()?;
-        super::query::Snapshot::take(&index).ok()
+    let look = || {
+        let index = open_existing(folder)?;
+        super::query::Snapshot::take(&index).map_err(|error| LexicalError::of(error, folder))
     };
-    if is_sound().is_some() {
+    if unharmed(folder, look).is_ok() {
         return Ok(());
     }
     if folder.join(META).exists() {
@@ -140,6 +144,15 @@ fn begin_anew(folder: &Path, why: &str, _held: DirectoryLock) -> Result<(), Lexi
     remove_files(folder)?;
     let made = Index::builder().schema(schema()).settings(IndexSettings::default()).create_in_dir(folder);
     made.map(drop).map_err(|error| LexicalError::of(error, folder))
+}
+
+/// Files that were cut short, by a power failure for instance, are not always told from whole ones before they are read.
+fn unharmed<T>(folder: &Path, look: impl FnOnce() -> Result<T, LexicalError>) -> Result<T, LexicalError> {
+    // Nothing is kept of what was begun.
+    catch_unwind(AssertUnwindSafe(look)).unwrap_or_else(|_| {
+        let why = "its parts do not fit together".to_owned();
+        Err(LexicalError::Damaged { folder: folder.to_path_buf(), why })
+    })
 }
 
 fn lock(folder: &Path) -> Result<DirectoryLock, LexicalError> {

@@ -1,21 +1,27 @@
 //! One state of the index, and the search in it.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::sync::Arc;
 
 use tantivy::columnar::{Column, StrColumn};
 use tantivy::query::{Bm25StatisticsProvider, BooleanQuery, EnableScoring, Query, TermQuery, Weight};
 use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{DocId, Index, ReloadPolicy, Searcher, SegmentReader, Term};
+use tantivy::{DocId, DocSet, Index, ReloadPolicy, Searcher, SegmentReader, TERMINATED, Term};
 
-use super::folder::{COLLECTION, ID};
+use super::folder::{COLLECTION, Fields, ID};
 
 /// A pasted page is asked for by its rarest words.
 const MOST_WORDS: usize = 32;
 
+/// Collections that are at most this part of a segment are gone through entry by entry; larger ones are sieved out of
+/// what words find.
+const NARROW: u32 = 8;
+
 pub(super) struct Snapshot {
     searcher: Searcher,
     columns: Vec<Columns>,
+    collections: Arc<[String]>,
 }
 
 /// What is known of the entries of a segment besides their words.
@@ -28,8 +34,29 @@ impl Snapshot {
     pub fn take(index: &Index) -> tantivy::Result<Self> {
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
         let searcher = reader.searcher();
-        let columns = searcher.segment_readers().iter().map(Columns::of).collect::<Result<_, _>>()?;
-        Ok(Self { searcher, columns })
+        let columns: Vec<Columns> =
+            searcher.segment_readers().iter().map(Columns::of).collect::<Result<_, _>>()?;
+        let mut collections = BTreeSet::new();
+        for column in columns.iter().filter_map(|columns| columns.collections.as_ref()) {
+            let mut names = column.dictionary().stream()?;
+            while let Some((name, _)) = names.next() {
+                collections.insert(String::from_utf8_lossy(name).into_owned());
+            }
+        }
+        Ok(Self { searcher, columns, collections: collections.into_iter().collect() })
+    }
+
+    pub fn collections(&self) -> Arc<[String]> {
+        Arc::clone(&self.collections)
+    }
+
+    /// The largest id of an entry, of those that were removed as well.
+    pub fn highest(&self) -> Option<u64> {
+        let segments = self.searcher.segment_readers().iter().zip(&self.columns);
+        segments
+            .filter(|(segment, _)| segment.max_doc() > 0)
+            .map(|(_, columns)| columns.ids.max_value())
+            .max()
     }
 
     pub fn count(&self) -> u64 {
@@ -39,24 +66,31 @@ impl Snapshot {
     /// Scores as BM25 does (k1 1.2 and b 0.75, which are tantivy's own).
     pub fn search(
         &self,
-        field: Field,
+        fields: Fields,
         words: Vec<Vec<String>>,
         collections: Option<&[String]>,
         limit: usize,
     ) -> tantivy::Result<Vec<(u64, f32)>> {
-        let statistics = Statistics::of(&self.searcher, field, words)?;
+        let statistics = Statistics::of(&self.searcher, fields.text, words)?;
         if statistics.frequencies.is_empty() {
             return Ok(Vec::new());
         }
-        let terms = statistics.frequencies.keys().cloned();
-        let queries =
-            terms.map(|term| Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs)) as Box<dyn Query>);
         let scoring = EnableScoring::enabled_from_statistics_provider(&statistics, &self.searcher);
-        let weight = BooleanQuery::union(queries.collect()).weight(scoring)?;
+        let terms: Vec<TermQuery> = statistics
+            .frequencies
+            .keys()
+            .map(|term| TermQuery::new(term.clone(), IndexRecordOption::WithFreqs))
+            .collect();
+        let any = terms.iter().map(|term| Box::new(term.clone()) as Box<dyn Query>).collect();
+        let any = BooleanQuery::union(any).weight(scoring)?;
+        let each: Vec<_> = terms.iter().map(|term| term.weight(scoring)).collect::<Result<_, _>>()?;
         let mut best = Best { limit, hits: BinaryHeap::new() };
         for (segment, columns) in self.searcher.segment_readers().iter().zip(&self.columns) {
             let Some(wanted) = columns.wanted(collections)? else { continue };
-            best.gather(weight.as_ref(), segment, columns, &wanted)?;
+            match columns.few(segment, fields.collection, &wanted)? {
+                Some(few) => best.gather_among(&few, &each, segment, columns)?,
+                None => best.gather(any.as_ref(), segment, columns, &wanted)?,
+            }
         }
         Ok(best.into_sorted())
     }
@@ -88,6 +122,35 @@ impl Columns {
             false if is_everything => Some(Wanted::All),
             false => Some(Wanted::Of(numbers)),
         })
+    }
+
+    /// The entries that are wanted, in order, where they are few; nothing where they are many.
+    fn few(
+        &self,
+        segment: &SegmentReader,
+        field: Field,
+        wanted: &Wanted,
+    ) -> tantivy::Result<Option<Vec<DocId>>> {
+        let (Wanted::Of(numbers), Some(column)) = (wanted, &self.collections) else { return Ok(None) };
+        let index = segment.inverted_index(field)?;
+        let (most, mut entries) = ((segment.max_doc() / NARROW) as usize, Vec::new());
+        for number in numbers {
+            let mut name = String::new();
+            if !column.ord_to_str(*number, &mut name)? {
+                continue;
+            }
+            let term = Term::from_field_text(field, &name);
+            let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic)? else { continue };
+            if entries.len() + postings.size_hint() as usize > most {
+                return Ok(None);
+            }
+            while postings.doc() != TERMINATED {
+                entries.push(postings.doc());
+                postings.advance();
+            }
+        }
+        entries.sort_unstable();
+        Ok(Some(entries))
     }
 
     fn is_wanted(&self, entry: DocId, wanted: &Wanted) -> bool {
@@ -178,6 +241,38 @@ impl Best {
             }
             self.threshold()
         })
+    }
+
+    /// The same for a few entries: each word is looked up in each of them, and nowhere else.
+    fn gather_among(
+        &mut self,
+        entries: &[DocId],
+        words: &[Box<dyn Weight>],
+        segment: &SegmentReader,
+        columns: &Columns,
+    ) -> tantivy::Result<()> {
+        let mut scores = vec![0.0_f32; entries.len()];
+        for word in words {
+            let mut scorer = word.scorer(segment, 1.0)?;
+            for (entry, score) in entries.iter().zip(&mut scores) {
+                if scorer.doc() < *entry {
+                    scorer.seek(*entry);
+                }
+                if scorer.doc() == *entry {
+                    *score += scorer.score();
+                }
+            }
+        }
+        let alive = segment.alive_bitset();
+        for (&entry, score) in entries.iter().zip(scores).filter(|(_, score)| *score > 0.0) {
+            if alive.is_none_or(|alive| alive.is_alive(entry))
+                && score > self.threshold()
+                && let Some(id) = columns.ids.first(entry)
+            {
+                self.push(Hit { score, id });
+            }
+        }
+        Ok(())
     }
 
     fn push(&mut self, hit: Hit) {

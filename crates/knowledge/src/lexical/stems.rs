@@ -2,6 +2,7 @@
 //! the stems of all of them (`every_stem`).
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use frostem::{Algorithm, Stemmer};
 use unicode_normalization::UnicodeNormalization;
@@ -22,20 +23,44 @@ pub(super) enum Language {
 const LANGUAGES: [Language; 3] = [Language::English, Language::German, Language::Other];
 
 /// Small words that tell a language, sorted; those that several languages share are left out.
-const ENGLISH: [&str; 20] = [
+const ENGLISH: [u64; 20] = packed([
     "are", "but", "can", "does", "for", "from", "had", "has", "have", "how", "is", "it", "not", "of", "that",
     "the", "their", "this", "to", "with",
-];
-const GERMAN: [&str; 36] = [
+]);
+const GERMAN: [u64; 36] = packed([
     "aber", "auch", "auf", "aus", "bei", "das", "dass", "dem", "den", "der", "die", "ein", "eine", "einem",
     "einen", "einer", "fur", "hat", "ich", "im", "ist", "kann", "mit", "nach", "nicht", "oder", "sich",
     "sie", "sind", "um", "und", "vom", "von", "werden", "wird", "zum",
-];
-const OTHER: [&str; 41] = [
+]);
+const OTHER: [u64; 41] = packed([
     "aos", "avec", "che", "com", "con", "dans", "de", "degli", "dei", "del", "della", "di", "een", "el",
     "en", "est", "et", "gli", "het", "il", "la", "las", "le", "les", "los", "nao", "non", "os", "ou", "para",
     "pas", "per", "por", "pour", "que", "qui", "sont", "sul", "sur", "une", "van",
-];
+]);
+/// The longest of them.
+const LONGEST_SMALL_WORD: usize = 6;
+
+/// As numbers, which are compared at once and are in the same order: every word of every text is looked up.
+const fn packed<const COUNT: usize>(words: [&str; COUNT]) -> [u64; COUNT] {
+    let mut numbers = [0; COUNT];
+    let mut at = 0;
+    while at < COUNT {
+        numbers[at] = packed_word(words[at].as_bytes());
+        at += 1;
+    }
+    numbers
+}
+
+/// A word of at most eight small letters, the first one highest.
+const fn packed_word(word: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let mut at = 0;
+    while at < word.len() {
+        bytes[at] = word[at].to_ascii_lowercase();
+        at += 1;
+    }
+    u64::from_be_bytes(bytes)
+}
 
 /// Words that nearly every English text has. They are dropped from queries, never from what is searched.
 const COMMON: [&str; 68] = [
@@ -54,13 +79,16 @@ pub(super) fn is_frequent(word: &str) -> bool {
 pub(super) fn language_of(text: &str) -> Language {
     let (mut english, mut german, mut other) = (0, 0, 0);
     let sample = &text[..text.floor_char_boundary(SAMPLE)];
-    for word in sample.split(|letter: char| !letter.is_alphabetic() && letter != '\u{308}') {
-        match told_by(word) {
-            Some(Language::English) => english += 1,
-            Some(Language::German) => german += 1,
-            Some(Language::Other) => other += 1,
-            None => {}
-        }
+    let mut count = |word: &str| match told_by(word) {
+        Some(Language::English) => english += 1,
+        Some(Language::German) => german += 1,
+        Some(Language::Other) => other += 1,
+        None => {}
+    };
+    if sample.is_ascii() {
+        sample.split(|letter: char| !letter.is_ascii_alphabetic()).for_each(&mut count);
+    } else {
+        sample.split(|letter: char| !letter.is_alphabetic() && letter != '\u{308}').for_each(&mut count);
     }
     match () {
         () if german > english && german >= other => Language::German,
@@ -74,11 +102,11 @@ fn told_by(word: &str) -> Option<Language> {
         let is_german = word.nfc().any(|letter| matches!(letter, 'ä' | 'ö' | 'ü' | 'Ä' | 'Ö' | 'Ü' | 'ß'));
         return is_german.then_some(Language::German);
     }
-    let mut small = [0; 6];
-    let small = small.get_mut(..word.len())?;
-    small.copy_from_slice(word.as_bytes());
-    small.make_ascii_lowercase();
-    let tells = |words: &[&str]| words.binary_search_by(|known| known.as_bytes().cmp(small)).is_ok();
+    if !(2..=LONGEST_SMALL_WORD).contains(&word.len()) {
+        return None;
+    }
+    let small = packed_word(word.as_bytes());
+    let tells = |words: &[u64]| words.binary_search(&small).is_ok();
     match () {
         () if tells(&ENGLISH) => Some(Language::English),
         () if tells(&GERMAN) => Some(Language::German),
@@ -89,13 +117,41 @@ fn told_by(word: &str) -> Option<Language> {
 
 /// Words outside Latin letters, numbers and anything that cannot be a word stay as they are.
 pub(super) fn stem(word: &str, language: Language) -> Cow<'_, str> {
-    let is_word =
-        (3..=LONGEST_WORD).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_lowercase());
     match language {
-        _ if !is_word => Cow::Borrowed(word),
+        _ if !is_word(word) => Cow::Borrowed(word),
         Language::English => Stemmer::new(Algorithm::English).stem(word),
         Language::German => german(word),
         Language::Other => Cow::Borrowed(romance(word)),
+    }
+}
+
+fn is_word(word: &str) -> bool {
+    (3..=LONGEST_WORD).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_lowercase())
+}
+
+/// The stems of words that were met before: most words of a text are among a few thousand.
+#[derive(Clone, Debug, Default)]
+pub(super) struct KnownStems {
+    language: Option<Language>,
+    stems: HashMap<String, String>,
+}
+
+impl KnownStems {
+    /// More are forgotten, all at once.
+    const MOST: usize = 20_000;
+
+    pub fn stem<'a>(&'a mut self, word: &'a str, language: Language) -> &'a str {
+        if !is_word(word) {
+            return word;
+        }
+        if self.language != Some(language) || self.stems.len() >= Self::MOST {
+            self.stems.clear();
+            self.language = Some(language);
+        }
+        if !self.stems.contains_key(word) {
+            self.stems.insert(word.to_owned(), stem(word, language).into_owned());
+        }
+        self.stems.get(word).map_or(word, String::as_str)
     }
 }
 

@@ -3,7 +3,7 @@
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::normal::{is_east_asian, is_emoji, is_unspaced, normalise, plain_emoji, without_article};
-use super::stems::{every_stem, is_frequent, language_of, stem};
+use super::stems::{KnownStems, Language, every_stem, is_frequent, language_of};
 
 /// Identifiers are kept up to this many characters; what is longer is cut.
 const LONGEST: usize = 200;
@@ -16,7 +16,7 @@ const MOST_QUERY_WORDS: usize = 256;
 /// The terms under which a text is found, in their order.
 pub fn analyse(text: &str) -> Vec<String> {
     let mut terms = Terms::default();
-    terms.read(text, 1);
+    terms.read(text, 1, language_of(text));
     terms.iter().map(str::to_owned).collect()
 }
 
@@ -45,25 +45,20 @@ pub fn analyse_query(query: &str) -> Vec<Vec<String>> {
 pub(super) struct Terms {
     text: String,
     ends: Vec<usize>,
+    stems: KnownStems,
 }
 
 impl Terms {
-    /// Adds the terms of a text so many times over.
-    pub fn read(&mut self, text: &str, times: usize) {
-        self.read_as(text, times, text);
-    }
-
-    /// As above, in the language of another text: a title alone does not tell its own.
-    pub fn read_as(&mut self, text: &str, times: usize, speaker: &str) {
-        let language = language_of(speaker);
+    /// Adds the terms of a text in a language, so many times over.
+    pub fn read(&mut self, text: &str, times: usize, language: Language) {
         scan(text, &mut |found| {
             let (Found::Word(word) | Found::Whole(word) | Found::Letter(word)) = found;
             let term = match found {
-                Found::Word(word) => stem(word, language),
-                Found::Whole(_) | Found::Letter(_) => word.into(),
+                Found::Word(word) => self.stems.stem(word, language),
+                Found::Whole(_) | Found::Letter(_) => word,
             };
             for _ in 0..times {
-                self.text.push_str(&term);
+                self.text.push_str(term);
                 self.ends.push(self.text.len());
             }
         });
@@ -96,7 +91,10 @@ enum Found<'a> {
 fn scan(text: &str, found: &mut impl FnMut(Found<'_>)) {
     let mut lower = String::new();
     for piece in text.split_whitespace() {
-        if piece.is_ascii() {
+        // Most words: nothing to take off, to fold or to split.
+        if piece.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()) {
+            found(Found::Word(cut(piece)));
+        } else if piece.is_ascii() {
             scan_piece(piece, &mut lower, found);
         } else {
             scan_piece(&normalise(piece), &mut lower, found);
@@ -263,6 +261,9 @@ fn lowered(letters: impl Iterator<Item = char>, lower: &mut String) {
 }
 
 fn cut(word: &str) -> &str {
+    if word.len() <= LONGEST {
+        return word;
+    }
     match word.char_indices().nth(LONGEST) {
         Some((end, _)) => &word[..end],
         None => word,

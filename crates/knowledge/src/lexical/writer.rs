@@ -7,6 +7,8 @@ use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 use tantivy::{Index, IndexWriter, TantivyDocument, Term};
 
 use super::folder::{self, Fields};
+use super::query::Snapshot;
+use super::stems::language_of;
 use super::words::Terms;
 use super::{Entry, LexicalError};
 
@@ -19,13 +21,15 @@ const SEPARATOR: char = '\u{1f}';
 
 const THREADS: usize = 2;
 /// What a thread gathers before it writes a part of the index.
-const MEMORY_PER_THREAD: usize = 40_000_000;
+const MEMORY_PER_THREAD: usize = 100_000_000;
 
 pub struct LexicalWriter {
     writer: IndexWriter,
     fields: Fields,
     folder: PathBuf,
     applied: u64,
+    /// No entry has a larger id.
+    highest: Option<u64>,
 }
 
 impl LexicalWriter {
@@ -46,7 +50,8 @@ impl LexicalWriter {
         };
         // Behind the lock: nobody else moves it from here on.
         let applied = folder::applied(index, folder)?;
-        Ok(Some(Self { writer, fields, folder: folder.to_path_buf(), applied }))
+        let highest = Snapshot::take(index).map_err(|error| LexicalError::of(error, folder))?.highest();
+        Ok(Some(Self { writer, fields, folder: folder.to_path_buf(), applied, highest }))
     }
 
     /// The number of the last commit; whatever came later has to be put or removed again.
@@ -56,7 +61,11 @@ impl LexicalWriter {
 
     /// Takes the place of an entry with the same id.
     pub fn put(&mut self, entry: Entry) -> Result<(), LexicalError> {
-        self.remove(entry.id);
+        // To look for what is not there costs more than anything else here.
+        if self.highest.is_some_and(|highest| highest >= entry.id) {
+            self.remove(entry.id);
+        }
+        self.highest = self.highest.max(Some(entry.id));
         let mut document = TantivyDocument::default();
         document.add_u64(self.fields.id, entry.id);
         document.add_text(self.fields.text, joined(&entry));
@@ -114,8 +123,10 @@ impl Tokenizer for Sections {
 
     fn token_stream<'a>(&'a mut self, joined: &'a str) -> SectionStream<'a> {
         self.terms.clear();
+        // A title alone does not tell its language.
+        let language = language_of(joined);
         for (section, weight) in joined.split(SEPARATOR).zip([1, HEADING_WEIGHT, TITLE_WEIGHT]) {
-            self.terms.read_as(section, weight, joined);
+            self.terms.read(section, weight, language);
         }
         SectionStream { terms: &self.terms, token: &mut self.token, next: 0 }
     }

@@ -1,13 +1,14 @@
 //! Taking documents in: what is new or changed is read, the rest is left as it is.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use lango_domain::documents::{NewDocument, NewPiece, Place, Unit, Which};
 use lango_domain::event::Principal;
 
 use super::{Library, LibraryError, blocking};
-use crate::reading::{self, ChunkSizes, Found};
+use crate::reading::{self, ChunkSizes, Found, MAX_BYTES, SkipReason};
 
 /// So many documents are read and written at one time; an interrupted run loses no more.
 const BATCH: usize = 32;
@@ -34,7 +35,10 @@ pub struct Progress {
 enum Read {
     Same,
     Document(Box<NewDocument>),
-    Unreadable(String),
+    /// There is no document in it, or not any more.
+    NoDocument(String),
+    /// It cannot be looked at now; what is known of it stays.
+    Closed(String),
 }
 
 impl Library {
@@ -49,19 +53,24 @@ impl Library {
         let root = root
             .canonicalize()
             .map_err(|error| LibraryError::Broken(format!("{}: {error}", root.display())))?;
-        let (files, skipped) = files_below(root.clone()).await?;
+        let Below { mut files, skipped, closed } = files_below(root.clone()).await?;
         let known = self.shared.store.sources(of, collection).await?;
         let known: HashMap<String, String> =
             known.into_iter().map(|source| (source.source, source.hash)).collect();
         let mut added = Added { skipped, ..Added::default() };
         let all = files.len();
+        let mut without_document = HashSet::new();
         for (at, batch) in files.chunks(BATCH).enumerate() {
             let documents = self.read_batch(collection, &root, batch, &known).await?;
             let mut fresh = Vec::new();
             for (path, read) in batch.iter().zip(documents) {
                 match read {
                     Read::Same => added.same += 1,
-                    Read::Unreadable(why) => added.skipped.push((shown(path), why)),
+                    Read::Closed(why) => added.skipped.push((shown(path), why)),
+                    Read::NoDocument(why) => {
+                        without_document.insert(path.clone());
+                        added.skipped.push((shown(path), why));
+                    }
                     Read::Document(document) => {
                         let is_known = known.contains_key(&document.source);
                         *(if is_known { &mut added.changed } else { &mut added.new }) += 1;
@@ -75,7 +84,9 @@ impl Library {
             }
             progress(Progress { done: (at * BATCH + batch.len()).min(all), all });
         }
-        let gone = gone(&known, &root, &files);
+        files.retain(|file| !without_document.contains(file));
+        let mut gone = gone(&known, &root, &files);
+        gone.retain(|source| !closed.iter().any(|closed| Path::new(source).starts_with(closed)));
         if !gone.is_empty() {
             added.removed = self.shared.store.remove(of, collection, Which::These(gone)).await?;
         }
@@ -87,7 +98,7 @@ impl Library {
     pub async fn put(&self, of: &Principal, mut documents: Vec<NewDocument>) -> Result<(), LibraryError> {
         for document in &mut documents {
             for piece in &mut document.pieces {
-                let made_of = format!("{}\n{}\n{}", document.title, piece.heading, piece.text);
+                let made_of = made_of(&document.title, &piece.heading, &piece.text);
                 piece.hash = reading::content_hash(made_of.as_bytes());
             }
         }
@@ -113,31 +124,48 @@ impl Library {
     }
 }
 
-async fn files_below(root: PathBuf) -> Result<(Vec<PathBuf>, Vec<(String, String)>), LibraryError> {
+#[derive(Default)]
+struct Below {
+    files: Vec<PathBuf>,
+    skipped: Vec<(String, String)>,
+    /// What cannot be looked into: nobody knows what is below.
+    closed: Vec<PathBuf>,
+}
+
+async fn files_below(root: PathBuf) -> Result<Below, LibraryError> {
     blocking(move || {
-        let (mut files, mut skipped) = (Vec::new(), Vec::new());
+        let mut below = Below::default();
         reading::walk(&root, &mut |found| match found {
-            Found::File { path, .. } => files.push(path),
-            Found::Skipped { path, why } => skipped.push((shown(&path), why.to_string())),
+            Found::File { path, .. } => below.files.push(path),
+            Found::Skipped { path, why } => {
+                below.skipped.push((shown(&path), why.to_string()));
+                if matches!(why, SkipReason::Closed(_)) {
+                    below.closed.push(path);
+                }
+            }
         });
-        Ok((files, skipped))
+        Ok(below)
     })
     .await
 }
 
 fn read(file: &Path, known: Option<&str>, collection: &str, root: &str) -> Read {
-    let bytes = match std::fs::read(file) {
-        Ok(bytes) => bytes,
-        Err(error) => return Read::Unreadable(error.to_string()),
-    };
+    let mut bytes = Vec::new();
+    // No more than is let in, should it grow meanwhile.
+    let read = std::fs::File::open(file).and_then(|open| open.take(MAX_BYTES + 1).read_to_end(&mut bytes));
+    match read {
+        Ok(_) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => return Read::NoDocument(error.to_string()),
+        Err(error) => return Read::Closed(error.to_string()),
+    }
     let hash = reading::content_hash(&bytes);
     if known == Some(&hash) {
         return Read::Same;
     }
     match reading::read(file, bytes) {
-        Err(why) => Read::Unreadable(why.to_string()),
+        Err(why) => Read::NoDocument(why.to_string()),
         Ok(document) => {
-            let pieces = reading::chunks(&document, &ChunkSizes::default()).into_iter().map(piece).collect();
+            let pieces = pieces(&document);
             let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             Read::Document(Box::new(NewDocument {
                 collection: collection.to_owned(),
@@ -154,10 +182,18 @@ fn read(file: &Path, known: Option<&str>, collection: &str, root: &str) -> Read 
 
 /// The pieces of a text that is no file; markdown, where it has headings.
 pub fn pieces_of(text: &str) -> Vec<NewPiece> {
-    match reading::read(Path::new("text.md"), text.as_bytes().to_vec()) {
-        Ok(document) => reading::chunks(&document, &ChunkSizes::default()).into_iter().map(piece).collect(),
-        Err(_) => Vec::new(),
-    }
+    let read = reading::read(Path::new("text.md"), text.as_bytes().to_vec());
+    read.map(|document| pieces(&document)).unwrap_or_default()
+}
+
+/// The pieces of what was read.
+pub fn pieces(document: &reading::Document) -> Vec<NewPiece> {
+    reading::chunks(document, &ChunkSizes::default()).into_iter().map(piece).collect()
+}
+
+/// What the vector of a piece is made of.
+pub(super) fn made_of(title: &str, heading: &str, text: &str) -> String {
+    format!("{title}\n{heading}\n{text}")
 }
 
 fn piece(chunk: reading::Chunk) -> NewPiece {
@@ -171,7 +207,7 @@ fn piece(chunk: reading::Chunk) -> NewPiece {
 
 /// What was found below the root before and is not any more.
 fn gone(known: &HashMap<String, String>, root: &Path, files: &[PathBuf]) -> Vec<String> {
-    let now: std::collections::HashSet<String> = files.iter().map(|file| shown(file)).collect();
+    let now: HashSet<String> = files.iter().map(|file| shown(file)).collect();
     known
         .keys()
         .filter(|source| Path::new(source).starts_with(root) && !now.contains(*source))
@@ -179,6 +215,12 @@ fn gone(known: &HashMap<String, String>, root: &Path, files: &[PathBuf]) -> Vec<
         .collect()
 }
 
+/// Names need not be text; what is none is spelled out, so that two files never look like one.
 fn shown(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
+    let parts = path.as_os_str().as_encoded_bytes().utf8_chunks();
+    parts.fold(String::new(), |mut shown, part| {
+        shown.push_str(part.valid());
+        part.invalid().iter().for_each(|byte| shown.push_str(&format!("\\x{byte:02x}")));
+        shown
+    })
 }

@@ -1,39 +1,50 @@
-//! What is derived from the store follows it: the index of words, and vectors.
+//! What is derived from the store follows its list of changes: the index of words, and the file of vectors. Each knows
+//! how far it came, so that either can be deleted, and whoever is interrupted goes on.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use lango_domain::documents::{Change, Owner, Piece};
+use tokio::sync::OwnedMutexGuard;
 
-use super::{Held, Library, LibraryError, blocking};
-use crate::embedding::Purpose;
-use crate::lexical::Entry;
-use crate::vectors::{Vectors, from_bytes, to_bytes};
+use super::{Library, LibraryError, blocking};
+use crate::embedding::{Embedder, Keeping, Purpose};
+use crate::lexical::{Entry, Lexical, LexicalWriter};
+use crate::reading::content_hash;
+use crate::vectors::{KeptVectors, Measured, from_bytes, to_bytes};
 
-/// So many changes are applied, or vectors made, at one time.
+/// So many changes are read at one time, and so many vectors made.
 const BATCH: usize = 1_000;
+/// So many changes of words are made durable at one time: parts of the index that are small have to be joined later.
+const CHANGES_IN_A_COMMIT: usize = 25_000;
 /// So many vectors are made before an answer.
 const AT_ONCE: usize = 64;
 
 impl Library {
     /// Brings the index of words and the vectors up to what the store holds.
     pub async fn catch_up(&self) -> Result<(), LibraryError> {
-        tokio::try_join!(self.index_words(), self.make_vectors(0)).map(drop)
+        tokio::try_join!(self.follow_with_words(), self.follow_with_vectors()).map(drop)
     }
 
-    /// The same for whoever waits for an answer: what takes longer goes on beside it.
+    /// The same for whoever waits for an answer: vectors that take longer are made beside it.
     pub(super) async fn catch_up_a_little(&self) -> Result<(), LibraryError> {
-        self.index_words().await?;
-        let Some(embedder) = &self.shared.embedder else { return Ok(()) };
-        let behind = self.shared.held.lock().await.embedded_upto;
-        let missing =
-            self.shared.store.without_vector(&embedder.identity(), behind, AT_ONCE + 1).await?.len();
-        if missing <= AT_ONCE {
-            return self.make_vectors(behind).await;
+        tokio::try_join!(self.follow_with_words(), self.follow_with_some_vectors()).map(drop)
+    }
+
+    async fn follow_with_some_vectors(&self) -> Result<(), LibraryError> {
+        let Some(kept) = self.kept().await? else { return Ok(()) };
+        let upto = kept.upto();
+        drop(kept);
+        let behind = self.shared.store.changes(upto, AT_ONCE + 1).await?.len();
+        match behind {
+            0 => return Ok(()),
+            1..=AT_ONCE => return self.follow_with_vectors().await,
+            _ => {}
         }
         let Ok(busy) = Arc::clone(&self.shared.embedding).try_lock_owned() else { return Ok(()) };
         let library = self.clone();
         tokio::spawn(async move {
-            if let Err(error) = library.make_vectors(0).await {
+            if let Err(error) = library.follow_with_vectors().await {
                 tracing::warn!(%error, "not every passage has a vector");
             }
             drop(busy);
@@ -42,114 +53,122 @@ impl Library {
     }
 
     /// Whoever holds the writer applies what everyone changed; when another process does, it does so for all.
-    async fn index_words(&self) -> Result<(), LibraryError> {
+    async fn follow_with_words(&self) -> Result<(), LibraryError> {
         let lexical = self.lexical().await?;
         let applied = lexical.applied()?;
         if self.shared.store.changes(applied, 1).await?.is_empty() {
             return Ok(());
         }
-        let opened = Arc::clone(&lexical);
-        let Some(mut writer) = blocking(move || Ok(opened.try_writer()?)).await? else { return Ok(()) };
+        let Some(mut writer) = open_writer(lexical).await? else { return Ok(()) };
+        let (mut upto, mut uncommitted) = (writer.applied(), 0);
         loop {
-            let changes = self.shared.store.changes(writer.applied(), BATCH).await?;
-            let Some(last) = changes.last().map(|change| change.number) else { break };
-            let put = changes.iter().filter(|change| change.is_there).map(|change| change.piece).collect();
-            let pieces = self.shared.store.pieces(put).await?;
+            let changes = self.shared.store.changes(upto, BATCH).await?;
+            let is_last = changes.len() < BATCH;
+            upto = changes.last().map_or(upto, |change| change.number);
+            uncommitted += changes.len();
+            let is_full = uncommitted >= CHANGES_IN_A_COMMIT;
+            let pieces = self.shared.store.pieces(put_by(&changes)).await?;
             writer = blocking(move || {
-                changes
-                    .iter()
-                    .filter(|change| !change.is_there)
-                    .for_each(|change| writer.remove(change.piece));
-                for piece in pieces {
-                    writer.put(entry(piece))?;
+                removed_by(&changes).for_each(|piece| writer.remove(piece));
+                pieces.into_iter().try_for_each(|piece| writer.put(entry(piece)))?;
+                if uncommitted > 0 && (is_last || is_full) {
+                    writer.commit(upto)?;
                 }
-                writer.commit(last)?;
                 Ok(writer)
             })
             .await?;
+            if is_last {
+                return blocking(move || Ok(writer.close()?)).await;
+            }
+            uncommitted = if is_full { 0 } else { uncommitted };
         }
-        blocking(move || Ok(writer.close()?)).await
     }
 
-    /// Of the pieces behind one.
-    async fn make_vectors(&self, mut behind: u64) -> Result<(), LibraryError> {
-        let Some(embedder) = &self.shared.embedder else { return Ok(()) };
-        let identity = embedder.identity();
+    /// The same for vectors.
+    async fn follow_with_vectors(&self) -> Result<(), LibraryError> {
+        let (Some(embedder), Some(kept)) = (&self.shared.embedder, self.kept().await?) else { return Ok(()) };
+        let Some(mut lock) = kept.try_lock()? else { return Ok(()) };
+        drop(kept);
         loop {
-            let waiting = self.shared.store.without_vector(&identity, behind, BATCH).await?;
-            let Some(last) = waiting.last() else { return Ok(()) };
-            behind = last.id;
-            let (hashes, texts): (Vec<String>, Vec<String>) =
-                waiting.into_iter().map(|piece| (piece.hash, piece.text)).unzip();
-            let vectors = embedder.embed(texts, Purpose::Passage).await?;
-            let rows =
-                hashes.into_iter().zip(vectors).map(|(hash, vector)| (hash, to_bytes(&vector))).collect();
+            // Behind the lock: nobody else moves it from here on.
+            let Some(kept) = self.kept().await? else { return Ok(()) };
+            let before = kept.upto();
+            drop(kept);
+            let changes = self.shared.store.changes(before, BATCH).await?;
+            let Some(last) = changes.last().map(|change| change.number) else { return Ok(()) };
+            let measured = self.measured(embedder.as_ref(), put_by(&changes)).await?;
+            let removed = removed_by(&changes).collect();
+            let Some(mut kept) = self.kept().await? else { return Ok(()) };
+            let appended = blocking(move || {
+                kept.append(&lock, last, removed, measured)?;
+                Ok((lock, kept.upto()))
+            });
+            let upto: u64;
+            (lock, upto) = appended.await?;
+            if upto == before {
+                return Ok(());
+            }
+        }
+    }
+
+    /// These pieces with their vectors: those that the store keeps, and new ones for the others.
+    async fn measured(&self, embedder: &dyn Embedder, ids: Vec<u64>) -> Result<Vec<Measured>, LibraryError> {
+        let pieces = self.shared.store.pieces(ids.clone()).await?;
+        let identity = embedder.identity();
+        let mut vectors = HashMap::new();
+        if embedder.keeping() == Keeping::Store {
+            for (id, bytes) in self.shared.store.vectors(&identity, ids).await? {
+                vectors.insert(id, from_bytes(&bytes)?);
+            }
+        }
+        let missing: Vec<&Piece> = pieces.iter().filter(|piece| !vectors.contains_key(&piece.id)).collect();
+        let texts: Vec<String> = missing.iter().map(|piece| embedded_text(piece)).collect();
+        let hashes: Vec<String> = match embedder.keeping() {
+            Keeping::Store => texts.iter().map(|text| content_hash(text.as_bytes())).collect(),
+            Keeping::Nowhere => Vec::new(),
+        };
+        let made =
+            if texts.is_empty() { Vec::new() } else { embedder.embed(texts, Purpose::Passage).await? };
+        if !hashes.is_empty() {
+            let rows = hashes.into_iter().zip(made.iter().map(|vector| to_bytes(vector))).collect();
             self.shared.store.put_vectors(&identity, rows).await?;
         }
+        let made: Vec<(u64, Vec<f32>)> = missing.iter().map(|piece| piece.id).zip(made).collect();
+        vectors.extend(made);
+        let each = pieces.into_iter().filter_map(|Piece { id, owner, .. }| {
+            vectors.remove(&id).map(|vector| Measured { id, owner, vector })
+        });
+        Ok(each.collect())
     }
 
-    /// What is held in memory, up to now.
-    pub(super) async fn held(&self) -> Result<tokio::sync::MutexGuard<'_, Held>, LibraryError> {
-        let mut held = self.shared.held.lock().await;
-        self.forget_removed(&mut held).await?;
-        loop {
-            let owners = self.shared.store.owners(held.last_piece, BATCH).await?;
-            let Some((last, _)) = owners.last() else { break };
-            held.last_piece = *last;
-            held.take_owners(owners);
-        }
-        if let Some(embedder) = &self.shared.embedder {
-            let identity = embedder.identity();
-            let missing: Vec<u64> = held.missing.iter().copied().collect();
-            for ids in missing.chunks(BATCH) {
-                let rows = self.shared.store.vectors(&identity, ids.to_vec()).await?;
-                let is_all = rows.len() == ids.len();
-                held.take_vectors(&rows)?;
-                // The rest is still being made; it is looked for again the next time.
-                if !is_all {
-                    break;
-                }
-            }
-            held.embedded_upto = held.missing.first().map_or(held.last_piece, |first| first - 1);
-        }
-        Ok(held)
-    }
-
-    async fn forget_removed(&self, held: &mut Held) -> Result<(), LibraryError> {
-        loop {
-            let changes: Vec<Change> = self.shared.store.changes(held.last_change, BATCH).await?;
-            let Some(last) = changes.last() else { return Ok(()) };
-            held.last_change = last.number;
-            for change in changes.iter().filter(|change| !change.is_there) {
-                held.owners.remove(&change.piece);
-                held.missing.remove(&change.piece);
-                if let Some(vectors) = &mut held.vectors {
-                    vectors.remove(change.piece);
-                }
-            }
-        }
+    /// What is known of vectors, up to what any process wrote; nothing without an embedder.
+    pub(super) async fn kept(&self) -> Result<Option<OwnedMutexGuard<KeptVectors>>, LibraryError> {
+        let Some(kept) = &self.shared.kept else { return Ok(None) };
+        let mut kept = Arc::clone(kept).lock_owned().await;
+        blocking(move || {
+            kept.refresh()?;
+            Ok(Some(kept))
+        })
+        .await
     }
 }
 
-impl Held {
-    /// Most pieces have the same owner: it is held once.
-    fn take_owners(&mut self, owners: Vec<(u64, Owner)>) {
-        for (id, owner) in owners {
-            let shared = self.known.entry(owner).or_insert_with_key(|owner| Arc::new(owner.clone()));
-            self.owners.insert(id, Arc::clone(shared));
-            self.missing.insert(id);
-        }
-    }
+async fn open_writer(lexical: Arc<Lexical>) -> Result<Option<LexicalWriter>, LibraryError> {
+    blocking(move || Ok(lexical.try_writer()?)).await
+}
 
-    fn take_vectors(&mut self, rows: &[(u64, Vec<u8>)]) -> Result<(), LibraryError> {
-        for (id, bytes) in rows {
-            let vector = from_bytes(bytes)?;
-            let vectors = self.vectors.get_or_insert_with(|| Vectors::new(vector.len()));
-            vectors.put(*id, &vector)?;
-            self.missing.remove(id);
-        }
-        Ok(())
-    }
+fn put_by(changes: &[Change]) -> Vec<u64> {
+    changes.iter().filter(|change| change.is_there).map(|change| change.piece).collect()
+}
+
+/// These come first: where a piece was put behind its removal, it is there.
+fn removed_by(changes: &[Change]) -> impl Iterator<Item = u64> {
+    changes.iter().filter(|change| !change.is_there).map(|change| change.piece)
+}
+
+/// Invariant: the hash of a piece is that of this text.
+fn embedded_text(piece: &Piece) -> String {
+    super::adding::made_of(&piece.title, &piece.heading, &piece.text)
 }
 
 fn entry(piece: Piece) -> Entry {
@@ -157,8 +176,17 @@ fn entry(piece: Piece) -> Entry {
     Entry { id: piece.id, collection, text: piece.text, heading: piece.heading, title: piece.title }
 }
 
+const SEPARATOR: char = '\u{1f}';
+
 /// Everything that decides who may find a piece, in one word.
-pub(super) fn key(owner: &Owner) -> String {
+fn key(owner: &Owner) -> String {
     let session = owner.session.as_ref().map_or("", |session| session.as_str());
-    format!("{}\u{1f}{}\u{1f}{session}", owner.principal, owner.collection)
+    format!("{}{SEPARATOR}{}{SEPARATOR}{session}", owner.principal, owner.collection)
+}
+
+/// The parts of a key: principal, collection, session.
+pub(super) fn parts_of(key: &str) -> Option<(&str, &str, &str)> {
+    let (principal, rest) = key.split_once(SEPARATOR)?;
+    let (collection, session) = rest.split_once(SEPARATOR)?;
+    Some((principal, collection, session))
 }

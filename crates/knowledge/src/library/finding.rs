@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use lango_domain::documents::{Owner, Piece, Place};
 use lango_domain::event::{Principal, SessionId};
 
-use super::catching_up::key;
+use super::catching_up::parts_of;
 use super::{Library, LibraryError, blocking};
 use crate::embedding::Purpose;
 use crate::fusion::{self, Fused, Weights, fold_duplicates, fuse, with_neighbours};
@@ -57,12 +57,13 @@ impl Library {
         limit: usize,
     ) -> Result<Vec<Found>, LibraryError> {
         self.catch_up_a_little().await?;
-        let (keys, vector) = self.by_vectors(question, scope).await?;
-        let words = self.by_words(question, keys).await?;
+        let (words, vector) =
+            tokio::try_join!(self.by_words(question, scope), self.by_vectors(question, scope))?;
         let fused = fuse(&words, &vector, self.weights());
         let best: Vec<Fused> = fused.into_iter().take(READ.max(limit)).collect();
         let pieces = self.shared.store.pieces(best.iter().map(|hit| hit.id).collect()).await?;
-        let pieces: HashMap<u64, Piece> = pieces.into_iter().map(|piece| (piece.id, piece)).collect();
+        let own = pieces.into_iter().filter(|piece| scope.covers(&piece.owner));
+        let pieces: HashMap<u64, Piece> = own.map(|piece| (piece.id, piece)).collect();
         Ok(chosen(&best, &pieces, limit))
     }
 
@@ -71,30 +72,35 @@ impl Library {
         Weights { lexical: 1.0 - vector, vector }
     }
 
-    async fn by_words(&self, question: &str, keys: Vec<String>) -> Result<Vec<(u64, f32)>, LibraryError> {
-        let (lexical, question) = (self.lexical().await?, question.to_owned());
-        blocking(move || Ok(lexical.search(&question, Some(&keys), CANDIDATES)?)).await
+    async fn by_words(&self, question: &str, scope: &Scope) -> Result<Vec<(u64, f32)>, LibraryError> {
+        let (lexical, question, scope) = (self.lexical().await?, question.to_owned(), scope.clone());
+        blocking(move || {
+            let all = lexical.collections()?;
+            let keys: Vec<String> = all.iter().filter(|key| scope.covers_key(key)).cloned().collect();
+            Ok(lexical.search(&question, Some(&keys), CANDIDATES)?)
+        })
+        .await
     }
 
-    /// The keys that may be looked under, and the nearest vectors among them.
-    async fn by_vectors(
-        &self,
-        question: &str,
-        scope: &Scope,
-    ) -> Result<(Vec<String>, Vec<(u64, f32)>), LibraryError> {
-        let asked = match &self.shared.embedder {
-            Some(embedder) => embedder.embed(vec![question.to_owned()], Purpose::Query).await?.pop(),
-            None => None,
-        };
-        let held = self.held().await?;
-        let keys = held.known.values().filter(|owner| scope.covers(owner)).map(|owner| key(owner)).collect();
-        let (Some(asked), Some(vectors)) = (asked, &held.vectors) else { return Ok((keys, Vec::new())) };
-        let is_covered = |id: u64| held.owners.get(&id).is_some_and(|owner| scope.covers(owner));
-        Ok((keys, vectors.search(&asked, CANDIDATES, Some(&is_covered))?))
+    async fn by_vectors(&self, question: &str, scope: &Scope) -> Result<Vec<(u64, f32)>, LibraryError> {
+        let Some(embedder) = &self.shared.embedder else { return Ok(Vec::new()) };
+        let asked = embedder.embed(vec![question.to_owned()], Purpose::Query).await?.pop();
+        let (Some(asked), Some(kept)) = (asked, self.kept().await?) else { return Ok(Vec::new()) };
+        let scope = scope.clone();
+        blocking(move || Ok(kept.search(&asked, CANDIDATES, |owner| scope.covers(owner))?)).await
     }
 }
 
 impl Scope {
+    /// Of the owner that a key stands for.
+    fn covers_key(&self, key: &str) -> bool {
+        parts_of(key).is_some_and(|(principal, collection, session)| {
+            principal == self.principal.as_str()
+                && (session.is_empty() || self.session.as_ref().is_some_and(|own| own.as_str() == session))
+                && self.collections.as_ref().is_none_or(|wanted| wanted.iter().any(|name| name == collection))
+        })
+    }
+
     fn covers(&self, owner: &Owner) -> bool {
         owner.principal == self.principal
             && (owner.session.is_none() || owner.session == self.session)

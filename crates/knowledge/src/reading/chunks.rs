@@ -40,13 +40,17 @@ impl ChunkSizes {
 }
 
 pub fn chunks(document: &Document, sizes: &ChunkSizes) -> Vec<Chunk> {
-    let mut packing = Packing { sizes: sizes.kept(), kind: document.kind, open: None, done: Vec::new() };
+    let mut packing = Packing { sizes: sizes.kept(), open: None, done: Vec::new() };
     for block in &document.blocks {
         for piece in pieces(block, document.kind, packing.sizes) {
             packing.add(piece);
         }
     }
-    packing.finish()
+    let mut chunks = packing.finish();
+    for chunk in &mut chunks {
+        chunk.place = document.place_in_file(chunk.place);
+    }
+    chunks
 }
 
 /// A block, or a part of one that is too long.
@@ -76,9 +80,7 @@ fn pieces(block: &Block, kind: Kind, sizes: ChunkSizes) -> Vec<Piece> {
         }
         newlines += count_newlines(&block.text[counted..start]);
         let within = count_newlines(part);
-        // HTML was laid out anew, so only the whole block knows its lines.
-        let is_exact = kind != Kind::Html;
-        let place = if is_exact { place_within(block.place, newlines, within) } else { block.place };
+        let place = place_within(block.place, newlines, within);
         let glue = (!pieces.is_empty()).then(|| glue(&block.text[ended..start]));
         (counted, ended) = (start, start + part.len());
         pieces.push(Piece {
@@ -127,7 +129,6 @@ fn place_within(block: Place, above: u32, within: u32) -> Place {
 
 struct Packing {
     sizes: ChunkSizes,
-    kind: Kind,
     open: Option<Piece>,
     done: Vec<Chunk>,
 }
@@ -138,7 +139,7 @@ impl Packing {
             self.open = Some(piece);
             return;
         };
-        let glue = piece.glue.unwrap_or_else(|| self.space_between(open.place, piece.place));
+        let glue = piece.glue.unwrap_or_else(|| space_between(open.place, piece.place));
         let chars = open.chars + glue.len() + piece.chars;
         if !self.belong_together(&open, &piece, chars) {
             self.done.push(chunk(open));
@@ -174,20 +175,16 @@ impl Packing {
         open.is_heading || is_tiny || (is_near && chars <= self.sizes.aim)
     }
 
-    fn space_between(&self, before: Place, after: Place) -> &'static str {
-        match (before, after) {
-            (Place::Lines(_, before), Place::Lines(after, _))
-                if self.kind != Kind::Html && after <= before.saturating_add(1) =>
-            {
-                "\n"
-            }
-            _ => "\n\n",
-        }
-    }
-
     fn finish(mut self) -> Vec<Chunk> {
         self.done.extend(self.open.take().map(chunk));
         self.done
+    }
+}
+
+fn space_between(before: Place, after: Place) -> &'static str {
+    match (before, after) {
+        (Place::Lines(_, before), Place::Lines(after, _)) if after <= before.saturating_add(1) => "\n",
+        _ => "\n\n",
     }
 }
 

@@ -13,7 +13,7 @@ pub fn read(text: &str) -> Document {
             start = index;
         }
     }
-    Document { title: None, kind: Kind::Code, blocks }
+    Document::new(None, Kind::Code, blocks)
 }
 
 /// The line that names an item, for the parts of it that are cut off from that line.

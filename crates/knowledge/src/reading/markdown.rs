@@ -20,7 +20,7 @@ pub fn read(text: &str) -> Document {
     }
     page.fill_until(page.lines.len());
     let title = front.and_then(|front| front.title).or(page.title);
-    Document { title, kind: Kind::Markdown, blocks: page.blocks }
+    Document::new(title, Kind::Markdown, page.blocks)
 }
 
 /// A block of the outermost level, by the lines of its source.

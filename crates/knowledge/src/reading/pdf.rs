@@ -43,7 +43,7 @@ fn read_file(bytes: &[u8]) -> Result<Document, Unreadable> {
     if blocks.is_empty() {
         return Err(Unreadable::PicturesOnly);
     }
-    Ok(Document { title: title(&file), kind: Kind::Pdf, blocks })
+    Ok(Document::new(title(&file), Kind::Pdf, blocks))
 }
 
 struct Reader<'a> {

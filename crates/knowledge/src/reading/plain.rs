@@ -5,7 +5,7 @@ use super::{Block, Document, Kind, Place, Shape, line_number};
 pub fn read(text: &str, shape: Shape) -> Document {
     let lines: Vec<&str> = text.split('\n').collect();
     let blocks = paragraphs(&lines, 0, &[], shape);
-    Document { title: None, kind: Kind::Text, blocks }
+    Document::new(None, Kind::Text, blocks)
 }
 
 /// The paragraphs of some lines, of which the first is the line `offset` of its file, counted from 0.

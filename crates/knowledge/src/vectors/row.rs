@@ -29,13 +29,18 @@ impl Quantised {
         for (at, &x) in vector.iter().enumerate() {
             // Divided first: the inverse of a very small number would not be finite.
             let steps = x / largest * LARGEST;
-            let whole = steps.round();
-            coarse[at] = whole as i8;
-            fine[at] = ((steps - whole) * FINENESS).round() as i8;
+            let whole = rounded(steps);
+            coarse[at] = whole;
+            fine[at] = rounded((steps - f32::from(whole)) * FINENESS);
         }
         let scale = (f64::from(largest) / f64::from(LARGEST) / length) as f32;
         Some(Self { coarse, fine, scale })
     }
+}
+
+/// Without the call that `round` is on machines that are not the newest.
+fn rounded(number: f32) -> i8 {
+    (number + 0.5_f32.copysign(number)) as i8
 }
 
 /// The product as exactly as the rows are known, without their scales.

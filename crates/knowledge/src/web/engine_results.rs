@@ -2,9 +2,10 @@
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use url::Url;
 
-use super::html::Document;
+use crate::html::Document;
 use lango_net::words::one_line;
 
 const MAX_TITLE: usize = 200;
@@ -36,29 +37,20 @@ impl Found {
     }
 }
 
-/// Texts may be missing or null.
-#[derive(Deserialize)]
-struct Entry {
-    url: Option<String>,
-    title: Option<String>,
-    #[serde(alias = "description")]
-    content: Option<String>,
-}
-
-impl Entry {
-    fn found(&self) -> Option<Found> {
-        let plain = |text: &Option<String>| text_of(text.as_deref().unwrap_or_default());
-        Found::new(&plain(&self.title), self.url.as_deref()?, &plain(&self.content))
-    }
+/// One entry of a list, however odd: texts may be missing or something else.
+fn found(entry: &Value) -> Option<Found> {
+    let text = |name: &str| entry.get(name).and_then(Value::as_str);
+    let plain = |text: Option<&str>| text_of(text.unwrap_or_default());
+    Found::new(&plain(text("title")), text("url")?, &plain(text("content").or_else(|| text("description"))))
 }
 
 pub fn of_searxng(bytes: &[u8]) -> Result<Vec<Found>, String> {
     #[derive(Deserialize)]
     struct Reply {
-        results: Vec<Entry>,
+        results: Vec<Value>,
     }
     let reply: Reply = json(bytes)?;
-    Ok(reply.results.iter().filter_map(Entry::found).collect())
+    Ok(reply.results.iter().filter_map(found).collect())
 }
 
 pub fn of_brave(bytes: &[u8]) -> Result<Vec<Found>, String> {
@@ -69,10 +61,10 @@ pub fn of_brave(bytes: &[u8]) -> Result<Vec<Found>, String> {
     #[derive(Deserialize)]
     struct Web {
         #[serde(default)]
-        results: Vec<Entry>,
+        results: Vec<Value>,
     }
     let reply: Reply = json(bytes)?;
-    Ok(reply.web.iter().flat_map(|web| &web.results).filter_map(Entry::found).collect())
+    Ok(reply.web.iter().flat_map(|web| &web.results).filter_map(found).collect())
 }
 
 fn json<Reply: DeserializeOwned>(bytes: &[u8]) -> Result<Reply, String> {
@@ -81,7 +73,7 @@ fn json<Reply: DeserializeOwned>(bytes: &[u8]) -> Result<Reply, String> {
 
 /// Engines mark the words that were found, and write `&amp;`.
 fn text_of(html: &str) -> String {
-    let document = Document::parse(html);
+    let document = Document::parse(html, super::PAGE.nodes);
     (0..document.nodes.len())
         .filter(|at| document.element(*at).is_none())
         .map(|at| document.text(at))
@@ -90,7 +82,7 @@ fn text_of(html: &str) -> String {
 
 /// Each result has a link with the class `result__a`, and a snippet before the next one.
 pub fn of_duckduckgo(html: &str, base: &Url) -> Result<Vec<Found>, String> {
-    let document = Document::parse(html);
+    let document = Document::parse(html, super::PAGE.nodes);
     let end = document.nodes.len();
     let mut found: Vec<Found> = Vec::new();
     let (mut ad_until, mut is_empty, mut is_found) = (0, false, false);
@@ -141,7 +133,7 @@ fn target(href: &str, base: &Url) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn found(title: &str, url: &str, snippet: &str) -> Found {
+    fn result(title: &str, url: &str, snippet: &str) -> Found {
         Found { title: title.to_owned(), url: url.to_owned(), snippet: snippet.to_owned() }
     }
 
@@ -151,10 +143,12 @@ mod tests {
             { "url": "https://a.example/", "title": "A\u001b[1m &amp; B", "content": "one\ntwo", "score": 1 },
             { "url": "https://b.example/", "title": null },
             { "url": "javascript:alert(1)", "title": "C", "content": "" },
-            { "title": "no address" } ] }"#;
+            { "title": "no address" }, { "url": 5 }, null, "x",
+            { "url": "https://c.example/", "title": [1], "content": null, "description": "d" } ] }"#;
         let expected = [
-            found("A[1m & B", "https://a.example/", "one two"),
-            found("https://b.example/", "https://b.example/", ""),
+            result("A[1m & B", "https://a.example/", "one two"),
+            result("https://b.example/", "https://b.example/", ""),
+            result("https://c.example/", "https://c.example/", "d"),
         ];
         assert_eq!(of_searxng(reply).unwrap(), expected);
         assert_eq!(of_searxng(br#"{ "results": [] }"#).unwrap(), []);
@@ -165,7 +159,7 @@ mod tests {
     fn brave_answers_in_json() {
         let reply = br#"{ "type": "search", "web": { "results": [
             { "title": "A", "url": "https://a.example/?q=1", "description": "some <strong>words</strong> &lt;b&gt;" } ] } }"#;
-        assert_eq!(of_brave(reply).unwrap(), [found("A", "https://a.example/?q=1", "some words <b>")]);
+        assert_eq!(of_brave(reply).unwrap(), [result("A", "https://a.example/?q=1", "some words <b>")]);
         assert_eq!(of_brave(br#"{ "type": "search" }"#).unwrap(), []);
         assert!(of_brave(b"[]").is_err());
     }
@@ -183,8 +177,8 @@ mod tests {
             <div class="result"><a class="result__a" href="//duckduckgo.com/l/?uddg=javascript%3Ax">bad</a></div>"#;
         let base = Url::parse("https://html.duckduckgo.com").unwrap();
         let expected = [
-            found("A page", "https://a.example/x?y=1&z", "some words"),
-            found("B", "https://b.example/", ""),
+            result("A page", "https://a.example/x?y=1&z", "some words"),
+            result("B", "https://b.example/", ""),
         ];
         assert_eq!(of_duckduckgo(page, &base).unwrap(), expected);
         assert_eq!(of_duckduckgo("<div class='no-results'>none</div>", &base).unwrap(), []);

@@ -1,10 +1,13 @@
 //! `search_fetch`: a page, as a model can read it.
 
+use std::path::Path;
+
 use lango_domain::{Intent, Safety, Tool, ToolFailure};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use url::Url;
 
+use crate::reading::{self, Document, Place};
 use lango_net::words::without_controls;
 use lango_net::{FetchError, Guarded, Kind, Page, check, parsed};
 
@@ -21,7 +24,8 @@ struct Fetch {
 
 pub fn tool(guarded: Guarded) -> Tool {
     let description = "Fetches a page from the web and gives back its readable text as markdown: title, headings, \
-        lists, tables, code, and links with their addresses. Text and JSON come as they are.";
+        lists, tables, code, and links with their addresses. Of a PDF it gives the text, page by page. Text and JSON come \
+        as they are.";
     let telling = guarded.clone();
     Tool::new("search_fetch", description, Safety::Moderate, move |_, args: Fetch| {
         let guarded = guarded.clone();
@@ -69,13 +73,26 @@ fn text_of(page: &Page) -> Result<String, ToolFailure> {
         Kind::Html => Ok(super::readable(&page.text(), &page.url)),
         Kind::Text => Ok(without_controls(page.text().trim())),
         Kind::Pdf => {
-            let size = page.bytes.len();
-            Err(ToolFailure(format!(
-                "{} is a PDF of {size} bytes, which cannot be read as text here",
-                page.url
-            )))
+            let read = reading::read(Path::new("page.pdf"), page.bytes.clone());
+            read.map(|document| by_pages(&document))
+                .map_err(|why| ToolFailure(format!("{}: {why}", page.url)))
         }
     }
+}
+
+/// The text of a PDF, its title first and a mark before each page.
+fn by_pages(document: &Document) -> String {
+    let mut text = document.title.as_ref().map(|title| format!("# {title}\n")).unwrap_or_default();
+    let mut last = None;
+    for block in &document.blocks {
+        if last != Some(block.place) {
+            last = Some(block.place);
+            let page = if let Place::Pages(page, _) = block.place { page } else { 1 };
+            text.push_str(&format!("\n[page {page}]\n"));
+        }
+        text.push_str(&format!("\n{}\n", block.text));
+    }
+    without_controls(text.trim())
 }
 
 fn capped(mut text: String, most: usize) -> String {

@@ -6,10 +6,10 @@ mod statics;
 use std::sync::Arc;
 
 use lango_domain::secret::Secret;
-use lango_knowledge::embedding::{Means, Provider, Settings, Statistics, connect};
+use lango_knowledge::embedding::{Means, Provider, Settings, connect};
 
 pub fn means() -> Means {
-    Means { jitter: Arc::new(|| 0.0), statistics: Statistics::default() }
+    Means { jitter: Arc::new(|| 0.0) }
 }
 
 pub fn cosine(a: &[f32], b: &[f32]) -> f32 {

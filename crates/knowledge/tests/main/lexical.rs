@@ -322,7 +322,7 @@ fn processes_share_a_folder() {
 }
 
 fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
-    let all = fs::read_dir(folder.join("v1")).unwrap().map(|entry| entry.unwrap().path());
+    let all = fs::read_dir(folder.join("v2")).unwrap().map(|entry| entry.unwrap().path());
     all.filter(|file| file.to_string_lossy().ends_with(ending)).collect()
 }
 
@@ -342,6 +342,8 @@ fn a_damaged_index_begins_anew() {
         (".idx", &|file| fs::remove_file(file).unwrap()),
         (".term", &|file| fs::write(file, "").unwrap()),
         (".term", &|file| fs::write(file, [7; 100]).unwrap()),
+        (".term", &|file| fs::write(file, [7; 5]).unwrap()),
+        (".store", &|file| fs::write(file, [7; 5]).unwrap()),
         (".fast", &|file| {
             let bytes = fs::read(file).unwrap();
             fs::write(file, &bytes[..bytes.len() / 2]).unwrap();

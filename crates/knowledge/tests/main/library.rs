@@ -4,11 +4,15 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use lango_domain::documents::{NewDocument, Which};
-use lango_domain::event::{Principal, SessionId};
-use lango_knowledge::embedding::{Embedder, Hashed};
+use lango_domain::event::{CallId, Principal, SessionId, TurnId};
+use lango_domain::tool::Live;
+use lango_domain::{AgentName, ToolContext};
+use lango_knowledge::embedding::{EmbedError, Embedder, Hashed, Purpose};
 use lango_knowledge::library::{Library, Scope, pieces_of};
 use lango_store::{Place, SqliteStore};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 struct Desk {
@@ -222,4 +226,189 @@ async fn a_session_filter_applies_to_what_belongs_to_sessions() {
     assert_eq!(names(Some("s1"), Some("c")).await, ["common", "own"]);
     assert_eq!(library.store().remove(&Principal::local(), "c", Which::All).await.unwrap(), 3);
     assert_eq!(names(Some("s1"), None).await, ["apart"]);
+}
+
+#[tokio::test]
+async fn what_holds_no_text_any_more_is_not_found_any_more() {
+    let desk = Desk::new();
+    for name in ["emptied.txt", "replaced.txt", "stays.txt"] {
+        desk.write(name, format!("zebras in {name}"));
+    }
+    let library = desk.library();
+    desk.add(&library).await;
+    desk.write("emptied.txt", "");
+    desk.write("replaced.txt", b"\x7fELF\x02\x01\0\0");
+    let added = desk.add(&library).await;
+    assert_eq!((added.same, added.removed, added.skipped.len()), (1, 2, 2), "{added:?}");
+    assert_eq!(sources(&library, "zebras").await, ["stays.txt"]);
+}
+
+#[tokio::test]
+async fn odd_names_are_listed_as_they_are() {
+    let desk = Desk::new();
+    desk.write("a\nb/c.txt", "größer");
+    let root = desk.folder.path().join("docs/a\nb").canonicalize().unwrap();
+    let library = desk.library();
+    library.add(&Principal::local(), "default", &root, &|_| ()).await.unwrap();
+    let listed = library.store().collections(&Principal::local()).await.unwrap().remove(0);
+    assert_eq!(listed.roots, [root.to_str().unwrap()]);
+    assert_eq!(listed.bytes, "größer".len() as u64);
+    let sources = library.store().sources(&Principal::local(), "default").await.unwrap();
+    assert_eq!(sources[0].root, root.to_str().unwrap());
+}
+
+/// Asks somebody who counts, as a provider would.
+#[derive(Default)]
+struct Counting(Arc<std::sync::atomic::AtomicUsize>);
+
+impl Embedder for Counting {
+    fn identity(&self) -> String {
+        "counting/1".to_owned()
+    }
+
+    fn dimensions(&self) -> Option<usize> {
+        Some(Hashed::DIMENSIONS)
+    }
+
+    fn embed(
+        &self,
+        texts: Vec<String>,
+        purpose: Purpose,
+    ) -> BoxFuture<'static, Result<Vec<Vec<f32>>, EmbedError>> {
+        if purpose == Purpose::Passage {
+            self.0.fetch_add(texts.len(), std::sync::atomic::Ordering::Relaxed);
+        }
+        Hashed::default().embed(texts, purpose)
+    }
+}
+
+/// What is derived can be deleted; what was paid for is in the store, and is not asked for again.
+#[tokio::test]
+async fn vectors_of_a_provider_are_asked_for_once() {
+    let desk = Desk::new();
+    for number in 0..100 {
+        desk.write(&format!("{number}.txt"), format!("A sentence about subject{}.\n", number / 2));
+    }
+    let asked = Arc::<std::sync::atomic::AtomicUsize>::default();
+    let library = || desk.library_with(Some(Arc::new(Counting(Arc::clone(&asked)))));
+    desk.add(&library()).await;
+    let first = asked.load(std::sync::atomic::Ordering::Relaxed);
+    assert!(first >= 50);
+    fs::remove_dir_all(desk.folder.path().join("words")).unwrap();
+    library().catch_up().await.unwrap();
+    let found = library().find("subject7", &everywhere(), 3).await.unwrap();
+    assert!(found[0].why.vector.is_some());
+    desk.write("again.txt", "A sentence about subject7.\n");
+    let name_is_part_of_it = 1;
+    desk.add(&library()).await;
+    assert_eq!(asked.load(std::sync::atomic::Ordering::Relaxed), first + name_is_part_of_it);
+}
+
+/// Two processes follow the same store with the same files, while one of them is deleted under them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_libraries_follow_one_store() {
+    let desk = Desk::new();
+    let (one, other) = (desk.library(), desk.library());
+    for round in 0..6 {
+        desk.write(&format!("{round}.txt"), format!("A sentence about thing{round}.\n"));
+        let (added, caught_up) = tokio::join!(desk.add(&one), other.catch_up());
+        assert_eq!((added.new, caught_up.is_ok()), (1, true));
+        if round == 3 {
+            let files =
+                fs::read_dir(desk.folder.path().join("words")).unwrap().map(|file| file.unwrap().path());
+            files
+                .filter(|path| path.extension().is_some_and(|ending| ending == "vectors"))
+                .for_each(|path| fs::remove_file(path).unwrap());
+        }
+    }
+    other.catch_up().await.unwrap();
+    for library in [&one, &other] {
+        for round in 0..6 {
+            let found = library.find(&format!("thing{round}"), &everywhere(), 1).await.unwrap();
+            assert!(found[0].source.ends_with(&format!("{round}.txt")) && found[0].why.vector.is_some());
+        }
+    }
+}
+
+/// B74: nobody's passages are found by somebody else, whatever they call themselves and their collections.
+#[tokio::test]
+async fn names_that_look_like_keys_open_nothing() {
+    let desk = Desk::new();
+    let library = desk.library();
+    let document = NewDocument {
+        collection: "c\u{1f}d".to_owned(),
+        source: "secret".to_owned(),
+        root: String::new(),
+        title: String::new(),
+        hash: String::new(),
+        session: None,
+        pieces: pieces_of("All about penguins."),
+    };
+    library.put(&Principal::new("a\u{1f}b"), vec![document]).await.unwrap();
+    for (principal, collection) in
+        [("a", "b"), ("a", "b\u{1f}c"), ("a\u{1f}b\u{1f}c", "d"), ("a\u{1f}b", "c")]
+    {
+        let principal = Principal::new(principal);
+        for collections in [None, Some(vec![collection.to_owned()])] {
+            if principal.as_str() == "a\u{1f}b" && collections.is_none() {
+                continue;
+            }
+            let scope = Scope { principal: principal.clone(), session: None, collections };
+            assert!(library.find("penguins", &scope, 5).await.unwrap().is_empty(), "{scope:?}");
+        }
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn names_that_are_no_text_stay_apart() {
+    use std::os::unix::ffi::OsStrExt;
+    let desk = Desk::new();
+    for byte in [0xfe, 0xff] {
+        let name = [b"a", &[byte][..], b".txt"].concat();
+        let file = desk.folder.path().join("docs").join(std::ffi::OsStr::from_bytes(&name));
+        fs::write(file, format!("zebra number {byte}")).unwrap();
+    }
+    let library = desk.library();
+    assert_eq!((desk.add(&library).await.new, desk.add(&library).await.same), (2, 2));
+    assert_eq!(sources(&library, "zebra 254").await[0], r"a\xfe.txt");
+}
+
+fn context() -> ToolContext {
+    ToolContext {
+        session: SessionId::new("s"),
+        principal: Principal::local(),
+        turn: TurnId::new("t"),
+        agent: AgentName::new("librarian").unwrap(),
+        call: CallId::new("c"),
+        live: Live::nobody(),
+    }
+}
+
+/// S81
+#[tokio::test]
+async fn the_tool_gives_as_much_as_a_model_reads_whole() {
+    let desk = Desk::new();
+    for number in 0..30 {
+        let words: String = (0..400).map(|word| format!("산들바람{}의 ", number * 1000 + word)).collect();
+        desk.write(&format!("{number}.txt"), words);
+    }
+    let library = desk.library();
+    desk.add(&library).await;
+    let opened = library.clone();
+    let tool = lango_knowledge::tools(Arc::new(move || Ok(opened.clone())), lango_knowledge::Along::Nothing)
+        .remove(0);
+    let called = async |args: Value| tool.call(context(), args).await.map(|output| output.text);
+    let all = called(json!({ "query": "산들바람 이야기", "limit": 20, "collections": [] })).await.unwrap();
+    assert!(all.len() < 40_000);
+    let all: Value = serde_json::from_str(&all).unwrap();
+    let shown = all["items"].as_array().unwrap().len() as u64;
+    assert!(shown > 4 && shown + all["left_out"].as_u64().unwrap() == 20, "{shown}");
+    let unknown = called(json!({ "query": "산들바람", "collections": ["defualt"] })).await.unwrap_err();
+    assert_eq!(unknown.0, "there is no collection `defualt`; there are: default");
+    for args in
+        [json!({ "query": " " }), json!({ "query": "x", "limit": 0 }), json!({ "query": "x", "limit": 21 })]
+    {
+        assert!(called(args).await.unwrap_err().0.contains("from 1 to 20"));
+    }
 }

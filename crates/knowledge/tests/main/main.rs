@@ -1,13 +1,23 @@
 //! What it knows, as whoever asks sees it.
 
 #[cfg(test)]
+mod desk;
+#[cfg(test)]
 mod embedding;
 #[cfg(test)]
 mod fusion;
 #[cfg(test)]
+mod graph;
+mod inquiries;
+mod kept_vectors;
+#[cfg(test)]
+mod knowing;
+#[cfg(test)]
 mod lexical;
 #[cfg(test)]
 mod library;
+#[cfg(test)]
+mod memory;
 #[cfg(test)]
 mod reading;
 #[cfg(test)]

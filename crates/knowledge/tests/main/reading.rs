@@ -214,9 +214,11 @@ fn html_is_read_without_what_surrounds_it() {
     let read = document("a.html", PAGE);
     assert_eq!((read.kind, read.title.as_deref()), (Kind::Html, Some("Café & Bar")));
     let found = chunks(&read, &ChunkSizes::default());
-    assert_eq!(found[0].text, "Menu\n\nFish & chips cost 5€.");
+    assert_eq!(found[0].text, "# Menu\n\nFish & chips cost 5€.");
     assert_eq!(found[0].place, Place::Lines(7, 9));
-    assert_eq!(found[1].text, "Drinks\n\n- Tea\n- Coffee\n  - black\n\na | b\n1 | 2\n\nx\n  y");
+    let table = "| a | b |\n| --- | --- |\n| 1 | 2 |";
+    let drinks = format!("## Drinks\n\n- Tea\n- Coffee\n  - black\n\n{table}\n\n```\nx\n  y\n```");
+    assert_eq!((found[1].text.as_str(), found[1].place), (drinks.as_str(), Place::Lines(10, 14)));
     assert_eq!(heading(&found[1]), ["Menu", "Drinks"]);
     assert_eq!(found.len(), 2);
     assert_eq!(document("page", PAGE).kind, Kind::Html);
@@ -231,11 +233,38 @@ fn html_keeps_its_main_part_or_whatever_there_is() {
     assert!(all.contains("A long story.") && all.contains("Note"));
     assert!(!all.contains("Cookies") && !all.contains("Ads"), "{all}");
     assert_eq!(document("a.html", "<nav>only this").blocks[0].text, "only this");
-    assert_eq!(document("a.html", "<div><nav>menu</div><p>text").blocks[0].text, "text");
+    let unclosed = document("a.html", "<div><nav>menu</div><p>text that is long");
+    assert_eq!(unclosed.blocks[0].text, "text that is long");
     assert_eq!(read(Path::new("a.html"), b"<p> </p><script>1</script>".to_vec()), Err(Unreadable::Empty));
 }
 
-fn pdf(pages: &[&str]) -> Vec<u8> {
+#[test]
+fn long_pages_are_cited_by_their_own_lines() {
+    let lines =
+        |from: u32| (from..from + 200).map(|line| format!("word on line {line}\n")).collect::<String>();
+    let rows = lines(3).lines().map(|line| format!("<tr><td>{line}</td></tr>\n")).collect::<String>();
+    for text in [
+        format!("<h1>A</h1>\n<pre>\n{}</pre>", lines(3)),
+        format!("<h1>A</h1>\n<table>\n{rows}</table>"),
+        format!("<h1>A</h1>\n\n{}", lines(3).replace('\n', "<br>\n")),
+        format!("<h1>A</h1>\n<div>\n{}</div>", lines(3).replace("word", "</div><div>word")),
+        format!("<ul><li><h1>A</h1>\n<li>\n{}", lines(3).replace("word", "<li>word")),
+    ] {
+        let found = chunks(&document("a.html", &text), &ChunkSizes::default());
+        assert!(found.len() > 1, "{text}");
+        for chunk in found {
+            let numbers: Vec<u32> =
+                chunk.text.split(|c: char| !c.is_ascii_digit()).flat_map(str::parse).collect();
+            let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else { continue };
+            let Place::Lines(from, to) = chunk.place else { panic!("{chunk:?}") };
+            let from = if chunk.text.contains("# A") { *first } else { from };
+            assert!(*first >= from && *first - from <= 1 && to >= *last && to - *last <= 1, "{chunk:?}");
+            assert_eq!(chunk.heading, ["A"]);
+        }
+    }
+}
+
+pub fn pdf(pages: &[&str]) -> Vec<u8> {
     let kids: String = (0..pages.len()).map(|page| format!("{} 0 R ", 4 + 2 * page)).collect();
     let mut objects = vec![
         "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),

@@ -39,7 +39,7 @@ fn brute_force(
 fn matrix(rows: &[Vec<f32>]) -> Vectors {
     let mut vectors = Vectors::new(rows[0].len());
     for (id, row) in (0..).zip(rows) {
-        vectors.put(id, row).unwrap();
+        vectors.put(id, id as u32, row).unwrap();
     }
     vectors
 }
@@ -74,8 +74,12 @@ fn a_filter_is_exact() {
     let query = noise.vector(64);
     let rare = |id: u64| id % 501 == 1;
     let right: Vec<u64> = brute_force(&rows, &query, 10, rare).into_iter().map(|(id, _)| id).collect();
-    let found: Vec<u64> =
-        vectors.search(&query, 10, Some(&rare)).unwrap().into_iter().map(|(id, _)| id).collect();
+    let found: Vec<u64> = vectors
+        .search(&query, 10, Some(&|group| rare(u64::from(group))))
+        .unwrap()
+        .into_iter()
+        .map(|(id, _)| id)
+        .collect();
     assert_eq!(found, right);
     assert_eq!(found.len(), 4);
     assert!(vectors.search(&query, 10, Some(&|_| false)).unwrap().is_empty());
@@ -97,7 +101,7 @@ fn rows_come_go_and_change() {
     for id in (1..49).filter(|&id| id != 7) {
         assert_eq!(first(&vectors, &rows[id as usize]), Some(id));
     }
-    vectors.put(12, &rows[7]).unwrap();
+    vectors.put(12, 12, &rows[7]).unwrap();
     assert_eq!(vectors.len(), 47);
     assert_eq!(first(&vectors, &rows[7]), Some(12));
     for id in 0..50 {
@@ -109,9 +113,9 @@ fn rows_come_go_and_change() {
 #[test]
 fn only_the_direction_counts() {
     let mut vectors = Vectors::new(3);
-    vectors.put(1, &[1e-30, 0.0, 0.0]).unwrap();
-    vectors.put(2, &[0.0, 1e30, 0.0]).unwrap();
-    vectors.put(3, &[0.0, 0.0, 0.0]).unwrap();
+    vectors.put(1, 0, &[1e-30, 0.0, 0.0]).unwrap();
+    vectors.put(2, 0, &[0.0, 1e30, 0.0]).unwrap();
+    vectors.put(3, 0, &[0.0, 0.0, 0.0]).unwrap();
     let found = vectors.search(&[2.0, 1.0, 0.0], 10, None).unwrap();
     assert_eq!(found.iter().map(|hit| hit.0).collect::<Vec<_>>(), [1, 2, 3]);
     assert!((found[0].1 - 2.0 / 5.0_f32.sqrt()).abs() < 1e-4);
@@ -125,10 +129,10 @@ fn only_the_direction_counts() {
 fn what_is_no_vector_of_this_matrix_is_refused() {
     let mut vectors = Vectors::new(2);
     let wrong = VectorError::Dimensions { expected: 2, found: 3 };
-    assert_eq!(vectors.put(1, &[0.0; 3]), Err(wrong.clone()));
+    assert_eq!(vectors.put(1, 0, &[0.0; 3]), Err(wrong.clone()));
     assert_eq!(vectors.search(&[0.0; 3], 1, None), Err(wrong));
     for number in [f32::NAN, f32::INFINITY] {
-        assert_eq!(vectors.put(1, &[1.0, number]), Err(VectorError::NotFinite));
+        assert_eq!(vectors.put(1, 0, &[1.0, number]), Err(VectorError::NotFinite));
     }
     assert!(vectors.is_empty());
 }

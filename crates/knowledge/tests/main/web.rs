@@ -15,6 +15,10 @@ use lango_knowledge::web::{Engine, EngineKind, SearchSettings, WebError, tools};
 use lango_net::{FetchError, Guarded, Kind, Limits, NetSettings, Reach};
 use serde_json::{Value, json};
 
+use crate::reading::pdf;
+
+const FIRST: &str = "BT /F1 12 Tf 72 720 Td (One.) Tj ET";
+const SECOND: &str = "BT /F1 12 Tf 72 720 Td (Two.) Tj ET";
 const KEY: &str = "brave-key-0123456789";
 
 /// A server that answers each path as told, and remembers what it was asked.
@@ -196,6 +200,7 @@ async fn only_what_can_be_read_is_taken() {
     let server = Server::new(|path, _| match path {
         "/image" => page("image/png", b"\x89PNG"),
         "/binary" => reply(200, "", b"\0\x01"),
+        "/liar" => page("text/html", b"\x89PNG\r\n\0"),
         "/unsaid" => reply(200, "", b"<!doctype html><p>x"),
         "/pdf" => page("application/pdf", b"%PDF-1.7 x"),
         "/damaged" => reply(200, "Content-Type: text/plain\r\nContent-Encoding: gzip\r\n", b"no gzip"),
@@ -205,7 +210,8 @@ async fn only_what_can_be_read_is_taken() {
         _ => reply(404, "Content-Type: text/html\r\n", b"<p>not here"),
     });
     assert_eq!(refused(&server, "/image").await, FetchError::ContentType("image/png".to_owned()));
-    assert!(matches!(refused(&server, "/binary").await, FetchError::ContentType(_)));
+    assert_eq!(refused(&server, "/binary").await, FetchError::NotText);
+    assert_eq!(refused(&server, "/liar").await, FetchError::NotText);
     assert_eq!(refused(&server, "/missing").await, FetchError::Status(404));
     assert_eq!(refused(&server, "/damaged").await, FetchError::Garbled);
     assert_eq!(refused(&server, "/zstd").await, FetchError::Packing("zstd".to_owned()));
@@ -231,7 +237,9 @@ async fn fetched_pages_are_markdown_with_their_source() {
         "/invalid" => page("text/plain", b"a\xff\x1b[2Jb"),
         "/json" => page("application/json", b"{ \"a\": 1 }\n"),
         "/long" => page("text/plain", "ä".repeat(30_000).as_bytes()),
-        "/pdf" => page("application/pdf", b"%PDF-1.7"),
+        "/pdf" => page("application/pdf", &pdf(&[FIRST, SECOND])),
+        "/attached" => page("application/octet-stream", &pdf(&[FIRST, SECOND])),
+        "/broken" => page("application/pdf", b"%PDF-1.7"),
         _ => page("text/html", b"<script>x</script>"),
     });
     let tool = tool("search_fetch", Vec::new());
@@ -244,7 +252,11 @@ async fn fetched_pages_are_markdown_with_their_source() {
     assert_eq!(fetched("/invalid").await.unwrap(), source("/invalid", "a\u{fffd}[2Jb"));
     assert_eq!(fetched("/json").await.unwrap(), source("/json", "{ \"a\": 1 }"));
     assert_eq!(fetched("/empty").await.unwrap(), source("/empty", "[the page has no text]"));
-    assert!(fetched("/pdf").await.unwrap_err().0.contains("is a PDF of 8 bytes"));
+    for path in ["/pdf", "/attached"] {
+        let pages = "# A small file\n\n[page 1]\n\nOne.\n\n[page 2]\n\nTwo.";
+        assert_eq!(fetched(path).await.unwrap(), source(path, pages));
+    }
+    assert!(fetched("/broken").await.unwrap_err().0.contains("the PDF cannot be read"));
     let long = fetched("/long").await.unwrap();
     assert!(long.matches('ä').count() == 20_000 && long.contains("[cut after 20000 of 30000 characters"));
     let short = called(&tool, json!({ "url": server.at("/long"), "max_chars": 5 })).await.unwrap();

@@ -123,9 +123,14 @@ fn report(done: &[(&Call, CallResult)], planned: &[steps::Step]) -> String {
 /// JSON as lines; everything else as it is.
 fn readable(content: &str) -> String {
     match serde_json::from_str::<Value>(content) {
-        Ok(Value::Object(fields)) if fields.get("items").is_some_and(Value::is_array) => {
-            let items = fields["items"].as_array().into_iter().flatten();
-            items.map(passage).collect::<Vec<_>>().join("\n\n")
+        Ok(Value::Object(fields)) if listed(&fields).is_some() => {
+            let items = listed(&fields).into_iter().flatten();
+            let (facts, others): (Vec<_>, Vec<_>) =
+                items.map(|item| fact(item).ok_or(item)).partition(Result::is_ok);
+            let others = others.into_iter().filter_map(Result::err).map(passage);
+            let facts = facts.into_iter().flatten().collect::<Vec<_>>().join("\n");
+            let pieces: Vec<String> = others.chain([facts]).filter(|piece| !piece.is_empty()).collect();
+            if pieces.is_empty() { "There is nothing.".to_owned() } else { pieces.join("\n\n") }
         }
         Ok(Value::Object(fields)) => {
             let lines = fields.iter().filter(|(_, value)| !value.is_null());
@@ -140,6 +145,25 @@ fn readable(content: &str) -> String {
         }
         _ => content.trim_end().to_owned(),
     }
+}
+
+/// What a result lists: passages or facts.
+fn listed(fields: &serde_json::Map<String, Value>) -> Option<&Vec<Value>> {
+    ["items", "edges"].into_iter().find_map(|key| fields.get(key)?.as_array())
+}
+
+/// A fact as a sentence with its source, where it is one.
+fn fact(item: &Value) -> Option<String> {
+    let text = |key: &str| item.get(key).and_then(Value::as_str);
+    let (subject, predicate, object) = (text("subject")?, text("predicate")?, text("object")?);
+    let when = match (text("valid_from"), text("valid_to")) {
+        (None, None) => String::new(),
+        (Some(from), None) => format!(", from {from}"),
+        (None, Some(to)) => format!(", until {to}"),
+        (Some(from), Some(to)) => format!(", from {from} until {to}"),
+    };
+    let source = text("source").map(|source| format!(" ({source})")).unwrap_or_default();
+    Some(format!("- {subject} {} {object}{when}{source}", predicate.replace('_', " ")))
 }
 
 /// A passage with where it is from; anything else as it is.

@@ -2,7 +2,7 @@
 
 use lango_domain::fence::{self, FENCES, OUTPUT};
 use lango_domain::model::{Call, CallResult, Message};
-use lango_domain::wording::{ASK_AGAIN, DO_WHAT_IS_ASKED, LEFT_OUT, STEPS_LEFT_OUT};
+use lango_domain::wording::{ASK_AGAIN, ASK_IN_PASSING, DO_WHAT_IS_ASKED, LEFT_OUT, STEPS_LEFT_OUT};
 
 /// The request at hand and what was done about it so far.
 pub struct Assignment<'a> {
@@ -12,6 +12,8 @@ pub struct Assignment<'a> {
     pub task: Option<&'a str>,
     /// The calls made for it, each with its result.
     pub done: Vec<(&'a Call, CallResult)>,
+    /// A question that may be asked in passing.
+    pub aside: Option<&'a str>,
     /// Whether this is the first thing that is said in the conversation.
     pub is_first: bool,
 }
@@ -35,6 +37,7 @@ impl<'a> Assignment<'a> {
             request,
             task: tasks.next_back().filter(|task| *task != DO_WHAT_IS_ASKED),
             done: done(own),
+            aside: after.first().and_then(user).and_then(aside),
             is_first,
         }
     }
@@ -66,6 +69,12 @@ fn first_paragraph(text: &str) -> &str {
 /// The words before what was looked up for them.
 fn without_fences(text: &str) -> &str {
     text.split("\n\n<context ").next().unwrap_or(text).trim()
+}
+
+/// Of what was looked up for a request, the one line that begins so.
+fn aside(text: &str) -> Option<&str> {
+    let (_, looked_up) = text.split_once("\n\n<context ")?;
+    looked_up.lines().find_map(|line| line.strip_prefix(ASK_IN_PASSING)).map(str::trim)
 }
 
 fn task(text: &str) -> Option<&str> {

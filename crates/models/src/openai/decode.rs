@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use crate::calls::{Assembler, Piece};
 use crate::dialect::{CUT_OFF, Decoder, Progress, Target, read_json};
-use crate::sse::SseEvent;
 use crate::status;
 use crate::tool_names::names_back;
+use lango_net::sse::SseEvent;
 
 pub(crate) fn decoder(request: &ModelRequest, target: &Target) -> OpenAiDecoder {
     OpenAiDecoder {

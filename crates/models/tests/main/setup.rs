@@ -92,12 +92,16 @@ pub fn decode(dialect: Dialect, provider: &str, chunks: &[&[u8]]) -> Result<Vec<
     let mut decoder = dialect.decoder(&request(), &target(provider));
     let (mut parser, mut events, mut fragments) = (SseParser::default(), Vec::new(), Vec::new());
     for chunk in chunks {
-        parser.feed(chunk, &mut events)?;
+        parser.feed(chunk, &mut events).map_err(garbled)?;
     }
-    parser.end(&mut events)?;
+    parser.end(&mut events).map_err(garbled)?;
     for event in &events {
         decoder.event(event, &mut fragments)?;
     }
     decoder.end(&mut fragments)?;
     Ok(fragments)
+}
+
+fn garbled(error: impl std::fmt::Display) -> ModelError {
+    ModelError::Malformed(error.to_string())
 }

@@ -1,4 +1,4 @@
-use lango_knowledge::embedding::{Embedder, Hashed, Purpose, Statistics};
+use lango_knowledge::embedding::{Embedder, Hashed, Purpose};
 
 use super::cosine;
 
@@ -48,32 +48,6 @@ fn vectors_are_one_long_and_the_same_everywhere() {
         .flat_map(|x| x.to_le_bytes())
         .fold(0_u64, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     assert_eq!((embedder.identity().as_str(), sum), ("embedded/hashed/512/1", 11_631_246_455_903_015_965));
-}
-
-#[test]
-fn what_is_everywhere_in_the_texts_weighs_less() {
-    let mut statistics = Statistics::default();
-    for number in 0..500 {
-        statistics.observe(&format!("the lango manual, part {number}"));
-    }
-    statistics.observe("the lango tokenizer");
-    let learned = Hashed::with_statistics(statistics.clone());
-    let passages = learned.vectors(["lango lango lango", "a tokenizer"], Purpose::Passage);
-    let margin = |embedder: &Hashed| {
-        let query = &embedder.vectors(["lango tokenizer"], Purpose::Query)[0];
-        cosine(query, &passages[1]) - cosine(query, &passages[0])
-    };
-    assert!(margin(&learned) > margin(&Hashed::default()) + 0.2);
-    assert_eq!(learned.identity(), Hashed::default().identity());
-
-    assert_eq!(Statistics::from_bytes(&statistics.to_bytes()), Some(statistics.clone()));
-    assert_eq!(Statistics::from_bytes(&statistics.to_bytes()[..100]), None);
-    assert_eq!(Statistics::from_bytes(b""), None);
-    for number in 0..500 {
-        statistics.forget(&format!("the lango manual, part {number}"));
-    }
-    statistics.forget("the lango tokenizer");
-    assert_eq!(statistics, Statistics::default());
 }
 
 #[tokio::test]

@@ -1,0 +1,47 @@
+//! From settings to agents in other processes.
+
+use lango_domain::Mode;
+use lango_remote::{RemoteTeam, Settings};
+
+use crate::config::{ConfigError, Loaded};
+use crate::environment::Environment;
+use crate::team::roster;
+
+/// The agents in other processes that the settings name. Everyone is looked for once, side by side, which takes a few
+/// seconds at most (S91).
+pub fn colleagues(loaded: &Loaded, environment: &Environment) -> Result<RemoteTeam, ConfigError> {
+    let settings = &loaded.settings;
+    // Whoever works alone delegates to nobody.
+    if settings.agent.team.mode() == Mode::Single || !settings.a2a.enabled {
+        return Ok(no_colleagues());
+    }
+    let taken = roster(loaded, environment)?.specs.into_iter().map(|spec| spec.name).collect();
+    let team = RemoteTeam::new(&settings.a2a, taken, settings.net.reach());
+    if !team.is_empty() {
+        let looking = team.clone();
+        // A thread of its own: callers may or may not be inside a runtime already.
+        let looked = std::thread::spawn(move || aside(looking.load()));
+        let _ = looked.join();
+    }
+    Ok(team)
+}
+
+/// Nobody elsewhere, whatever the settings say.
+pub fn no_colleagues() -> RemoteTeam {
+    RemoteTeam::new(&Settings::default(), Vec::new(), lango_net::Reach::Public)
+}
+
+/// Goes on looking for whoever is missing, beside everything else, for as long as the process lives.
+pub fn keep_looking_for(colleagues: &RemoteTeam) {
+    if !colleagues.is_empty() {
+        let colleagues = colleagues.clone();
+        std::thread::spawn(move || aside(colleagues.keep_looking()));
+    }
+}
+
+fn aside(work: impl Future<Output = ()>) {
+    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(work),
+        Err(error) => eprintln!("remote agents cannot be looked for: {error}"),
+    }
+}

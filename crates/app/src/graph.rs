@@ -1,0 +1,25 @@
+//! From settings to the knowledge graph.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use lango_knowledge::graph::{Graph, GraphError, LazyGraph};
+use lango_store::SqliteStore;
+
+use crate::config::Loaded;
+use crate::environment::Environment;
+use crate::sessions::open_store;
+
+/// The graph that is kept in this store.
+pub fn graph(store: SqliteStore) -> Graph {
+    Graph::new(Arc::new(store), Arc::new(Timestamp::now))
+}
+
+/// The same, opened when it is first asked.
+pub fn lazy_graph(loaded: &Loaded, environment: &Environment) -> LazyGraph {
+    let (loaded, environment) = (loaded.clone(), environment.clone());
+    LazyGraph::new(Arc::new(move || {
+        let store = open_store(&loaded, &environment);
+        store.map(graph).map_err(|trouble| GraphError::Broken(trouble.to_string()))
+    }))
+}

@@ -1,0 +1,99 @@
+//! From settings to what is known: facts, what helped, and questions worth asking.
+
+use std::sync::{Arc, OnceLock};
+
+use jiff::Timestamp;
+use lango_domain::Tool;
+use lango_domain::inquiries::InquiryStore;
+use lango_domain::knowledge::KnowledgeStore;
+use lango_domain::model::Model;
+use lango_domain::seams::{Advisor, Afterwards, ContextSource};
+use lango_domain::session::StoreError;
+use lango_engine::Beside;
+use lango_knowledge::inquiries::{self, Inquiries};
+use lango_knowledge::knowing::{self, Advice, Knowing, Outcomes, Recalling};
+use lango_knowledge::secrecy::Secrecy;
+use lango_knowledge::{Clock, Lazily};
+use lango_store::SqliteStore;
+
+use crate::config::Loaded;
+use crate::conversation::known_secrets;
+use crate::environment::Environment;
+use crate::sessions::open_store;
+
+/// What is known and kept in this store.
+pub fn knowing(loaded: &Loaded, environment: &Environment, store: &SqliteStore) -> Knowing {
+    with_store(loaded, environment, Lazily::at_hand(Arc::new(store.clone()) as Arc<dyn KnowledgeStore>))
+}
+
+/// The librarian's tools for what is known, as far as they are enabled (S83). The store is opened when one is first used.
+pub(crate) fn knowing_tools(loaded: &Loaded, environment: &Environment) -> Vec<Tool> {
+    let settings = &loaded.settings;
+    if !settings.knowledge.enabled {
+        return Vec::new();
+    }
+    let open = opener(loaded, environment);
+    let store = open.clone();
+    let store = Lazily::new(move || Ok(Arc::new(store()?) as Arc<dyn KnowledgeStore>));
+    let mut tools = knowing::tools(&with_store(loaded, environment, store));
+    if settings.librarian.enabled {
+        let store = Lazily::new(move || Ok(Arc::new(open()?) as Arc<dyn InquiryStore>));
+        tools.extend(inquiries::tools(&store, &clock()));
+    }
+    tools
+}
+
+/// What stands beside turns, as far as it is enabled.
+pub(crate) fn beside(
+    loaded: &Loaded,
+    environment: &Environment,
+    store: &SqliteStore,
+    model: Option<Arc<dyn Model>>,
+) -> Beside {
+    let settings = &loaded.settings;
+    if !settings.knowledge.enabled {
+        return Beside::default();
+    }
+    let (knowing, sessions) = (knowing(loaded, environment, store), Arc::new(store.clone()));
+    let mut sources: Vec<Arc<dyn ContextSource>> = vec![Arc::new(Recalling(knowing.clone()))];
+    let outcomes = Outcomes { knowing: knowing.clone(), sessions: sessions.clone() };
+    let mut afterwards: Vec<Arc<dyn Afterwards>> = vec![Arc::new(outcomes)];
+    if settings.librarian.enabled {
+        let inquiries = Arc::new(Inquiries::new(inquiries::Means {
+            store: Lazily::at_hand(Arc::new(store.clone()) as Arc<dyn InquiryStore>),
+            knowing: knowing.clone(),
+            sessions,
+            model,
+            settings: settings.librarian.clone(),
+        }));
+        sources.push(inquiries.clone());
+        afterwards.push(inquiries);
+    }
+    let advisor: Arc<dyn Advisor> = Arc::new(Advice(knowing));
+    Beside { sources, advisor: Some(advisor), afterwards, ..Beside::default() }
+}
+
+fn with_store(loaded: &Loaded, environment: &Environment, store: Lazily<dyn KnowledgeStore>) -> Knowing {
+    let secrecy = Secrecy::knowing(known_secrets(loaded, environment));
+    Knowing { store, secrecy, now: clock() }
+}
+
+fn clock() -> Clock {
+    Arc::new(Timestamp::now)
+}
+
+/// Opens the store once, for whichever tool is first.
+fn opener(
+    loaded: &Loaded,
+    environment: &Environment,
+) -> impl Fn() -> Result<SqliteStore, StoreError> + Clone + Send + Sync + 'static {
+    let (loaded, environment) = (Arc::new(loaded.clone()), Arc::new(environment.clone()));
+    let opened: Arc<OnceLock<SqliteStore>> = Arc::default();
+    move || {
+        if let Some(store) = opened.get() {
+            return Ok(store.clone());
+        }
+        let store = open_store(&loaded, &environment)?;
+        Ok(opened.get_or_init(|| store).clone())
+    }
+}

@@ -1,0 +1,125 @@
+//! `lango-bench graph`: taking in many facts, the space they take, and how long questions wait.
+
+use std::io::{BufReader, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use lango_domain::event::Principal;
+use lango_domain::graph::Source;
+use lango_knowledge::graph::exchange::{self, Format};
+use lango_knowledge::graph::{Direction, Graph, Pattern, View, Walk, When};
+use lango_store::{Place, SqliteStore};
+use serde_json::json;
+
+use crate::retrieval::{Chance, bytes_below, spread};
+
+const PREDICATES: u64 = 40;
+
+pub fn run(triples: usize, questions: usize, file: Option<&Path>) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let made = folder.path().join("facts.tsv");
+    if file.is_none() {
+        write_facts(&made, triples)?;
+    }
+    let home = folder.path().join("home");
+    let place = || Place::File(home.join("store.sqlite"));
+    runtime.block_on(async {
+        load(&open(place())?, file.unwrap_or(&made), &home).await?;
+        let began = Instant::now();
+        let graph = open(place())?;
+        let opened = began.elapsed().as_secs_f64() * 1e3;
+        let memory = crate::measure::rss_mb()?;
+        let began = Instant::now();
+        let view = graph.view(&Principal::local()).await?;
+        let first = began.elapsed().as_secs_f64() * 1e3;
+        let held = crate::measure::rss_mb()? - memory;
+        println!(
+            "{}",
+            json!({ "bench": "open", "open_ms": opened, "first_question_ms": first, "memory_mb": held })
+        );
+        ask(&graph, &view, questions).await?;
+        traverse(&graph, &view, questions).await
+    })
+}
+
+fn open(place: Place) -> Result<Graph> {
+    Ok(Graph::new(Arc::new(SqliteStore::open(place)?), Arc::new(jiff::Timestamp::now)))
+}
+
+/// Names as they are spread in real graphs: a few are in very many facts.
+fn write_facts(file: &Path, triples: usize) -> Result<()> {
+    let mut out = std::io::BufWriter::new(std::fs::File::create(file)?);
+    let (names, mut chance) = ((triples as u64 / 5).max(10), Chance(17));
+    for _ in 0..triples {
+        let subject = chance.next() % names;
+        let object = if chance.next() % 4 == 0 { chance.skewed(names) } else { chance.next() % names };
+        writeln!(out, "Entity {subject}\trelation_{}\tEntity {object}", chance.skewed(PREDICATES))?;
+    }
+    Ok(out.flush()?)
+}
+
+async fn load(graph: &Graph, file: &Path, home: &Path) -> Result<()> {
+    let lines = BufReader::with_capacity(1 << 18, std::fs::File::open(file).context("the file of facts")?);
+    let source = Source::Import(file.display().to_string());
+    let began = Instant::now();
+    let imported =
+        exchange::import(graph, &Principal::local(), Box::new(lines), (Format::Tsv, source), &|_| ()).await?;
+    let seconds = began.elapsed().as_secs_f64();
+    let (facts, skipped) = (imported.facts, imported.skipped);
+    println!(
+        "{}",
+        json!({ "bench": "load", "facts": facts, "skipped": skipped, "facts_per_s": facts as f64 / seconds, "disk_mb": bytes_below(home) as f64 / 1e6 })
+    );
+    Ok(())
+}
+
+async fn ask(graph: &Graph, view: &View, questions: usize) -> Result<()> {
+    let (mut chance, mut times, mut results) = (Chance(23), Vec::new(), 0);
+    let facts = view.facts();
+    for _ in 0..questions {
+        let fact = facts[chance.next() as usize % facts.len()];
+        let (subject, predicate) = (view.name(fact.subject), view.predicate_name(fact.predicate));
+        let began = Instant::now();
+        let view = graph.view(&Principal::local()).await?;
+        let pattern = Pattern {
+            subject: Some(view.find(subject)?),
+            predicate: (chance.next() % 2 == 0).then(|| view.find_predicate(predicate)).transpose()?,
+            object: None,
+        };
+        let found = view.query(pattern, When::At(graph.now()), 50);
+        times.push(began.elapsed().as_secs_f64() * 1e6);
+        results += found.facts.len();
+    }
+    print("graph_query", &mut times, results);
+    Ok(())
+}
+
+async fn traverse(graph: &Graph, view: &View, questions: usize) -> Result<()> {
+    let (mut chance, mut times, mut told, mut results) = (Chance(29), Vec::new(), Vec::new(), 0);
+    let facts = view.facts();
+    for _ in 0..questions {
+        let name = view.name(facts[chance.next() as usize % facts.len()].subject);
+        let began = Instant::now();
+        let view = graph.view(&Principal::local()).await?;
+        let when = When::At(graph.now());
+        let walk = Walk { depth: 3, predicates: Vec::new(), direction: Direction::Both, when, limit: 1_000 };
+        let walked = view.walk(view.find(name)?, &walk);
+        times.push(began.elapsed().as_secs_f64() * 1e6);
+        let text = lango_knowledge::graph::told(&view, &walked.found).to_string();
+        told.push(began.elapsed().as_secs_f64() * 1e6);
+        results += walked.found.facts.len();
+        std::hint::black_box(text);
+    }
+    print("3 hops, limit 1000", &mut times, results);
+    print("the same as text with sources", &mut told, results);
+    Ok(())
+}
+
+fn print(bench: &str, times: &mut [f64], results: usize) {
+    let mean = results as f64 / times.len().max(1) as f64;
+    let (p50, p99) = spread(times);
+    println!("{}", json!({ "bench": bench, "p50_us": p50, "p99_us": p99, "facts_each": mean }));
+}

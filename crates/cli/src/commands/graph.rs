@@ -1,0 +1,220 @@
+//! `lango graph …`: facts and how they hang together.
+
+mod exchange;
+mod telling;
+
+use lango_app::{graph, open_store};
+use lango_domain::event::Principal;
+use lango_domain::graph::{Source, SourceRange};
+use lango_domain::text::one_line;
+use lango_knowledge::graph::{
+    Direction, Found, Graph, GraphError, NoDate, Pattern, Unknown, View, Walk, Walked, When, picture, told,
+};
+use serde_json::json;
+
+use super::{Setting, runtime};
+use crate::args::{Facing, Global, GraphCommand, PictureFormat};
+use crate::output::{DIM, Failure, NAME, Output, styled};
+
+/// So many of each kind are counted by name.
+const MOST_COUNTED: usize = 20;
+
+pub fn run(global: &Global, command: GraphCommand) -> Result<Output, Failure> {
+    let setting = Setting::read(global)?;
+    let graph = graph(open_store(&setting.loaded, &setting.environment)?);
+    runtime()?.block_on(async {
+        match command {
+            GraphCommand::Import { files, format } => {
+                exchange::import(&setting, &graph, &files, format).await
+            }
+            GraphCommand::Export { file, format } => exchange::export(&setting, &graph, file, format).await,
+            GraphCommand::Add { triple, subject_type, object_type, properties, from, to } => {
+                let extras = telling::Extras { subject_type, object_type, properties, from, to };
+                telling::add(&graph, triple, extras).await
+            }
+            GraphCommand::Retire { triple, at } => telling::retire(&graph, triple, at.as_deref()).await,
+            GraphCommand::Forget { source } => forget(&graph, &source).await,
+            question => ask(&graph, question).await,
+        }
+    })
+}
+
+async fn ask(graph: &Graph, question: GraphCommand) -> Result<Output, Failure> {
+    let view = graph.view(&Principal::local()).await?;
+    let when = |at: &Option<String>| moment(graph, at.as_deref());
+    match question {
+        GraphCommand::Query { name, subject, predicate, object, at, ever, limit } => {
+            let when = if ever { When::Ever } else { when(&at)? };
+            let number = |name: &Option<String>| name.as_deref().map(|name| view.find(name)).transpose();
+            let predicate = predicate.as_deref().map(|name| view.find_predicate(name)).transpose()?;
+            let found = match number(&name)? {
+                Some(name) => view.about(name, predicate, when, limit.get()),
+                None => {
+                    let pattern = Pattern { subject: number(&subject)?, predicate, object: number(&object)? };
+                    view.query(pattern, when, limit.get())
+                }
+            };
+            Ok(listed(&view, &found))
+        }
+        GraphCommand::Traverse { name, depth, predicates, direction, at, limit } => {
+            let predicates =
+                predicates.iter().map(|name| view.find_predicate(name)).collect::<Result<_, _>>()?;
+            let direction = match direction {
+                Facing::Both => Direction::Both,
+                Facing::Out => Direction::Out,
+                Facing::In => Direction::In,
+            };
+            let walk =
+                Walk { depth: depth.get(), predicates, direction, when: when(&at)?, limit: limit.get() };
+            Ok(traversed(&view, &view.walk(view.find(&name)?, &walk)))
+        }
+        GraphCommand::Path { from, to, depth, at } => {
+            let (from, to) = (view.find(&from)?, view.find(&to)?);
+            match view.path(from, to, depth.get(), when(&at)?) {
+                Some(facts) => Ok(listed(&view, &Found { facts, more: false })),
+                None => {
+                    let (from, to) = (one_line(view.name(from)), one_line(view.name(to)));
+                    let plain = format!("No chain of up to {depth} facts connects {from} and {to}.\n");
+                    Ok(Output::new(plain, json!({ "items": [] })))
+                }
+            }
+        }
+        GraphCommand::Show { name, depth, limit, format, at } => {
+            let (depth, limit) = (depth.get(), limit.get());
+            let walk =
+                Walk { depth, predicates: Vec::new(), direction: Direction::Both, when: when(&at)?, limit };
+            show(&view, name.as_deref(), &walk, format)
+        }
+        _ => Ok(stats(&view, moment(graph, None)?)),
+    }
+}
+
+fn moment(graph: &Graph, at: Option<&str>) -> Result<When, Failure> {
+    Ok(When::At(at.map(str::parse).transpose()?.unwrap_or_else(|| graph.now())))
+}
+
+async fn forget(graph: &Graph, source: &str) -> Result<Output, Failure> {
+    let range = SourceRange::One(Source::from(source));
+    if !graph.forget_source(&Principal::local(), range).await? {
+        let hint = "`lango graph stats` names the sources";
+        return Err(Failure::usage(format!("nothing comes from `{}`", one_line(source))).with_hint(hint));
+    }
+    Ok(Output::new("Forgotten.\n", json!({ "forgotten": source })))
+}
+
+fn listed(view: &View, found: &Found) -> Output {
+    let mut plain: String = found.facts.iter().map(|fact| line(view, *fact) + "\n").collect();
+    if found.facts.is_empty() {
+        plain.push_str("Nothing is known.\n");
+    }
+    Output::new(plain, told(view, found)).with_warnings(cut(found))
+}
+
+fn cut(found: &Found) -> Vec<String> {
+    let words = format!("there are more than these {}; --limit shows them", found.facts.len());
+    if found.more { vec![words] } else { Vec::new() }
+}
+
+fn line(view: &View, fact: u32) -> String {
+    let item = view.item(fact);
+    let when = match (&item.valid_from, &item.valid_to) {
+        (None, None) => String::new(),
+        (from, to) => {
+            let shown = |moment: &Option<String>| moment.clone().unwrap_or_default();
+            format!("  [{} – {}]", shown(from), shown(to))
+        }
+    };
+    let (subject, predicate, object) =
+        (one_line(item.subject), one_line(item.predicate), one_line(item.object));
+    let source = styled(DIM, one_line(&item.source));
+    format!("{}  {predicate}  {}{when}  {source}", styled(NAME, subject), styled(NAME, object))
+}
+
+fn traversed(view: &View, walked: &Walked) -> Output {
+    let depths: std::collections::HashMap<u32, u32> = walked.names.iter().copied().collect();
+    let mut plain = String::new();
+    for fact in &walked.found.facts {
+        let ends = [view.fact(*fact).subject, view.fact(*fact).object];
+        let depth = ends.iter().filter_map(|name| depths.get(name)).min().copied().unwrap_or_default();
+        plain.push_str(&"  ".repeat(depth as usize));
+        plain.push_str(&line(view, *fact));
+        plain.push('\n');
+    }
+    if walked.found.facts.is_empty() {
+        plain.push_str("Nothing is connected with it.\n");
+    }
+    let node = |(name, depth): &(u32, u32)| {
+        let kind = Some(view.type_of(*name)).filter(|kind| !kind.is_empty());
+        json!({ "id": view.name(*name), "depth": depth, "type": kind })
+    };
+    let nodes: Vec<_> = walked.names.iter().map(node).collect();
+    let edges = told(view, &walked.found)["items"].take();
+    let json = json!({ "nodes": nodes, "edges": edges, "more": walked.found.more });
+    Output::new(plain, json).with_warnings(cut(&walked.found))
+}
+
+fn show(view: &View, name: Option<&str>, walk: &Walk, format: PictureFormat) -> Result<Output, Failure> {
+    let start = match name {
+        Some(name) => view.find(name)?,
+        None => match view.stats(walk.when, 1).busiest.first() {
+            Some(busiest) => view.find(&busiest.name)?,
+            None => return Err(empty()),
+        },
+    };
+    let sketch = picture::sketch(view, &view.walk(start, walk));
+    let (kind, text) = match format {
+        PictureFormat::Svg => ("svg", picture::svg(&sketch)),
+        PictureFormat::Dot => ("dot", picture::dot(&sketch)),
+    };
+    Ok(Output::new(text.clone(), json!({ "format": kind, "picture": text })))
+}
+
+fn empty() -> Failure {
+    Failure::usage("the graph is empty")
+        .with_hint("`lango graph import FILE` or `lango graph add SUBJECT PREDICATE OBJECT`")
+}
+
+fn stats(view: &View, when: When) -> Output {
+    let stats = view.stats(when, MOST_COUNTED);
+    let mut plain =
+        format!("{} names, {} facts, {} of them hold now.\n", stats.names, stats.facts, stats.holding);
+    for (title, counts) in [
+        ("Predicates", &stats.predicates),
+        ("Names with most facts", &stats.busiest),
+        ("Sources", &stats.sources),
+    ] {
+        if !counts.is_empty() {
+            plain.push_str(&format!("\n{title}\n"));
+        }
+        for count in counts {
+            plain.push_str(&format!("{:>9}  {}\n", count.facts, one_line(&count.name)));
+        }
+    }
+    Output::new(plain, serde_json::to_value(stats).unwrap_or_default())
+}
+
+impl From<GraphError> for Failure {
+    fn from(error: GraphError) -> Self {
+        match error {
+            GraphError::Bad(error) => Self::usage(error.to_string()),
+            other => Self::store(other.to_string()).with_hint("`lango doctor` looks into it"),
+        }
+    }
+}
+
+impl From<Unknown> for Failure {
+    fn from(error: Unknown) -> Self {
+        let near: Vec<String> = error.near.iter().map(|name| format!("`{name}`")).collect();
+        let hint = match near.is_empty() {
+            true => "`lango graph stats` names the busiest".to_owned(),
+            false => format!("did you mean {}?", near.join(" or ")),
+        };
+        Self::usage(error.to_string()).with_hint(hint)
+    }
+}
+
+impl From<NoDate> for Failure {
+    fn from(error: NoDate) -> Self {
+        Self::usage(error.to_string())
+    }
+}

@@ -1,0 +1,61 @@
+//! Single facts: added and retired.
+
+use lango_domain::event::Principal;
+use lango_domain::graph::Source;
+use lango_domain::text::one_line;
+use lango_knowledge::graph::{Ending, Graph, Moment, NewFact, Pattern, When};
+use serde_json::{Map, Value, json};
+
+use crate::args::TripleArgs;
+use crate::output::{Failure, Output};
+
+/// What may be said beside the three parts.
+pub struct Extras {
+    pub subject_type: String,
+    pub object_type: String,
+    pub properties: Vec<String>,
+    pub from: Option<String>,
+    pub to: Option<String>,
+}
+
+pub async fn add(graph: &Graph, triple: TripleArgs, extras: Extras) -> Result<Output, Failure> {
+    let moment = |text: Option<String>| text.map(|text| text.parse::<Moment>()).transpose();
+    let TripleArgs { subject, predicate, object } = triple;
+    let fact = NewFact {
+        subject_type: extras.subject_type,
+        object_type: extras.object_type,
+        properties: properties(&extras.properties)?,
+        valid_from: moment(extras.from)?,
+        valid_to: moment(extras.to)?,
+        ..NewFact::new(subject, predicate, object)
+    };
+    let shown = one_line(&format!("{} {} {}", fact.subject, fact.predicate, fact.object));
+    graph.assert(&Principal::local(), Source::User, &[fact]).await?;
+    Ok(Output::new(format!("Kept: {shown}\n"), json!({ "facts": 1 })))
+}
+
+fn properties(said: &[String]) -> Result<Map<String, Value>, Failure> {
+    let pair = |text: &String| {
+        let (key, value) =
+            text.split_once('=').ok_or_else(|| Failure::usage(format!("`{text}` is no KEY=VALUE")))?;
+        let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
+        Ok((key.to_owned(), value))
+    };
+    said.iter().map(pair).collect()
+}
+
+pub async fn retire(graph: &Graph, triple: TripleArgs, at: Option<&str>) -> Result<Output, Failure> {
+    let at: Moment = at.map(str::parse).transpose()?.unwrap_or_else(|| graph.now());
+    let view = graph.view(&Principal::local()).await?;
+    let (subject, object) = (view.find(&triple.subject)?, view.find(&triple.object)?);
+    let predicate = view.find_predicate(&triple.predicate)?;
+    let pattern = Pattern { subject: Some(subject), predicate: Some(predicate), object: Some(object) };
+    let ended = view.query(pattern, When::At(at), usize::MAX).facts.len();
+    if ended == 0 {
+        return Err(Failure::usage("this fact does not hold at that time")
+            .with_hint("`lango graph query NAME --ever` shows what is known"));
+    }
+    let TripleArgs { subject, predicate, object } = triple;
+    graph.retire(&Principal::local(), Source::User, &[Ending { subject, predicate, object, at }]).await?;
+    Ok(Output::new(format!("Ended on {at}.\n"), json!({ "retired": ended, "valid_to": at.to_string() })))
+}

@@ -1,0 +1,160 @@
+//! Corpora in the BEIR form: taken in, and measured with (`lango eval retrieval`).
+
+use std::collections::HashMap;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use lango_app::library;
+use lango_domain::documents::{NewDocument, Which};
+use lango_domain::event::Principal;
+use lango_domain::text::one_line;
+use lango_knowledge::evaluation::{Judgements, Measured, Tally};
+use lango_knowledge::library::{Added, Library, Scope, pieces_of};
+use lango_knowledge::reading::{self, BeirDocument};
+use lango_store::{Place, SqliteStore};
+
+use super::{failed, not_kept};
+use crate::args::Global;
+use crate::commands::{Setting, runtime};
+use crate::output::{Failure, Output};
+
+/// What stands before the folder of a corpus where documents say what they were found under: it is no path, so nobody
+/// looks there for files.
+pub const ROOT: &str = "beir:";
+/// Documents are kept so many at a time.
+const BATCH: usize = 256;
+/// So many passages are looked at to name ten documents.
+const CANDIDATES: usize = 30;
+
+/// Takes a corpus in; what it held before and does not hold any more goes.
+pub async fn take(
+    library: &Library,
+    directory: &Path,
+    collection: &str,
+    added: &mut Added,
+) -> Result<(), Failure> {
+    let lines = reading::beir(directory).map_err(|error| Failure::usage(error.to_string()))?;
+    let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_path_buf());
+    let root = format!("{ROOT}{}", directory.display());
+    let known = library.store().sources(&Principal::local(), collection).await.map_err(not_kept)?;
+    let mut known: HashMap<String, (String, String)> =
+        known.into_iter().map(|known| (known.source, (known.root, known.hash))).collect();
+    let mut batch = Vec::new();
+    for line in lines {
+        let document = match line {
+            Ok(record) => document(record, collection, &root),
+            Err(error) => {
+                added.skipped.push((directory.display().to_string(), error.to_string()));
+                continue;
+            }
+        };
+        match known.remove(&document.source) {
+            Some((_, hash)) if hash == document.hash => {
+                added.same += 1;
+                continue;
+            }
+            Some(_) => added.changed += 1,
+            None => added.new += 1,
+        }
+        added.pieces += document.pieces.len();
+        batch.push(document);
+        if batch.len() == BATCH {
+            library.put(&Principal::local(), std::mem::take(&mut batch)).await.map_err(failed)?;
+        }
+    }
+    library.put(&Principal::local(), batch).await.map_err(failed)?;
+    let gone = known.into_iter().filter(|(_, (under, _))| *under == root).map(|(source, _)| source).collect();
+    let removed = library.store().remove(&Principal::local(), collection, Which::These(gone)).await;
+    added.removed += removed.map_err(not_kept)?;
+    Ok(())
+}
+
+fn document(record: BeirDocument, collection: &str, root: &str) -> NewDocument {
+    let BeirDocument { id, title, text } = record;
+    // Some have a title only.
+    let found_by = if text.trim().is_empty() { &title } else { &text };
+    NewDocument {
+        hash: reading::content_hash(format!("{title}\n\n{text}").as_bytes()),
+        pieces: pieces_of(&found_by.replace('\0', " ")),
+        collection: collection.to_owned(),
+        source: id,
+        root: root.to_owned(),
+        title,
+        session: None,
+    }
+}
+
+/// How well passages are found in a corpus of its own, with nothing else beside it.
+pub fn evaluate(global: &Global, directory: &Path) -> Result<Output, Failure> {
+    let setting = Setting::read(global)?;
+    let folder = Folder::new()?;
+    let (measured, skipped) = runtime()?.block_on(measure(&setting, directory, &folder.0))?;
+    let plain = format!(
+        "{} queries: recall@5 {:.3}, recall@10 {:.3}, ndcg@10 {:.3}\n",
+        measured.queries, measured.recall_5, measured.recall_10, measured.ndcg_10
+    );
+    let warnings = skipped.iter().map(|(_, why)| format!("left out: {}", one_line(why))).collect();
+    Ok(Output::new(plain, serde_json::to_value(measured).unwrap_or_default()).with_warnings(warnings))
+}
+
+/// A new folder that goes with this.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Self, Failure> {
+        let name = format!("lango-eval-{}", std::process::id());
+        for number in 0..1_000 {
+            let path = std::env::temp_dir().join(format!("{name}-{number}"));
+            match std::fs::create_dir(&path) {
+                Ok(()) => return Ok(Self(path)),
+                // Whatever is there already is not ours.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(Failure::store(format!("{}: {error}", path.display()))),
+            }
+        }
+        Err(Failure::store("there is no place for a folder to measure in"))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+async fn measure(
+    setting: &Setting,
+    directory: &Path,
+    folder: &Path,
+) -> Result<(Measured, Vec<(String, String)>), Failure> {
+    let bad = |error: &dyn std::fmt::Display| Failure::usage(error.to_string());
+    let directory = setting.environment.working_folder.join(directory);
+    let mut judged: Judgements = HashMap::new();
+    for line in reading::qrels(&directory).map_err(|error| bad(&error))? {
+        let line = line.map_err(|error| bad(&error))?;
+        judged.entry(line.query).or_default().insert(line.document, u32::try_from(line.score).unwrap_or(0));
+    }
+    let queries: Result<Vec<_>, _> = reading::queries(&directory).map_err(|error| bad(&error))?.collect();
+    let queries = queries.map_err(|error| bad(&error))?;
+    let store = SqliteStore::open(Place::File(folder.join("eval.sqlite")))?;
+    let mut environment = setting.environment.clone();
+    environment.variables.insert("LANGO_HOME".to_owned(), folder.display().to_string());
+    let library = library(&setting.loaded, &environment, store).map_err(failed)?;
+    let mut added = Added::default();
+    take(&library, &directory, "eval", &mut added).await?;
+    library.catch_up().await.map_err(failed)?;
+    let scope = Scope { principal: Principal::local(), session: None, collections: None };
+    let mut tally = Tally::default();
+    for query in queries {
+        let Some(answers) = judged.get(&query.id) else { continue };
+        let found = library.find(&query.text, &scope, CANDIDATES).await.map_err(failed)?;
+        let documents: Vec<String> = found.into_iter().map(|passage| passage.source).collect();
+        tally.add(&documents, answers);
+    }
+    let measured = tally.mean();
+    if measured.queries == 0 {
+        let why = "no query of queries.jsonl has a document that answers it in the qrels";
+        return Err(Failure::usage(format!("{}: {why}", directory.display())));
+    }
+    Ok((measured, added.skipped))
+}

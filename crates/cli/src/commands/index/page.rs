@@ -1,0 +1,55 @@
+//! A page of the web as a document.
+
+use std::path::Path;
+use std::time::Duration;
+
+use lango_domain::documents::NewDocument;
+use lango_domain::event::Principal;
+use lango_knowledge::library::{Added, Library, pieces};
+use lango_knowledge::reading::{self, Document};
+use lango_net::{Guarded, Kind, Limits, Page, reach_of_typed};
+
+use super::{failed, not_kept};
+use crate::output::Failure;
+
+/// Someone waits for it on purpose.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What came of it, or why it is left out. An address that the user typed may be on a private network, and then lead to
+/// others there; any other may not.
+pub async fn add(library: &Library, url: &str, collection: &str) -> Result<Result<Added, String>, Failure> {
+    let body = usize::try_from(reading::MAX_BYTES).unwrap_or(usize::MAX);
+    let limits = Limits { body, whole: PATIENCE, ..Limits::default() };
+    let page = match Guarded::new(reach_of_typed(url).await, limits).get(url).await {
+        Ok(page) => page,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    let hash = reading::content_hash(&page.bytes);
+    let known = library.store().sources(&Principal::local(), collection).await.map_err(not_kept)?;
+    let known = known.into_iter().find(|known| known.source == url);
+    if known.as_ref().is_some_and(|known| known.hash == hash) {
+        return Ok(Ok(Added { same: 1, ..Added::default() }));
+    }
+    let document = match read(page) {
+        Ok(document) => document,
+        Err(why) => return Ok(Err(why.to_string())),
+    };
+    let pieces = pieces(&document);
+    let (new, changed) = if known.is_some() { (0, 1) } else { (1, 0) };
+    let added = Added { new, changed, pieces: pieces.len(), ..Added::default() };
+    let (collection, source, root) = (collection.to_owned(), url.to_owned(), url.to_owned());
+    let title = document.title.unwrap_or_else(|| url.to_owned());
+    let document = NewDocument { collection, source, root, title, hash, session: None, pieces };
+    library.put(&Principal::local(), vec![document]).await.map_err(failed)?;
+    Ok(Ok(added))
+}
+
+/// By what the server calls it, or else by the name in its address.
+fn read(page: Page) -> Result<Document, reading::Unreadable> {
+    let named = page.url.path_segments().and_then(|mut segments| segments.next_back()).unwrap_or_default();
+    match page.kind {
+        Kind::Pdf => reading::read(Path::new("page.pdf"), page.bytes),
+        Kind::Html => reading::read(Path::new("page.html"), page.text().into_bytes()),
+        Kind::Text => reading::read(Path::new(named), page.text().into_bytes()),
+    }
+}

@@ -1,0 +1,34 @@
+//! How far it is, on a terminal.
+
+use std::io::{IsTerminal, Write as _};
+
+use lango_knowledge::library::Progress;
+
+const WIDTH: usize = 30;
+
+/// Says nothing where nobody watches.
+pub fn show(progress: Progress) {
+    if std::io::stderr().is_terminal() {
+        let end = if progress.done == progress.all { "\n" } else { "" };
+        let _ =
+            write!(anstream::stderr(), "\r{}{end}", bar(progress)).and_then(|()| std::io::stderr().flush());
+    }
+}
+
+fn bar(Progress { done, all }: Progress) -> String {
+    let full = (WIDTH * done).checked_div(all).unwrap_or(WIDTH).min(WIDTH);
+    format!("[{}{}] {done} of {all} files", "#".repeat(full), " ".repeat(WIDTH - full))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_fills() {
+        let at = |done, all| bar(Progress { done, all });
+        assert!(at(0, 7).starts_with(&format!("[{}] 0 of 7", " ".repeat(WIDTH))));
+        assert_eq!(at(1, 2).matches('#').count(), WIDTH / 2);
+        assert_eq!((at(7, 7).matches('#').count(), at(0, 0).matches('#').count()), (WIDTH, WIDTH));
+    }
+}

@@ -1,0 +1,60 @@
+//! `lango inquiry …`: questions that wait for an answer.
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+use lango_app::open_store;
+use lango_domain::event::Principal;
+use lango_domain::inquiries::{InquiryStore, Status};
+use lango_domain::text::visible;
+use lango_knowledge::inquiries::line;
+use lango_store::SqliteStore;
+use serde_json::json;
+
+use super::knowledge::failed;
+use super::{Setting, runtime};
+use crate::args::{Global, InquiryCommand};
+use crate::output::{DIM, Failure, Output, styled};
+
+pub fn run(global: &Global, command: &InquiryCommand) -> Result<Output, Failure> {
+    let setting = Setting::read(global)?;
+    let store = open_store(&setting.loaded, &setting.environment)?;
+    runtime()?.block_on(async {
+        match command {
+            InquiryCommand::List { all } => list(&store, *all).await,
+            InquiryCommand::Dismiss { ids } => dismiss(&store, ids).await,
+        }
+    })
+}
+
+async fn list(store: &SqliteStore, all: bool) -> Result<Output, Failure> {
+    let of = Principal::local();
+    let found = if all { store.inquiries(&of).await } else { store.pending(&of).await }.map_err(failed)?;
+    let mut plain = String::new();
+    for inquiry in &found {
+        let state = match (inquiry.status, &inquiry.answer) {
+            (Status::Pending, _) => format!("asked {} times", inquiry.offers),
+            (status, Some(answer)) => format!("{status}: {}", visible(answer)),
+            (status, None) => status.to_string(),
+        };
+        let _ = writeln!(plain, "{} {}", visible(&line(inquiry)), styled(DIM, state));
+    }
+    if found.is_empty() {
+        plain.push_str("No inquiry is pending.\n");
+    }
+    Ok(Output::new(plain, json!({ "items": found })))
+}
+
+async fn dismiss(store: &SqliteStore, ids: &[u64]) -> Result<Output, Failure> {
+    let of = Principal::local();
+    let pending = store.pending(&of).await.map_err(failed)?;
+    if let Some(wrong) = ids.iter().find(|id| !pending.iter().any(|inquiry| inquiry.id == **id)) {
+        let failure = Failure::usage(format!("no inquiry {wrong} is pending"));
+        return Err(failure.with_hint("`lango inquiry list` numbers those that are"));
+    }
+    for id in ids {
+        store.dismiss(&of, *id, Timestamp::now()).await.map_err(failed)?;
+    }
+    let named: Vec<String> = ids.iter().map(u64::to_string).collect();
+    Ok(Output::new(format!("Dismissed: {}.\n", named.join(", ")), json!({ "dismissed": ids })))
+}

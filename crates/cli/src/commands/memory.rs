@@ -1,0 +1,180 @@
+//! `lango memory …`: what is remembered of conversations, why, and no more.
+
+use std::fmt::Write as _;
+use std::io::{BufRead as _, IsTerminal as _};
+
+use lango_app::{chronicle, open_store};
+use lango_domain::event::{Body, Event, Principal, SessionId};
+use lango_domain::memory::{self, Listing, Memory, MemoryId, Origin};
+use lango_domain::session::StoreError;
+use lango_domain::text::{one_line, visible};
+use lango_knowledge::memory::{Chronicle, Observer, Reason, item, line};
+use serde_json::{Value, json};
+
+use super::{Setting, runtime};
+use crate::args::{Global, Listed, MemoryCommand};
+use crate::output::{DIM, Failure, NAME, Output, complain, styled};
+
+/// Of a long event, so much is shown.
+const SHOWN_CHARS: usize = 600;
+
+pub fn run(global: &Global, command: &MemoryCommand) -> Result<Output, Failure> {
+    let setting = Setting::read(global)?;
+    let store = open_store(&setting.loaded, &setting.environment)?;
+    let chronicle = chronicle(&setting.loaded, &setting.environment, store)?;
+    runtime()?.block_on(async {
+        match command {
+            MemoryCommand::Status => status(&chronicle).await,
+            MemoryCommand::Observations(wish) => list(&chronicle, wish, memory::Listed::Observations).await,
+            MemoryCommand::Reflections(wish) => list(&chronicle, wish, memory::Listed::Reflections).await,
+            MemoryCommand::Why { id } => why(&chronicle, id).await,
+            MemoryCommand::Forget { what, yes } => forget(&chronicle, &what.join(" "), *yes).await,
+        }
+    })
+}
+
+fn failed(error: StoreError) -> Failure {
+    Failure::store(error.to_string())
+}
+
+async fn status(chronicle: &Chronicle) -> Result<Output, Failure> {
+    let census = chronicle.memories().census(&Principal::local()).await.map_err(failed)?;
+    let settings = chronicle.settings();
+    let (observer, told) = match chronicle.observer() {
+        Observer::Rules => (
+            "rules",
+            "rules: no language model is in force, so names, dates, preferences, decisions and promises are taken from \
+             your own sentences"
+                .to_owned(),
+        ),
+        Observer::Model { name, .. } => (name.as_str(), name.clone()),
+    };
+    let mut plain = format!(
+        "Observations: {}, of these asked for: {}. Reflections: {}. Sessions: {}.\nObserved by {told}.\n",
+        census.observations, census.asked, census.reflections, census.sessions
+    );
+    let _ = writeln!(
+        plain,
+        "Sessions in which observations stand for the earlier part: {} (past {} tokens; condensed past {}).",
+        census.condensed_sessions, settings.message_token_threshold, settings.observation_token_threshold
+    );
+    if census.put_off > 0 {
+        let _ = writeln!(
+            plain,
+            "Sessions in which the model did not get through, to be tried again: {}.",
+            census.put_off
+        );
+    }
+    if !settings.enabled {
+        plain.push_str(
+            "Memory is switched off (observationalMemory.enabled): nothing is added, nothing is recalled.\n",
+        );
+    }
+    let json = json!({
+        "enabled": settings.enabled,
+        "observer": observer,
+        "observations": census.observations,
+        "asked": census.asked,
+        "reflections": census.reflections,
+        "sessions": census.sessions,
+        "condensed_sessions": census.condensed_sessions,
+        "put_off": census.put_off,
+    });
+    Ok(Output::new(plain, json))
+}
+
+async fn list(chronicle: &Chronicle, wish: &Listed, what: memory::Listed) -> Result<Output, Failure> {
+    let session = wish.session.as_deref().map(SessionId::new);
+    let which = Listing { what, session, most: wish.limit.get() };
+    let found = chronicle.memories().list(&Principal::local(), which).await.map_err(failed)?;
+    let mut plain = lines(&found);
+    if found.is_empty() {
+        plain.push_str("There is nothing.\n");
+    }
+    Ok(Output::new(plain, json!({ "items": found.iter().map(item).collect::<Vec<_>>() })))
+}
+
+fn lines(memories: &[Memory]) -> String {
+    memories.iter().map(|memory| format!("{}\n", one_line(&line(memory)))).collect()
+}
+
+async fn why(chronicle: &Chronicle, id: &str) -> Result<Output, Failure> {
+    let id: MemoryId = id.parse().map_err(|error: memory::NoMemoryId| Failure::usage(error.to_string()))?;
+    let found = chronicle.why(&Principal::local(), id).await.map_err(failed)?;
+    let Some(reason) = found else {
+        return Err(Failure::usage(format!("nothing is remembered as `{id}`"))
+            .with_hint("`lango memory observations` lists what is"));
+    };
+    let Reason { memory, observations, events } = &reason;
+    let mut plain = lines(std::slice::from_ref(memory));
+    if !observations.is_empty() {
+        let _ = write!(plain, "condensed from\n{}", lines(observations));
+    }
+    let written = match &memory.origin {
+        Origin::Asked => "kept because it was asked for".to_owned(),
+        Origin::Rules => "observed by rules".to_owned(),
+        Origin::Model(name) => format!("written by {name}"),
+    };
+    let session = styled(NAME, one_line(memory.session.as_str()));
+    let _ = writeln!(plain, "from session {session}, {written}");
+    for event in events {
+        let head = format!("event {}, {}, {}", event.seq, event.author, event.at.strftime("%Y-%m-%d %H:%M"));
+        let _ = writeln!(plain, "{}\n  {}", styled(DIM, head), visible(&shortened(&words_of(event))));
+    }
+    if events.is_empty() {
+        plain.push_str("The events are not kept any more.\n");
+    }
+    let said = |event: &std::sync::Arc<Event>| json!({ "session": event.session, "seq": event.seq, "author": event.author, "at": event.at.to_string(), "text": words_of(event) });
+    let mut json = item(memory);
+    json["observations"] = Value::from(observations.iter().map(item).collect::<Vec<_>>());
+    json["events"] = Value::from(events.iter().map(said).collect::<Vec<_>>());
+    Ok(Output::new(plain, json))
+}
+
+fn words_of(event: &Event) -> String {
+    match &event.body {
+        Body::User { text } | Body::Answer { text } | Body::Report { text } | Body::Note { text } => {
+            text.clone()
+        }
+        Body::ToolCall { tool, args, .. } => format!("{tool} {args}"),
+        Body::ToolResult { content, error, .. } => error.clone().unwrap_or_else(|| content.clone()),
+        _ => String::new(),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    let cut: String = text.chars().take(SHOWN_CHARS).collect();
+    if cut.len() < text.len() { format!("{cut} …") } else { cut }
+}
+
+async fn forget(chronicle: &Chronicle, what: &str, yes: bool) -> Result<Output, Failure> {
+    let meant = chronicle.meant(&Principal::local(), what).await.map_err(failed)?;
+    if meant.is_empty() {
+        return Err(Failure::usage(format!("nothing that is remembered fits `{}`", one_line(what)))
+            .with_hint("`lango memory observations` lists everything with its id"));
+    }
+    if !yes {
+        agreed(&meant)?;
+    }
+    let gone = chronicle.forget(&Principal::local(), &meant).await.map_err(failed)?;
+    let ids: Vec<String> = gone.iter().map(|memory| memory.id.to_string()).collect();
+    let plain = format!(
+        "Forgotten: {}. What was said stays in its session; `lango session delete` takes that out.\n",
+        ids.join(", ")
+    );
+    Ok(Output::new(plain, json!({ "forgotten": ids })))
+}
+
+/// Shows what would go, and waits for a yes.
+fn agreed(meant: &[Memory]) -> Result<(), Failure> {
+    complain(lines(meant).trim_end());
+    if !std::io::stdin().is_terminal() {
+        return Err(
+            Failure::denied("nobody is there to confirm it").with_hint("--yes forgets without a question")
+        );
+    }
+    complain("Forget these for good? [y/N]");
+    let answer = std::io::stdin().lock().lines().next().and_then(Result::ok).unwrap_or_default();
+    let is_yes = matches!(answer.trim().to_lowercase().as_str(), "y" | "yes");
+    is_yes.then_some(()).ok_or_else(|| Failure::denied("nothing was forgotten"))
+}

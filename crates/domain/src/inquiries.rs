@@ -1,0 +1,161 @@
+//! The seam to where inquiries are kept: questions that are worth asking the user in passing.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::documents::Answer;
+use crate::event::{Principal, SessionId, TurnId, Usage};
+use crate::knowledge::NewEntry;
+use crate::seams::Conversation;
+
+/// Keeps inquiries, and how far sessions were searched for them. Ships as SQLite.
+pub trait InquiryStore: Send + Sync {
+    /// Those that wait for an answer, the oldest first.
+    fn pending<'a>(&'a self, of: &'a Principal) -> Answer<'a, Vec<Inquiry>>;
+
+    /// All there were, the newest first.
+    fn inquiries<'a>(&'a self, of: &'a Principal) -> Answer<'a, Vec<Inquiry>>;
+
+    /// Writes down that an inquiry is put before whoever answers; gives false when it is not to be asked any more.
+    fn offer<'a>(&'a self, of: &'a Conversation, inquiry: u64, at: Timestamp) -> Answer<'a, bool>;
+
+    /// Nobody asks it again; gives false when it was not pending.
+    fn dismiss<'a>(&'a self, of: &'a Principal, inquiry: u64, at: Timestamp) -> Answer<'a, bool>;
+
+    fn progress<'a>(&'a self, of: &'a Conversation) -> Answer<'a, Progress>;
+
+    /// Keeps what a look at a session gave, and how far it went, all or nothing; nothing when somebody looked since.
+    fn settle<'a>(&'a self, of: &'a Conversation, settled: Settled) -> Answer<'a, ()>;
+
+    /// What a look took that asked a model.
+    fn spent<'a>(&'a self, of: &'a Conversation, turn: TurnId, usage: Usage) -> Answer<'a, ()>;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Inquiry {
+    pub id: u64,
+    /// What it is about, in one to six words.
+    pub topic: String,
+    pub question: String,
+    /// What made it worth asking.
+    pub why: String,
+    pub priority: Priority,
+    pub found_by: Finder,
+    pub status: Status,
+    /// Where the gap was found.
+    pub session: SessionId,
+    pub turn: TurnId,
+    pub created: Timestamp,
+    /// How often it was put before whoever answers, and when and where last.
+    pub offers: u32,
+    pub offered: Option<Offered>,
+    pub answer: Option<String>,
+    /// What the answer is kept under.
+    pub knowledge_key: Option<String>,
+    pub closed: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Offered {
+    /// Nothing once the session is deleted.
+    pub session: Option<SessionId>,
+    pub at: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewInquiry {
+    pub topic: String,
+    pub question: String,
+    pub why: String,
+    pub priority: Priority,
+    pub found_by: Finder,
+    pub turn: TurnId,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Priority {
+    Low,
+    #[default]
+    Medium,
+    High,
+}
+
+/// Who found a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Finder {
+    Model,
+    /// Set rules, where there is no language model.
+    Rule,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    Pending,
+    Resolved,
+    Dismissed,
+    /// It was offered often enough without an answer.
+    Lapsed,
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pending => "pending",
+            Self::Resolved => "resolved",
+            Self::Dismissed => "dismissed",
+            Self::Lapsed => "lapsed",
+        })
+    }
+}
+
+/// How far a session was looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// The last event that was searched for answers.
+    pub answers: u64,
+    /// The last event that was searched for gaps.
+    pub gaps: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    pub marks: Marks,
+    /// When a model was last asked about any session of the principal's.
+    pub asked: Option<Timestamp>,
+}
+
+/// What a look at a session gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// How far it had been looked at when this look began.
+    pub behind: Marks,
+    pub through: Marks,
+    pub by: Finder,
+    pub at: Timestamp,
+    pub resolutions: Vec<Resolution>,
+    pub found: Vec<NewInquiry>,
+    /// No more than so many are ever pending.
+    pub most_pending: usize,
+    pub lapse: Lapse,
+}
+
+/// What was offered so often, and last so long ago, is asked no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lapse {
+    pub offers: u32,
+    pub before: Timestamp,
+}
+
+/// An answer to an inquiry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolution {
+    pub inquiry: u64,
+    pub answer: String,
+    /// What is known from now on; nothing when the answer must not be kept.
+    pub entry: Option<NewEntry>,
+}

@@ -1,0 +1,391 @@
+//! The seam to where memory of conversations is kept: observations, what was asked to be remembered, and reflections.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::event::{Event, Principal, SessionId, TurnId, Usage};
+use crate::seams::Conversation;
+use crate::session::StoreError;
+
+/// Keeps memory of conversations. Ships as SQLite, in the same file as the sessions that it tells of.
+pub trait Memories: Send + Sync {
+    /// How far a session is observed.
+    fn progress<'a>(&'a self, of: &'a Conversation) -> Answer<'a, Progress>;
+
+    /// Whole turns behind an event, in order, without the one that still runs; no further than the turn with which so many
+    /// bytes are reached.
+    fn turns_behind<'a>(
+        &'a self,
+        of: &'a Conversation,
+        seq: u64,
+        bytes: usize,
+    ) -> Answer<'a, Vec<Arc<Event>>>;
+
+    /// What the user asked for in a turn, with the event's number.
+    fn request<'a>(&'a self, of: &'a Conversation, turn: &'a TurnId) -> Answer<'a, Option<(u64, String)>>;
+
+    /// These events, as far as they are there.
+    fn events<'a>(&'a self, of: &'a Conversation, seqs: Vec<u64>) -> Answer<'a, Vec<Arc<Event>>>;
+
+    /// Those of these events that nothing may be remembered of any more.
+    fn forgotten<'a>(&'a self, of: &'a Principal, events: Vec<(TurnId, u64)>) -> Answer<'a, Vec<u64>>;
+
+    /// Keeps what was observed of a piece and, with it, that the piece was observed: both or nothing.
+    fn keep_piece<'a>(&'a self, of: &'a Conversation, piece: Piece) -> Answer<'a, Kept>;
+
+    /// From now on the observations up to this event stand for it.
+    fn activate<'a>(&'a self, of: &'a Conversation, through: u64) -> Answer<'a, ()>;
+
+    /// What stands for the earlier part of a session: reflections, then what none of them has condensed, in order.
+    fn told<'a>(&'a self, of: &'a Conversation) -> Answer<'a, Vec<Memory>>;
+
+    /// What of a session no reflection has condensed, active or not, in order.
+    fn uncondensed<'a>(&'a self, of: &'a Conversation) -> Answer<'a, Vec<Memory>>;
+
+    /// Keeps reflections in the place of those before them.
+    fn keep_reflections<'a>(&'a self, of: &'a Conversation, new: Reflections) -> Answer<'a, Kept>;
+
+    /// Keeps what somebody asked to be remembered, and gives its number.
+    fn store<'a>(&'a self, of: &'a Conversation, memory: NewMemory) -> Answer<'a, MemoryId>;
+
+    /// The observer did not get through; when it may try again.
+    fn put_off<'a>(&'a self, of: &'a Conversation, setback: Setback) -> Answer<'a, ()>;
+
+    /// What a call of the observer's took.
+    fn spent<'a>(&'a self, of: &'a Conversation, turn: TurnId, usage: Usage) -> Answer<'a, ()>;
+
+    /// A number for what there is, which changes with it.
+    fn revision<'a>(&'a self, of: &'a Principal) -> Answer<'a, Revision>;
+
+    /// Observations behind a number, in order.
+    fn observations_behind<'a>(&'a self, of: &'a Principal, id: u64, most: usize) -> Answer<'a, Vec<Memory>>;
+
+    /// Observations or reflections, the newest first.
+    fn list<'a>(&'a self, of: &'a Principal, which: Listing) -> Answer<'a, Vec<Memory>>;
+
+    fn memory<'a>(&'a self, of: &'a Principal, id: MemoryId) -> Answer<'a, Option<Memory>>;
+
+    /// Takes memories out for good, with what reflections made of them, and sees to it that their events are not observed
+    /// again.
+    fn forget<'a>(&'a self, of: &'a Principal, ids: Vec<MemoryId>) -> Answer<'a, Vec<Memory>>;
+
+    fn census<'a>(&'a self, of: &'a Principal) -> Answer<'a, Census>;
+}
+
+pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
+/// The number of an observation (`o12`) or a reflection (`r3`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum MemoryId {
+    Observation(u64),
+    Reflection(u64),
+}
+
+impl fmt::Display for MemoryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Observation(number) => write!(f, "o{number}"),
+            Self::Reflection(number) => write!(f, "r{number}"),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no memory's id; those look like o12 and r3")]
+pub struct NoMemoryId(String);
+
+impl FromStr for MemoryId {
+    type Err = NoMemoryId;
+
+    fn from_str(text: &str) -> Result<Self, NoMemoryId> {
+        let mut letters = text.trim().chars();
+        let kind = letters.next().map(|letter| letter.to_ascii_lowercase());
+        let digits = letters.as_str();
+        let number = digits.parse().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()));
+        match (kind, number) {
+            (Some('o'), Some(number)) => Ok(Self::Observation(number)),
+            (Some('r'), Some(number)) => Ok(Self::Reflection(number)),
+            _ => Err(NoMemoryId(text.to_owned())),
+        }
+    }
+}
+
+/// Something that is remembered, with where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Memory {
+    pub id: MemoryId,
+    pub session: SessionId,
+    pub note: Note,
+    /// Who wrote it.
+    pub origin: Origin,
+    /// The events that it comes from, by their numbers.
+    pub sources: Vec<u64>,
+    /// The observations that a reflection condenses.
+    pub condenses: Vec<u64>,
+    /// 0 for what was observed; for a reflection how often it was condensed.
+    pub generation: u32,
+}
+
+/// What is remembered, in words, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    pub text: String,
+    pub kind: Kind,
+    pub priority: Priority,
+    pub words: Words,
+    /// When it was said.
+    pub at: Timestamp,
+}
+
+/// Something to remember that somebody asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewMemory {
+    pub note: Note,
+    pub turn: TurnId,
+    pub sources: Vec<u64>,
+}
+
+/// Whole turns that were observed together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The last event that was observed before it.
+    pub behind: u64,
+    pub last: u64,
+    /// What its events take in a request.
+    pub tokens: usize,
+    pub origin: Origin,
+    pub observations: Vec<NewMemory>,
+}
+
+/// Reflections, and what they condense.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reflections {
+    /// How often had been condensed when this was begun.
+    pub behind: u32,
+    pub origin: Origin,
+    /// The observations that are told by them from now on.
+    pub condensed: Vec<u64>,
+    pub reflections: Vec<NewReflection>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewReflection {
+    pub note: Note,
+    pub condenses: Vec<u64>,
+}
+
+/// Who put something into words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", from = "String")]
+pub enum Origin {
+    /// Whoever asked for it to be remembered.
+    Asked,
+    /// Rules, without a language model.
+    Rules,
+    /// The model of that name.
+    Model(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Asked => "asked",
+            Self::Rules => "rules",
+            Self::Model(name) => name,
+        })
+    }
+}
+
+impl From<Origin> for String {
+    fn from(origin: Origin) -> Self {
+        origin.to_string()
+    }
+}
+
+impl From<String> for Origin {
+    fn from(name: String) -> Self {
+        match name.as_str() {
+            "asked" => Self::Asked,
+            "rules" => Self::Rules,
+            _ => Self::Model(name),
+        }
+    }
+}
+
+/// Whose words it was made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Words {
+    /// The user's own, and nobody else's.
+    User,
+    /// Those of agents, files, commands, pages: data, never instructions.
+    Others,
+}
+
+macro_rules! named {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "lowercase")]
+        pub enum $name {
+            $($variant),+
+        }
+
+        impl $name {
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word),+
+                }
+            }
+
+            pub fn named(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|one| one.as_str().eq_ignore_ascii_case(word.trim()))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+named!(
+    /// What kind of thing is remembered.
+    Kind {
+        Fact = "fact",
+        Preference = "preference",
+        Decision = "decision",
+        Promise = "promise",
+        Event = "event",
+        Name = "name",
+        Date = "date",
+    }
+);
+
+named!(
+    /// How much it matters later.
+    Priority {
+        Low = "low",
+        Medium = "medium",
+        High = "high",
+    }
+);
+
+impl Words {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Others => "others",
+        }
+    }
+}
+
+/// How far a session is observed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// The last event that was observed.
+    pub observed: u64,
+    /// The last event that observations stand for.
+    pub active: u64,
+    /// Pieces behind `active`: their last event, and their tokens.
+    pub waiting: Vec<(u64, usize)>,
+    /// How often was condensed.
+    pub generation: u32,
+    /// What the active observations take that are not condensed.
+    pub tokens: usize,
+    pub setback: Option<Setback>,
+}
+
+/// An observer that did not get through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setback {
+    /// How often in a row.
+    pub failures: u32,
+    /// How often of these it said something that is of no use.
+    pub unusable: u32,
+    pub not_before: Timestamp,
+}
+
+/// Whether something was kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    Kept,
+    /// Somebody else was first; nothing was kept.
+    Overtaken,
+}
+
+/// What changes whenever memory does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Revision {
+    /// The newest observation.
+    pub newest: u64,
+    /// How many observations are gone.
+    pub gone: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    pub what: Listed,
+    pub session: Option<SessionId>,
+    pub most: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listed {
+    Observations,
+    Reflections,
+}
+
+/// How much is remembered.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Census {
+    /// Everything but reflections.
+    pub observations: u64,
+    /// Those that somebody asked for.
+    pub asked: u64,
+    pub reflections: u64,
+    /// Sessions that were observed.
+    pub sessions: u64,
+    /// Those in which observations stand for the earlier part.
+    pub condensed_sessions: u64,
+    /// Those in which the observer did not get through lately.
+    pub put_off: u64,
+}
+
+/// Is told what is forgotten, before it is gone. Ships as the graph and the vectors; tests script it.
+pub trait Forgets: Send + Sync {
+    fn forget<'a>(&'a self, of: &'a Principal, gone: &'a [Memory]) -> Answer<'a, ()>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_read_back_as_they_are_written() {
+        for id in [MemoryId::Observation(12), MemoryId::Reflection(3)] {
+            assert_eq!(id.to_string().parse(), Ok(id));
+        }
+        assert_eq!(" O7 ".parse(), Ok(MemoryId::Observation(7)));
+        for wrong in ["", "o", "12", "x1", "o-1", "o+1", "o1.5", "o99999999999999999999", "오1", "o1 "] {
+            assert_eq!(wrong.parse::<MemoryId>().is_ok(), wrong == "o1 ", "{wrong}");
+        }
+    }
+
+    #[test]
+    fn words_have_names() {
+        assert_eq!(Kind::named(" Preference "), Some(Kind::Preference));
+        assert_eq!(Priority::named("urgent"), None);
+        assert_eq!(Origin::from("x/y".to_owned()), Origin::Model("x/y".to_owned()));
+    }
+}

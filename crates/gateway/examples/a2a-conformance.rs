@@ -1,0 +1,210 @@
+//! The real A2A server with a worker that follows the script of the protocol's official test kits: what it does is told by
+//! how a message's id begins. For the kits only; it lets everybody in.
+//!
+//! `cargo run -p lango-gateway --example a2a-conformance -- 9999 1.0`, then point the kit of 1.0 at `http://127.0.0.1:9999`.
+//! The kit of 0.3 wants `… -- 9999` and `http://127.0.0.1:9999/a2a`.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::error::Error;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::extract::Request;
+use axum::http::{HeaderValue, header};
+use axum::middleware::{Next, from_fn};
+use axum::response::Response;
+use futures::stream::{self, StreamExt};
+use jiff::Timestamp;
+use lango_domain::event::Principal;
+use lango_engine::{Approval, Beside, Limits, MemoryStore, Models, Runner};
+use lango_gateway::{
+    A2aSettings, Assignment, Gateway, Lobby, Parts, Settings, Step, Steps, Surroundings, Tasks, Team,
+    TeamFacts, Worker,
+};
+use lango_net::Reach;
+use lango_remote::a2a::{
+    Artifact, ArtifactId, Content, Message, MessageId, Part, ProtocolError, Role, TaskState,
+};
+use lango_store::{AccessToken, Place, SqliteStore, TokenScope, token_value};
+use lango_team::{Config, build_agent_tree};
+use lango_testkit::scripted::{ScriptedModel, tool};
+use lango_testkit::story;
+use serde_json::json;
+
+/// The kits wait for a stream for 2 s, and want a task that works twice as long.
+const LONG: Duration = Duration::from_millis(4_500);
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let port = std::env::args().nth(1).unwrap_or_else(|| "9999".to_owned()).parse()?;
+    let folder = tempfile::tempdir()?;
+    let store = SqliteStore::open(Place::File(folder.path().join("conformance.db")))?;
+    let value = token_value(&[7; 32]);
+    store.add_token(token(), &value).await?;
+    let gateway = gateway(store, port)?;
+    let shown: HeaderValue = format!("Bearer {}", value.expose()).parse()?;
+    let router = gateway.router().layer(from_fn(move |request, next| let_in(shown.clone(), request, next)));
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
+    println!("http://{}", listener.local_addr()?);
+    axum::serve(listener, router).await?;
+    Ok(())
+}
+
+/// The kits know no tokens. That of 0.3 wants to be refused one thing without.
+async fn let_in(shown: HeaderValue, request: Request, next: Next) -> Response {
+    let (mut head, body) = request.into_parts();
+    let body = axum::body::to_bytes(body, 4 * 1024 * 1024).await.unwrap_or_default();
+    if !String::from_utf8_lossy(&body).contains("agent/getAuthenticatedExtendedCard") {
+        head.headers.entry(header::AUTHORIZATION).or_insert(shown);
+    }
+    next.run(Request::from_parts(head, body.into())).await
+}
+
+fn token() -> AccessToken {
+    AccessToken {
+        name: "kit".to_owned(),
+        principal: Principal::new("kit"),
+        scopes: BTreeSet::from([TokenScope::Admin]),
+        created: Timestamp::UNIX_EPOCH,
+        expires: None,
+        used: None,
+    }
+}
+
+fn gateway(store: SqliteStore, port: u16) -> Result<Gateway, Box<dyn Error>> {
+    let tree = build_agent_tree(Config { tools: vec![tool("fs_read", &[])], ..Config::default() })?;
+    let facts = TeamFacts::of(&tree);
+    let now: Arc<dyn Fn() -> Timestamp + Send + Sync> = Arc::new(Timestamp::now);
+    let lobby = Lobby::new(store.clone(), Arc::clone(&now));
+    let runner = Runner::new(lango_engine::Parts {
+        tree,
+        models: Models {
+            default: Arc::new(ScriptedModel::new(HashMap::new(), 128_000)),
+            per_agent: BTreeMap::new(),
+        },
+        store: Arc::new(MemoryStore::default()),
+        approver: None,
+        approval: Approval::default(),
+        beside: Beside::default(),
+        remotes: BTreeMap::new(),
+        limits: Limits::default(),
+        surroundings: story::surroundings(),
+    });
+    let count = AtomicUsize::new(0);
+    let older_version = std::env::args().nth(2).is_none_or(|only| only != "1.0");
+    let settings = Settings {
+        port,
+        requests_per_minute: NonZeroU32::MAX,
+        // The kits send the same message ids again and again, and mean new messages.
+        a2a: A2aSettings { repeat_seconds: 0, older_version, ..A2aSettings::default() },
+        ..Settings::default()
+    };
+    let parts = Parts {
+        settings,
+        store,
+        lobby,
+        team: Team::new(facts, runner),
+        forget: Arc::new(|_, _| ()),
+        surroundings: Surroundings {
+            now,
+            new_id: Arc::new(move || format!("{}", count.fetch_add(1, Ordering::Relaxed))),
+        },
+    };
+    // The kits listen on this machine.
+    Ok(Gateway::with_tasks(parts, Tasks { worker: Arc::new(Scripted), reach: Reach::Anywhere }))
+}
+
+/// Does what the kits' scenarios say.
+struct Scripted;
+
+impl Worker for Scripted {
+    fn input_modes(&self) -> Vec<String> {
+        ["text/plain", "application/json"].map(str::to_owned).to_vec()
+    }
+
+    fn output_modes(&self) -> Vec<String> {
+        ["text/plain", "application/json", "application/octet-stream"].map(str::to_owned).to_vec()
+    }
+
+    fn reply(&self, message: &Message) -> Option<Message> {
+        let own = MessageId::new(format!("reply-to-{}", message.id));
+        let is_meant = message.id.as_str().starts_with("tck-message-response");
+        is_meant.then(|| Message {
+            context: message.context.clone(),
+            ..Message::text(own, Role::Agent, "Direct message response")
+        })
+    }
+
+    fn work(&self, _: &Gateway, assignment: Assignment) -> Result<Steps, ProtocolError> {
+        let steps = stream::iter(script(assignment.message.id.as_str())).then(|(pause, step)| async move {
+            tokio::time::sleep(pause).await;
+            step
+        });
+        let cancelled = assignment.cancel.clone().cancelled_owned();
+        let end = stream::once(async move {
+            let is_cancelled = assignment.cancel.is_cancelled();
+            is_cancelled.then(|| Step::state(TaskState::Canceled))
+        });
+        Ok(steps.take_until(cancelled).chain(end.filter_map(std::future::ready)).boxed())
+    }
+}
+
+/// What happens, and how long it takes until then.
+fn script(message: &str) -> Vec<(Duration, Step)> {
+    let begins = |with: &str| message.starts_with(with);
+    let working = || Step::state(TaskState::Working);
+    let completed = || Step::state(TaskState::Completed);
+    let lifecycle = |artifacts: Vec<Step>| [vec![working()], artifacts, vec![completed()]].concat();
+    let steps = match () {
+        () if begins("tck-input-required") => vec![Step::state(TaskState::InputRequired)],
+        () if begins("tck-reject-task") => vec![Step::saying(TaskState::Rejected, "rejected")],
+        () if begins("tck-artifact-text") => lifecycle(vec![text("Generated text content")]),
+        () if begins("tck-artifact-file-url") => {
+            lifecycle(vec![file(Content::Url("https://example.com/output.txt".to_owned()))])
+        }
+        () if begins("tck-artifact-file") || begins("tck-stream-artifact-file") => {
+            lifecycle(vec![file(Content::Raw("SGVsbG8gZnJvbSBUQ0s=".to_owned()))])
+        }
+        () if begins("tck-artifact-data") => {
+            lifecycle(vec![artifact(Part::of(Content::Data(json!({ "key": "value", "count": 42 }))))])
+        }
+        () if begins("tck-stream-001") => lifecycle(vec![text("Stream hello from TCK")]),
+        () if begins("tck-stream-002") => vec![completed()],
+        () if begins("tck-stream-003") => lifecycle(vec![text("Stream task lifecycle")]),
+        () if begins("tck-stream-ordering-001") => lifecycle(vec![text("Ordered output")]),
+        () if begins("tck-stream-artifact-text") => lifecycle(vec![text("Streamed text content")]),
+        () if begins("tck-stream-artifact-chunked") => lifecycle(chunks()),
+        () if begins("test-resubscribe-message-id") => {
+            return vec![(Duration::ZERO, working()), (LONG, completed())];
+        }
+        () if begins("tck-") => vec![Step::saying(TaskState::Completed, "Hello from TCK")],
+        // The kit of 0.3 goes on with tasks, or cancels them.
+        () => vec![working(), Step::saying(TaskState::InputRequired, "Hello from TCK")],
+    };
+    steps.into_iter().map(|step| (Duration::ZERO, step)).collect()
+}
+
+fn text(text: &str) -> Step {
+    artifact(Part::text(text))
+}
+
+fn file(content: Content) -> Step {
+    let (filename, media_type) = (Some("output.txt".to_owned()), Some("text/plain".to_owned()));
+    artifact(Part { filename, media_type, ..Part::of(content) })
+}
+
+fn artifact(part: Part) -> Step {
+    let artifact = Artifact { parts: vec![part], ..Artifact::text(ArtifactId::new("result"), "") };
+    Step::Artifact { artifact, append: false, last: true }
+}
+
+fn chunks() -> Vec<Step> {
+    let chunk = |text: &str, append, last| Step::Artifact {
+        artifact: Artifact::text(ArtifactId::new("result"), text),
+        append,
+        last,
+    };
+    vec![chunk("chunk-1 ", false, false), chunk("chunk-2", true, true)]
+}

@@ -1,0 +1,107 @@
+//! Being a colleague: Lango as an agent that others give tasks to, over A2A 1.0 and 0.3.
+//!
+//! [`doors`] reads what comes in on either binding in either version; [`desk`] carries out what is asked; [`board`] holds the
+//! tasks that run and tells whoever watches; a [`Worker`] does the work; [`courier`] tells addresses that were left.
+
+mod board;
+mod card;
+mod courier;
+mod desk;
+mod doors;
+mod kept;
+mod listening;
+mod looking;
+mod modes;
+mod settings;
+mod streams;
+mod team_worker;
+mod watching;
+mod worker;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{any, get, post};
+use lango_net::Reach;
+use lango_store::TokenScope::Chat;
+
+use crate::gateway::Gateway;
+use crate::routes::with_scope;
+
+pub use settings::{A2aSettings, CardAudience};
+pub use team_worker::TeamWorker;
+pub use worker::{Answer, Assignment, Found, Heard, Step, Steps, Worker};
+
+pub(crate) use board::Board;
+pub(crate) use card::CardDates;
+pub(crate) use courier::Courier;
+pub(crate) use streams::Streams;
+
+/// Who works on tasks, and how far their news may be sent.
+pub struct Tasks {
+    pub worker: Arc<dyn Worker>,
+    /// Where addresses that callers left may lead to.
+    pub reach: Reach,
+}
+
+impl Default for Tasks {
+    fn default() -> Self {
+        Self { worker: Arc::new(TeamWorker), reach: Reach::Public }
+    }
+}
+
+/// What tasks share.
+pub(crate) struct A2a {
+    pub worker: Arc<dyn Worker>,
+    pub board: Board,
+    pub courier: Courier,
+    pub streams: Streams,
+    pub card_dates: CardDates,
+}
+
+impl A2a {
+    pub fn new(tasks: Tasks) -> Self {
+        Self {
+            worker: tasks.worker,
+            board: Board::default(),
+            courier: Courier::new(tasks.reach),
+            streams: Streams::default(),
+            card_dates: CardDates::default(),
+        }
+    }
+}
+
+const CARDS: [&str; 4] = [
+    "/.well-known/agent-card.json",
+    "/.well-known/agent.json",
+    "/a2a/.well-known/agent-card.json",
+    "/a2a/.well-known/agent.json",
+];
+
+/// What anybody may read.
+pub(crate) fn open_routes(settings: &A2aSettings) -> Router<Gateway> {
+    match settings.is_enabled && settings.card == CardAudience::Everyone {
+        true => cards(),
+        false => Router::new(),
+    }
+}
+
+/// What needs a token.
+pub(crate) fn closed_routes(settings: &A2aSettings) -> Router<Gateway> {
+    if !settings.is_enabled {
+        return Router::new();
+    }
+    let tasks = Router::new()
+        .route("/a2a", post(doors::rpc))
+        .route("/a2a/", post(doors::rpc))
+        .route("/a2a/{*path}", any(doors::rest));
+    let tasks = with_scope(&[Chat], tasks);
+    match settings.card {
+        CardAudience::Everyone => tasks,
+        CardAudience::Callers => tasks.merge(cards()),
+    }
+}
+
+fn cards() -> Router<Gateway> {
+    CARDS.into_iter().fold(Router::new(), |routes, path| routes.route(path, get(card::public)))
+}

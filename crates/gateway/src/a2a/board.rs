@@ -1,0 +1,253 @@
+//! Tasks that are worked on or watched, and how they change.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::StreamExt;
+use jiff::Timestamp;
+use lango_domain::event::Principal;
+use lango_remote::a2a::{
+    Artifact, ArtifactUpdate, Content, Message, MessageId, Metadata, Part, ProtocolError, Role, StatusUpdate,
+    StreamEvent, Task, TaskState, TaskStatus,
+};
+use tokio::sync::broadcast::{self, Receiver, Sender};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::kept::Kept;
+use super::worker::{Step, Steps};
+use crate::gateway::Gateway;
+
+/// Whoever falls behind by more is told how the task stands, instead of how it came there.
+const BACKLOG: usize = 256;
+/// No task remembers more messages.
+const MOST_HISTORY: usize = 100;
+
+#[derive(Default)]
+pub(crate) struct Board {
+    tasks: Mutex<HashMap<String, Arc<Live>>>,
+}
+
+/// A task that can change at any moment.
+pub(crate) struct Live {
+    state: Mutex<State>,
+    /// One change at a time: kept, then shown.
+    changing: tokio::sync::Mutex<()>,
+    events: Sender<StreamEvent>,
+}
+
+struct State {
+    kept: Kept,
+    /// While somebody works on it.
+    work: Option<CancellationToken>,
+    telling: Option<JoinHandle<()>>,
+}
+
+/// A task as it stands, and what happens to it from then on.
+pub(crate) struct Watch {
+    pub live: Arc<Live>,
+    pub task: Task,
+    pub events: Receiver<StreamEvent>,
+}
+
+impl Board {
+    /// A live task of the principal's.
+    pub fn get(&self, principal: &Principal, id: &str) -> Option<Arc<Live>> {
+        let live = self.tasks().get(id).cloned()?;
+        let is_own = live.state().kept.principal == *principal;
+        is_own.then_some(live)
+    }
+
+    /// Makes a task live; one that is already stays as it is.
+    pub fn open(&self, kept: Kept) -> Arc<Live> {
+        let id = kept.task.id.to_string();
+        let new = || {
+            let state = Mutex::new(State { kept, work: None, telling: None });
+            let (changing, events) = (tokio::sync::Mutex::default(), broadcast::channel(BACKLOG).0);
+            Arc::new(Live { state, changing, events })
+        };
+        Arc::clone(self.tasks().entry(id).or_insert_with(new))
+    }
+
+    /// Lets go of a task, if nobody works on it or watches it.
+    pub fn tidy(&self, live: &Live) {
+        let mut tasks = self.tasks();
+        let state = live.state();
+        if state.work.is_none() && (state.kept.is_over() || live.events.receiver_count() == 0) {
+            tasks.remove(state.kept.task.id.as_str());
+        }
+    }
+
+    /// Takes away a task that never began.
+    pub fn remove(&self, live: &Live) {
+        let id = live.state().kept.task.id.to_string();
+        self.tasks().remove(&id);
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, HashMap<String, Arc<Live>>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Live {
+    pub fn kept(&self) -> Kept {
+        self.state().kept.clone()
+    }
+
+    pub fn watch(self: &Arc<Self>) -> Watch {
+        let state = self.state();
+        Watch { live: Arc::clone(self), task: state.kept.task.clone(), events: self.events.subscribe() }
+    }
+
+    /// Takes the task to work on it; nothing where somebody does already.
+    pub fn take_up(&self) -> Option<CancellationToken> {
+        let mut state = self.state();
+        if state.work.is_some() {
+            return None;
+        }
+        let cancel = CancellationToken::new();
+        state.work = Some(cancel.clone());
+        Some(cancel)
+    }
+
+    pub fn lay_down(&self) {
+        self.state().work = None;
+    }
+
+    /// Whoever works on it ends; false where nobody does.
+    pub fn stop(&self) -> bool {
+        let state = self.state();
+        state.work.iter().for_each(CancellationToken::cancel);
+        state.work.is_some()
+    }
+
+    pub fn is_worked_on(&self) -> bool {
+        self.state().work.is_some()
+    }
+
+    /// Keeps a step, shows it, and tells those who left an address. A task that is over stays as it is.
+    pub async fn step(&self, gateway: &Gateway, step: Step) {
+        let _one = self.changing.lock().await;
+        self.change(gateway, self.kept(), step).await;
+    }
+
+    /// Adds what the caller said, with the step that follows from it; nothing else happens to the task in between.
+    pub async fn hear(
+        &self,
+        gateway: &Gateway,
+        message: Message,
+        find_out: impl FnOnce() -> Result<Step, ProtocolError>,
+    ) -> Result<(), ProtocolError> {
+        let _one = self.changing.lock().await;
+        let step = find_out()?;
+        let mut kept = self.kept();
+        recall_question(&mut kept.task);
+        remember(&mut kept.task, message);
+        self.change(gateway, kept, step).await;
+        Ok(())
+    }
+
+    /// Invariant: only whoever holds `changing` calls this, so that what is kept is what was shown last.
+    async fn change(&self, gateway: &Gateway, mut kept: Kept, step: Step) {
+        if kept.is_over() || says_nothing_new(&kept.task.status, &step) {
+            return;
+        }
+        let is_chunk = matches!(step, Step::Artifact { .. });
+        let event = apply(&mut kept, step, gateway.now());
+        if !is_chunk && let Err(trouble) = gateway.store().keep_task(kept.row()).await {
+            tracing::error!(%trouble, "a task could not be kept");
+        }
+        let mut state = self.state();
+        state.kept = kept;
+        let Some(event) = event else { return };
+        if let StreamEvent::Status(_) = event {
+            let before = state.telling.take();
+            let telling = gateway.a2a().courier.tell(gateway, state.kept.task.clone(), before);
+            state.telling = Some(telling);
+        }
+        let _ = self.events.send(event);
+    }
+
+    /// Carries the work to its end; it always leaves the task over or waiting.
+    pub async fn carry(self: Arc<Self>, gateway: Gateway, mut steps: Steps) {
+        while let Some(step) = steps.next().await {
+            self.step(&gateway, step).await;
+        }
+        let state = self.kept().task.status.state;
+        if !state.is_terminal() && !state.is_interrupted() {
+            self.step(&gateway, Step::saying(TaskState::Failed, "The work ended without a result.")).await;
+        }
+        self.lay_down();
+        gateway.a2a().board.tidy(&self);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a step makes of a task, and what watchers are told.
+pub(crate) fn apply(kept: &mut Kept, step: Step, now: Timestamp) -> Option<StreamEvent> {
+    let (id, context) = (kept.task.id.clone(), kept.task.context.clone());
+    match step {
+        Step::Turn(turn) => {
+            kept.turn = Some(turn);
+            None
+        }
+        Step::Status { state, words } => {
+            let message = words.map(|words| {
+                let own = MessageId::new(format!("{id}-{}", now.as_nanosecond()));
+                let message = Message::text(own, Role::Agent, words);
+                Message { context: context.clone(), task: Some(id.clone()), ..message }
+            });
+            let status = TaskStatus { state, message, at: Some(now) };
+            kept.task.status = status.clone();
+            Some(StreamEvent::Status(StatusUpdate { task: id, context, status, metadata: Metadata::new() }))
+        }
+        Step::Artifact { artifact, append, last } => {
+            merge(&mut kept.task.artifacts, &artifact, append);
+            let (last_chunk, metadata) = (last, Metadata::new());
+            let update = ArtifactUpdate { task: id, context, artifact, append, last_chunk, metadata };
+            Some(StreamEvent::Artifact(update))
+        }
+    }
+}
+
+fn merge(artifacts: &mut Vec<Artifact>, new: &Artifact, append: bool) {
+    match artifacts.iter_mut().find(|artifact| artifact.id == new.id) {
+        Some(found) if append => new.parts.iter().for_each(|part| join(&mut found.parts, part)),
+        Some(found) => *found = new.clone(),
+        None => artifacts.push(new.clone()),
+    }
+}
+
+/// Pieces of one text become one text.
+fn join(parts: &mut Vec<Part>, new: &Part) {
+    let is_plain =
+        |part: &Part| part.filename.is_none() && part.media_type.is_none() && part.metadata.is_empty();
+    match (parts.last_mut(), &new.content) {
+        (Some(last), Content::Text(more)) if is_plain(last) && is_plain(new) => match &mut last.content {
+            Content::Text(text) => text.push_str(more),
+            _ => parts.push(new.clone()),
+        },
+        _ => parts.push(new.clone()),
+    }
+}
+
+fn says_nothing_new(status: &TaskStatus, step: &Step) -> bool {
+    *step == Step::state(status.state) && status.message.is_none()
+}
+
+/// What the task asked is part of the conversation once it is answered.
+fn recall_question(task: &mut Task) {
+    if let (true, Some(question)) = (task.status.state.is_interrupted(), task.status.message.take()) {
+        remember(task, question);
+    }
+}
+
+fn remember(task: &mut Task, message: Message) {
+    if task.history.len() >= MOST_HISTORY {
+        task.history.remove(0);
+    }
+    task.history.push(message);
+}

@@ -1,0 +1,179 @@
+//! What comes in over HTTP, on either binding and in either version.
+
+use axum::body::Bytes;
+use axum::extract::{Request as HttpRequest, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::sse::Event as Frame;
+use axum::response::{IntoResponse, Response};
+use futures::StreamExt;
+use lango_remote::a2a::rest::{self, Verb};
+use lango_remote::a2a::rpc::{self, Refused, RpcRequest};
+use lango_remote::a2a::{Call, ErrorKind, ProtocolError, Request, Version, Wire};
+use serde_json::Value;
+
+use super::card::{self, Telling};
+use super::desk::{Answered, Desk};
+use crate::gate::Caller;
+use crate::gateway::Gateway;
+use crate::reading::body;
+use crate::refusal::Refusal;
+use crate::sse;
+
+/// JSON-RPC: the name of the method tells the version.
+pub(crate) async fn rpc(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    request: HttpRequest,
+) -> Result<Response, Refusal> {
+    let (headers, uri) = (request.headers().clone(), request.uri().clone());
+    let bytes = match is_json(&headers) {
+        true => Some(body(request, &gateway).await?),
+        false => None,
+    };
+    let read = match bytes {
+        Some(bytes) => rpc::read(&bytes, said_version(&headers, &uri).as_deref()),
+        None => Err(Box::new(Refused {
+            id: rpc::RpcId::Null,
+            version: said_version(&headers, &uri)
+                .and_then(|said| Version::named(&said))
+                .unwrap_or(Version::V0_3),
+            error: not_json(),
+        })),
+    };
+    let RpcRequest { id, version, call } = match read {
+        Ok(read) => read,
+        Err(refused) => return Ok(json(refused.answer(), "application/json")),
+    };
+    let wire = Wire::rpc(version);
+    let streams = call.request.method().streams();
+    Ok(match carry_out(&gateway, &caller, (call, wire), &headers).await {
+        Ok(Answered::Value(value)) => json(rpc::success(&id, value), "application/json"),
+        Ok(Answered::Stream(events)) => {
+            let frames = events.map(move |event| frame(&rpc::success(&id, event.write(wire))));
+            sse::stream(&gateway, frames)
+        }
+        // Clients of 0.3 that asked for a stream read nothing else.
+        Err(error) if streams && version == Version::V0_3 => {
+            let failure = frame(&rpc::failure(&id, &error, version));
+            sse::stream(&gateway, futures::stream::iter([failure]))
+        }
+        Err(error) => json(rpc::failure(&id, &error, version), "application/json"),
+    })
+}
+
+/// HTTP+JSON: the path tells the version.
+pub(crate) async fn rest(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+    request: HttpRequest,
+) -> Result<Response, Refusal> {
+    let (headers, uri) = (request.headers().clone(), request.uri().clone());
+    let verb = match *request.method() {
+        Method::GET => Verb::Get,
+        Method::POST => Verb::Post,
+        Method::DELETE => Verb::Delete,
+        _ => return Ok(nothing_here(&uri)),
+    };
+    let bytes = body(request, &gateway).await?;
+    let version = if path(&uri).starts_with("/v1/") { Version::V0_3 } else { Version::V1_0 };
+    let body = match sent_body(&headers, &bytes) {
+        Ok(body) => body,
+        Err(error) => return Ok(failed(&error, version)),
+    };
+    let sent = rest::HttpRequest { verb, path: path(&uri).to_owned(), query: query(&uri), body };
+    let Some(read) = rest::read(&sent, said_version(&headers, &uri).as_deref()) else {
+        return Ok(nothing_here(&uri));
+    };
+    let (call, version) = match read {
+        Ok(read) => read,
+        Err(error) => return Ok(failed(&error, version)),
+    };
+    let wire = Wire::rest(version);
+    Ok(match carry_out(&gateway, &caller, (call, wire), &headers).await {
+        Ok(Answered::Value(value)) => json(value, media_type(version)),
+        Ok(Answered::Stream(events)) => {
+            sse::stream(&gateway, events.map(move |event| frame(&event.write(wire))))
+        }
+        Err(error) => failed(&error, version),
+    })
+}
+
+async fn carry_out(
+    gateway: &Gateway,
+    caller: &Caller,
+    (call, wire): (Call, Wire),
+    headers: &HeaderMap,
+) -> Result<Answered, ProtocolError> {
+    if wire.version() == Version::V0_3 && !gateway.settings().a2a.older_version {
+        let message = "A2A version '0.3' is not supported here; 1.0 is";
+        return Err(ProtocolError::new(ErrorKind::VersionNotSupported, message));
+    }
+    if call.request == Request::ExtendedCard {
+        return Ok(Answered::Value(card::written(gateway, headers, Telling::Callers, wire.version())));
+    }
+    let desk = Desk { gateway: gateway.clone(), caller: caller.clone() };
+    desk.carry_out(call, wire).await
+}
+
+/// What the request says about its version: in a header, or behind the `?`.
+fn said_version(headers: &HeaderMap, uri: &Uri) -> Option<String> {
+    let header = headers.get(Version::HEADER).map(|said| said.to_str().unwrap_or("?").to_owned());
+    header.or_else(|| query(uri).into_iter().find(|(name, _)| name == Version::HEADER).map(|(_, said)| said))
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("application/json") || kind.eq_ignore_ascii_case(rest::CONTENT_TYPE)
+}
+
+fn not_json() -> ProtocolError {
+    let message = "the body must be JSON; send `Content-Type: application/json`";
+    ProtocolError::new(ErrorKind::ContentTypeNotSupported, message)
+}
+
+fn sent_body(headers: &HeaderMap, bytes: &Bytes) -> Result<Option<Value>, ProtocolError> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    if !is_json(headers) {
+        return Err(not_json());
+    }
+    let wrong = |_| ProtocolError::new(ErrorKind::Parse, "the body is not JSON");
+    serde_json::from_slice(bytes).map(Some).map_err(wrong)
+}
+
+/// What stands behind `/a2a`.
+fn path(uri: &Uri) -> &str {
+    uri.path().strip_prefix("/a2a").unwrap_or_default()
+}
+
+fn query(uri: &Uri) -> Vec<(String, String)> {
+    axum::extract::Query::try_from_uri(uri).map(|axum::extract::Query(pairs)| pairs).unwrap_or_default()
+}
+
+fn media_type(version: Version) -> &'static str {
+    match version {
+        Version::V1_0 => rest::CONTENT_TYPE,
+        Version::V0_3 => "application/json",
+    }
+}
+
+fn json(value: Value, media_type: &'static str) -> Response {
+    ([(header::CONTENT_TYPE, HeaderValue::from_static(media_type))], value.to_string()).into_response()
+}
+
+fn failed(error: &ProtocolError, version: Version) -> Response {
+    let status = StatusCode::from_u16(error.kind.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    (status, json(error.write_rest(version), media_type(version))).into_response()
+}
+
+fn nothing_here(uri: &Uri) -> Response {
+    let path = lango_net::words::one_line(uri.path(), 200);
+    let error = ProtocolError::new(ErrorKind::MethodNotFound, format!("there is nothing at {path}"));
+    failed(&error, Version::V1_0)
+}
+
+fn frame(value: &Value) -> Frame {
+    Frame::default().data(value.to_string())
+}

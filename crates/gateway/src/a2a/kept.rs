@@ -1,0 +1,57 @@
+//! Tasks between memory and the store, where they are JSON of 1.0.
+
+use jiff::Timestamp;
+use lango_domain::event::{Principal, SessionId, TurnId};
+use lango_remote::a2a::{ErrorKind, ProtocolError, Task, Wire};
+use lango_store::TaskRow;
+
+/// A task, and what the protocol does not say about it.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    pub task: Task,
+    pub principal: Principal,
+    pub session: SessionId,
+    pub turn: Option<TurnId>,
+    pub created: Timestamp,
+}
+
+impl Kept {
+    pub fn read(row: TaskRow) -> Result<Self, ProtocolError> {
+        let value = serde_json::from_str(&row.body).ok();
+        let Some(task) = value.and_then(|value| Task::read(&value, Wire::V1).ok()) else {
+            tracing::error!(task = row.id, "a kept task cannot be read");
+            return Err(broken());
+        };
+        let TaskRow { principal, session, turn, created, .. } = row;
+        Ok(Self { task, principal, session, turn, created })
+    }
+
+    pub fn row(&self) -> TaskRow {
+        let state = self.task.status.state;
+        TaskRow {
+            id: self.task.id.to_string(),
+            principal: self.principal.clone(),
+            session: self.session.clone(),
+            turn: self.turn.clone(),
+            state: state.as_str(Wire::V1).to_owned(),
+            is_over: state.is_terminal(),
+            created: self.created,
+            updated: self.task.status.at.unwrap_or(self.created),
+            body: self.task.write(Wire::V1).to_string(),
+        }
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.task.status.state.is_terminal()
+    }
+}
+
+/// What happened inside is in the log of whoever runs the server.
+pub(crate) fn broken() -> ProtocolError {
+    ProtocolError::new(ErrorKind::Internal, "what is kept could not be read or written")
+}
+
+pub(crate) fn trouble(trouble: lango_store::Trouble) -> ProtocolError {
+    tracing::error!(%trouble, "the store has trouble with a task");
+    broken()
+}

@@ -1,0 +1,118 @@
+//! Addresses that a task's news are sent to.
+
+use axum::http::HeaderValue;
+use lango_remote::a2a::{
+    ErrorKind, ProtocolError, PushConfig, PushConfigId, TaskId, Version, Wire, write_push_configs,
+};
+use lango_store::TaskListener;
+use serde_json::{Value, json};
+
+use super::desk::Desk;
+use super::kept::{broken, trouble};
+
+const UNNAMED: &str = "default";
+const MOST_URL: usize = 2_000;
+const MOST_SECRET: usize = 4_000;
+
+/// An address, and the version that whoever left it speaks.
+pub(crate) struct Listener {
+    pub config: PushConfig,
+    pub version: Version,
+}
+
+impl Listener {
+    pub fn read(kept: &TaskListener) -> Result<Self, ProtocolError> {
+        let value: Value = serde_json::from_str(&kept.body).map_err(|_| broken())?;
+        let version = value.get("version").and_then(Value::as_str).and_then(Version::named);
+        let config = value.get("config").and_then(|config| PushConfig::read(config, Wire::V1).ok());
+        match (config, version) {
+            (Some(config), Some(version)) => Ok(Self { config, version }),
+            _ => Err(broken()),
+        }
+    }
+}
+
+impl Desk {
+    pub async fn listen(&self, config: PushConfig, wire: Wire) -> Result<PushConfig, ProtocolError> {
+        let Some(task) = config.task.clone() else {
+            return Err(ProtocolError::new(ErrorKind::InvalidParams, "`taskId` is missing"));
+        };
+        self.check_listener(&config)?;
+        self.owns(&task).await?;
+        self.keep_listener(&task, config, wire).await
+    }
+
+    pub async fn listener(
+        &self,
+        task: &TaskId,
+        id: Option<PushConfigId>,
+    ) -> Result<PushConfig, ProtocolError> {
+        let all = self.all_listeners(task).await?;
+        let found = all.into_iter().find(|config| id.is_none() || config.id == id);
+        found.ok_or_else(|| {
+            let message = "this task has no such push notification config";
+            ProtocolError::new(ErrorKind::TaskNotFound, message).about("taskId", task.as_str())
+        })
+    }
+
+    pub async fn listeners(&self, task: &TaskId, wire: Wire) -> Result<Value, ProtocolError> {
+        Ok(write_push_configs(&self.all_listeners(task).await?, wire))
+    }
+
+    pub async fn stop_listening(&self, task: &TaskId, id: &PushConfigId) -> Result<(), ProtocolError> {
+        self.owns(task).await?;
+        let gone = self.gateway.store().forget_task_listener(task.as_str(), id.as_str());
+        gone.await.map_err(trouble)
+    }
+
+    /// Refused at once: what could never be sent to. Where a name leads is looked at when it is sent to.
+    pub fn check_listener(&self, config: &PushConfig) -> Result<(), ProtocolError> {
+        if self.gateway.settings().a2a.push_addresses == 0 {
+            let message = "push notifications are not sent from here";
+            return Err(ProtocolError::new(ErrorKind::PushNotSupported, message));
+        }
+        let wrong = |what: &str, message: String| {
+            Err(ProtocolError::new(ErrorKind::InvalidParams, message).about("field", what))
+        };
+        if config.url.len() > MOST_URL {
+            return wrong("url", format!("the address is longer than {MOST_URL} bytes"));
+        }
+        if let Err(error) = self.gateway.a2a().courier.check(&config.url) {
+            return wrong("url", error.to_string());
+        }
+        let credentials = config.authentication.as_ref().and_then(|how| how.credentials.as_ref());
+        for (what, secret) in [("token", config.token.as_ref()), ("credentials", credentials)] {
+            let fits = |text: &str| text.len() <= MOST_SECRET && HeaderValue::from_str(text).is_ok();
+            if secret.is_some_and(|secret| !fits(secret.expose())) {
+                return wrong(what, format!("`{what}` must be a text that fits into a header"));
+            }
+        }
+        Ok(())
+    }
+
+    pub async fn keep_listener(
+        &self,
+        task: &TaskId,
+        mut config: PushConfig,
+        wire: Wire,
+    ) -> Result<PushConfig, ProtocolError> {
+        // One without a name is always the same one, so that setting it again changes it.
+        let id = config.id.get_or_insert_with(|| PushConfigId::new(UNNAMED)).to_string();
+        config.task = Some(task.clone());
+        let body = json!({ "version": wire.version().as_str(), "config": config.write(Wire::V1) });
+        let listener = TaskListener { id, body: body.to_string() };
+        let most = self.gateway.settings().a2a.push_addresses;
+        let kept = self.gateway.store().keep_task_listener(task.as_str(), listener, most);
+        if kept.await.map_err(trouble)? {
+            return Ok(config);
+        }
+        let message = format!("this task has {most} push notification configs, and no more are kept");
+        Err(ProtocolError::new(ErrorKind::Busy, message))
+    }
+
+    async fn all_listeners(&self, task: &TaskId) -> Result<Vec<PushConfig>, ProtocolError> {
+        self.owns(task).await?;
+        let kept = self.gateway.store().task_listeners(task.as_str()).await.map_err(trouble)?;
+        kept.iter().map(|kept| Listener::read(kept).map(|listener| listener.config)).collect()
+    }
+}

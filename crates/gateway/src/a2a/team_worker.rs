@@ -1,0 +1,406 @@
+//! Tasks as turns of the team: the context is a session, the task is one turn of it, its answer is an artifact.
+
+use std::collections::VecDeque;
+
+use axum::http::StatusCode;
+use futures::future::{BoxFuture, FutureExt};
+use futures::stream::{self, StreamExt};
+use lango_domain::event::{ApprovalState, Body, CallId, Event, TurnId, Update};
+use lango_domain::failure::Family;
+use lango_domain::seams::Scope;
+use lango_remote::a2a::{Artifact, ArtifactId, Content, ErrorKind, Message, ProtocolError, TaskState};
+
+use super::worker::{Answer, Assignment, Found, Heard, Step, Steps, Worker};
+use crate::approvals::{Lobby, decision};
+use crate::gateway::Gateway;
+use crate::refusal::Refusal;
+use crate::turns::{Addressee, Attached, Begin, Leaving, TurnWish};
+
+const ANSWER: &str = "answer";
+/// So many kept events are read at once.
+const PAGE: usize = 256;
+
+/// Has the team work on tasks.
+pub struct TeamWorker;
+
+impl Worker for TeamWorker {
+    fn input_modes(&self) -> Vec<String> {
+        vec!["text/plain".to_owned(), "application/json".to_owned()]
+    }
+
+    fn output_modes(&self) -> Vec<String> {
+        vec!["text/plain".to_owned()]
+    }
+
+    fn work(&self, gateway: &Gateway, assignment: Assignment) -> Result<Steps, ProtocolError> {
+        let wish = TurnWish {
+            principal: assignment.principal.clone(),
+            session: assignment.session.clone(),
+            to: Addressee::Team,
+            begin: Begin::Request(request_in(&assignment.message)?),
+            leaving: Leaving::GoesOn,
+        };
+        let turn = gateway.start_turn(wish).map_err(refused)?;
+        let turning = Turning {
+            turn,
+            lobby: gateway.lobby().clone(),
+            assignment,
+            own: None,
+            answer: Draft::default(),
+            question: None,
+            is_asking: false,
+            is_cancelled: false,
+            is_over: false,
+            steps: VecDeque::new(),
+        };
+        Ok(stream::unfold(turning, Turning::next).boxed())
+    }
+
+    /// A message to a turn that asks for permission is an answer to it.
+    fn hear(&self, gateway: &Gateway, assignment: &Assignment) -> Result<Heard, ProtocolError> {
+        let waiting = gateway.lobby().waiting(&assignment.principal);
+        let question = waiting.into_iter().map(|waiting| waiting.question);
+        let question = question.into_iter().find(|question| question.session == assignment.session);
+        let question = question.filter(|_| assignment.task.status.state.is_interrupted());
+        let Some(question) = question else {
+            let message = "the task is being worked on; wait until it is done, or cancel it";
+            return Err(ProtocolError::new(ErrorKind::UnsupportedOperation, message));
+        };
+        if assignment.answer == Answer::MayNot {
+            return Ok(Heard::StillWaits(asks(&question.intent.shows, Answer::MayNot)));
+        }
+        let Some(is_approved) = yes_or_no(&assignment.message) else {
+            return Ok(Heard::StillWaits(asks(&question.intent.shows, Answer::MayAnswer)));
+        };
+        let decision = decision(is_approved, Scope::Once);
+        let answered =
+            gateway.lobby().answer(&assignment.principal, &assignment.session, &question.call, decision);
+        answered.map(|()| Heard::Taken).map_err(|_| {
+            let message = "the question was answered meanwhile";
+            ProtocolError::new(ErrorKind::UnsupportedOperation, message)
+        })
+    }
+
+    /// The log of the session knows how the turn ended, if it did.
+    fn find<'a>(&'a self, gateway: &'a Gateway, assignment: &'a Assignment) -> BoxFuture<'a, Found> {
+        async move {
+            let Assignment { principal, session, turn, .. } = assignment;
+            if gateway.store().is_turn_running(principal, session).await {
+                return Found::Elsewhere;
+            }
+            let mut log = KeptTurn::default();
+            let mut last = 0;
+            while let Some(turn) = turn {
+                let read = gateway.store().events_after(principal, session, last, PAGE).await;
+                let Ok(events) = read else { return Found::Elsewhere };
+                events.iter().filter(|event| event.turn == *turn).for_each(|event| log.see(event));
+                match events.last() {
+                    Some(event) => last = event.seq,
+                    None => break,
+                }
+            }
+            Found::Ended(log.steps())
+        }
+        .boxed()
+    }
+}
+
+/// What is asked: every text, and data as it is written.
+fn request_in(message: &Message) -> Result<String, ProtocolError> {
+    let mut texts = Vec::new();
+    for part in &message.parts {
+        match &part.content {
+            Content::Text(text) => texts.push(text.trim().to_owned()),
+            Content::Data(data) => texts.push(format!("```json\n{data:#}\n```")),
+            Content::Raw(_) | Content::Url(_) => {
+                let message = "files are not read here; send their text";
+                return Err(ProtocolError::new(ErrorKind::ContentTypeNotSupported, message));
+            }
+        }
+    }
+    texts.retain(|text| !text.is_empty());
+    if texts.is_empty() {
+        let error = ProtocolError::new(ErrorKind::InvalidParams, "the message says nothing");
+        return Err(error.about("field", "message.parts"));
+    }
+    Ok(texts.join("\n\n"))
+}
+
+fn refused(refusal: Refusal) -> ProtocolError {
+    let kind = match refusal.status {
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => ErrorKind::Busy,
+        status if status.is_client_error() => ErrorKind::InvalidParams,
+        _ => ErrorKind::Internal,
+    };
+    ProtocolError::new(kind, format!("{}; {}", refusal.message, refusal.hint))
+}
+
+fn asks(shows: &str, answer: Answer) -> String {
+    let how = match answer {
+        Answer::MayAnswer => "Answer yes or no.",
+        Answer::MayNot => "Whoever may give it can answer at /api/approvals; this token may not.",
+    };
+    format!("Permission is needed for this: {shows}\n{how}")
+}
+
+fn yes_or_no(message: &Message) -> Option<bool> {
+    let text = message.texts().collect::<Vec<_>>().join(" ").trim().to_lowercase();
+    match text.trim_end_matches(['.', '!']) {
+        "yes" | "y" | "approve" | "approved" | "allow" | "ok" => Some(true),
+        "no" | "n" | "deny" | "denied" | "reject" => Some(false),
+        _ => None,
+    }
+}
+
+/// A turn as the steps of its task.
+struct Turning {
+    turn: Attached,
+    lobby: Lobby,
+    assignment: Assignment,
+    /// Events of other turns may come first: a turn that was stopped before is closed then.
+    own: Option<TurnId>,
+    answer: Draft,
+    /// Asked about, and not yet known whether anybody can answer.
+    question: Option<(CallId, String)>,
+    is_asking: bool,
+    is_cancelled: bool,
+    is_over: bool,
+    steps: VecDeque<Step>,
+}
+
+impl Turning {
+    async fn next(mut self) -> Option<(Step, Self)> {
+        loop {
+            if let Some(step) = self.steps.pop_front() {
+                return Some((step, self));
+            }
+            if self.is_over {
+                return None;
+            }
+            let opened = async {
+                match &self.question {
+                    Some((call, _)) => {
+                        let Assignment { principal, session, .. } = &self.assignment;
+                        self.lobby.opened(principal, session, call).await;
+                    }
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                update = self.turn.next() => match update {
+                    Some(update) => self.see(&update),
+                    None => self.broke_off(),
+                },
+                () = self.assignment.cancel.cancelled(), if !self.is_cancelled => {
+                    self.is_cancelled = true;
+                    self.turn.cancel();
+                }
+                () = opened => self.ask(),
+            }
+        }
+    }
+
+    fn ask(&mut self) {
+        if let Some((_, shows)) = self.question.take() {
+            self.is_asking = true;
+            let words = asks(&shows, self.assignment.answer);
+            self.steps.push_back(Step::saying(TaskState::InputRequired, words));
+        }
+    }
+
+    fn see(&mut self, update: &Update) {
+        match update {
+            Update::Delta { text, .. } => self.steps.extend(self.answer.more(text)),
+            Update::Printed { .. } => {}
+            Update::Broken(_) => {
+                self.end(TaskState::Failed, Some("What happened could not be kept.".to_owned()))
+            }
+            Update::Event(event) => self.see_event(event),
+        }
+    }
+
+    fn see_event(&mut self, event: &Event) {
+        if let (None, Body::User { .. }) = (&self.own, &event.body) {
+            self.own = Some(event.turn.clone());
+            self.steps.extend([Step::Turn(event.turn.clone()), Step::state(TaskState::Working)]);
+        }
+        if self.own.as_ref() != Some(&event.turn) {
+            return;
+        }
+        match &event.body {
+            Body::Approval { id, state: ApprovalState::Asked, shows, .. } => {
+                self.question = Some((id.clone(), shows.clone()));
+            }
+            Body::Approval { .. } => {
+                self.question = None;
+                if std::mem::take(&mut self.is_asking) {
+                    self.steps.push_back(Step::state(TaskState::Working));
+                }
+            }
+            Body::Note { .. } | Body::Rejected { .. } => self.answer.was_none(),
+            Body::Transfer { to, .. } => {
+                self.answer.was_none();
+                self.steps.push_back(Step::saying(TaskState::Working, format!("{to} is working on it.")));
+            }
+            Body::Answer { text } => self.steps.extend(self.answer.whole(text)),
+            body => {
+                if let Some((state, words)) = ending(body) {
+                    self.end(state, words);
+                }
+            }
+        }
+    }
+
+    /// The turn has no end: it was cancelled before it began, or stopped with the server.
+    fn broke_off(&mut self) {
+        match self.is_cancelled {
+            true => self.end(TaskState::Canceled, None),
+            false => self.end(TaskState::Failed, Some(INTERRUPTED.to_owned())),
+        }
+    }
+
+    fn end(&mut self, state: TaskState, words: Option<String>) {
+        self.is_over = true;
+        self.steps.push_back(Step::Status { state, words });
+    }
+}
+
+const INTERRUPTED: &str = "The server was stopped before this was done; send the request again.";
+
+/// How a turn's last event ends its task.
+fn ending(body: &Body) -> Option<(TaskState, Option<String>)> {
+    match body {
+        Body::TurnDone => Some((TaskState::Completed, None)),
+        Body::TurnFailed { code, .. } if code.family() == Family::Cancelled => {
+            Some((TaskState::Canceled, None))
+        }
+        Body::TurnFailed { message, hint, .. } if hint.is_empty() => {
+            Some((TaskState::Failed, Some(message.clone())))
+        }
+        Body::TurnFailed { message, hint, .. } => {
+            Some((TaskState::Failed, Some(format!("{message} ({hint})"))))
+        }
+        _ => None,
+    }
+}
+
+/// What a log tells about a turn afterwards.
+#[derive(Default)]
+struct KeptTurn {
+    answer: Option<String>,
+    end: Option<(TaskState, Option<String>)>,
+}
+
+impl KeptTurn {
+    fn see(&mut self, event: &Event) {
+        match &event.body {
+            Body::Answer { text } => self.answer = Some(text.clone()),
+            body => self.end = ending(body).or_else(|| self.end.take()),
+        }
+    }
+
+    fn steps(self) -> Vec<Step> {
+        let answer = self.answer.map(|text| chunk(text, false, true));
+        let (state, words) = self.end.unwrap_or((TaskState::Failed, Some(INTERRUPTED.to_owned())));
+        answer.into_iter().chain([Step::Status { state, words }]).collect()
+    }
+}
+
+/// The answer as it comes. The newest piece is held back, so that the last one can be told as such.
+#[derive(Default)]
+struct Draft {
+    sent: String,
+    held: String,
+}
+
+impl Draft {
+    fn more(&mut self, text: &str) -> Option<Step> {
+        let piece = std::mem::replace(&mut self.held, text.to_owned());
+        (!piece.is_empty()).then(|| self.send(piece, false))
+    }
+
+    /// What was said was not the answer; the next piece takes its place.
+    fn was_none(&mut self) {
+        *self = Self::default();
+    }
+
+    fn whole(&mut self, answer: &str) -> Option<Step> {
+        let rest = answer.strip_prefix(self.sent.as_str()).filter(|rest| !rest.is_empty()).map(str::to_owned);
+        self.held.clear();
+        let step = match rest {
+            Some(rest) => self.send(rest, true),
+            None => chunk(answer.to_owned(), false, true),
+        };
+        self.sent.clear();
+        Some(step)
+    }
+
+    fn send(&mut self, piece: String, last: bool) -> Step {
+        let append = !self.sent.is_empty();
+        self.sent.push_str(&piece);
+        chunk(piece, append, last)
+    }
+}
+
+fn chunk(text: String, append: bool, last: bool) -> Step {
+    let artifact =
+        Artifact { name: Some(ANSWER.to_owned()), ..Artifact::text(ArtifactId::new(ANSWER), text) };
+    Step::Artifact { artifact, append, last }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(steps: Vec<Option<Step>>) -> Vec<(String, bool, bool)> {
+        let chunk = |step| match step {
+            Step::Artifact { artifact, append, last } => {
+                (artifact.parts[0].as_text().unwrap().to_owned(), append, last)
+            }
+            other => panic!("{other:?}"),
+        };
+        steps.into_iter().flatten().map(chunk).collect()
+    }
+
+    #[test]
+    fn pieces_together_are_the_answer_and_the_last_one_says_so() {
+        let mut draft = Draft::default();
+        let steps = vec![draft.more("안녕"), draft.more(", "), draft.more("Welt"), draft.whole("안녕, Welt")];
+        let expected = [("안녕", false, false), (", ", true, false), ("Welt", true, true)];
+        assert_eq!(told(steps), expected.map(|(text, append, last)| (text.to_owned(), append, last)));
+    }
+
+    #[test]
+    fn an_answer_that_is_not_what_was_streamed_takes_its_place() {
+        for (pieces, answer) in [(vec!["a", "b"], "x"), (vec![], "x"), (vec!["x", ""], "x")] {
+            let mut draft = Draft::default();
+            for piece in pieces {
+                draft.more(piece);
+            }
+            assert_eq!(told(vec![draft.whole(answer)]), [(answer.to_owned(), false, true)]);
+        }
+        let mut draft = Draft::default();
+        draft.more("let me look");
+        draft.more("…");
+        draft.was_none();
+        draft.more("it");
+        let steps = vec![draft.more("'s 4"), draft.whole("it's 4")];
+        assert_eq!(told(steps), [("it".to_owned(), false, false), ("'s 4".to_owned(), true, true)]);
+    }
+
+    #[test]
+    fn only_a_clear_answer_is_an_answer() {
+        let said = |text: &str| {
+            yes_or_no(&Message::text(
+                lango_remote::a2a::MessageId::new("m"),
+                lango_remote::a2a::Role::User,
+                text,
+            ))
+        };
+        assert_eq!((said(" Yes. "), said("NO"), said("approve")), (Some(true), Some(false), Some(true)));
+        for unclear in ["", "yes, but only the first", "no problem", "네"] {
+            assert_eq!(said(unclear), None, "{unclear}");
+        }
+    }
+}

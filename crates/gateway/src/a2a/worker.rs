@@ -1,0 +1,110 @@
+//! The seam between what the protocol wants and who does the work.
+
+use futures::future::{BoxFuture, FutureExt, ready};
+use futures::stream::BoxStream;
+use lango_domain::event::{Principal, SessionId, TurnId};
+use lango_remote::a2a::{Artifact, ErrorKind, Message, ProtocolError, Task, TaskState};
+use tokio_util::sync::CancellationToken;
+
+use crate::gateway::Gateway;
+
+/// Does the work of tasks. Ships as turns of the team; the conformance example scripts it.
+pub trait Worker: Send + Sync {
+    /// What messages may bring, as media types.
+    fn input_modes(&self) -> Vec<String>;
+
+    /// What answers consist of, as media types.
+    fn output_modes(&self) -> Vec<String>;
+
+    /// An answer that needs no task.
+    fn reply(&self, _: &Message) -> Option<Message> {
+        None
+    }
+
+    /// Begins to work on a task, or goes on with one that waited. The last step leaves the task over or waiting.
+    fn work(&self, gateway: &Gateway, assignment: Assignment) -> Result<Steps, ProtocolError>;
+
+    /// A message for a task that is being worked on.
+    fn hear(&self, _: &Gateway, _: &Assignment) -> Result<Heard, ProtocolError> {
+        let message = "the task is being worked on; wait until it is done, or cancel it";
+        Err(ProtocolError::new(ErrorKind::UnsupportedOperation, message))
+    }
+
+    /// What became of a task that nobody here works on though it is not over.
+    fn find<'a>(&'a self, _: &'a Gateway, _: &'a Assignment) -> BoxFuture<'a, Found> {
+        ready(Found::Waits).boxed()
+    }
+}
+
+/// Runs until it ends; dropping it leaves the task where it is.
+pub type Steps = BoxStream<'static, Step>;
+
+/// A task, and what is to be done about it.
+#[derive(Clone, Debug)]
+pub struct Assignment {
+    pub principal: Principal,
+    pub session: SessionId,
+    /// The turn that worked on it, where one did.
+    pub turn: Option<TurnId>,
+    pub answer: Answer,
+    /// As it stood when the message came.
+    pub task: Task,
+    pub message: Message,
+    /// Cancelled when the task is to be.
+    pub cancel: CancellationToken,
+}
+
+/// Whether the caller may answer questions about calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    MayAnswer,
+    MayNot,
+}
+
+/// Something that happened with a task.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// The turn that works on it.
+    Turn(TurnId),
+    Status {
+        state: TaskState,
+        words: Option<String>,
+    },
+    /// A result, or the next part of one.
+    Artifact {
+        artifact: Artifact,
+        /// Whether it follows what came under the same id.
+        append: bool,
+        last: bool,
+    },
+}
+
+impl Step {
+    pub fn state(state: TaskState) -> Self {
+        Self::Status { state, words: None }
+    }
+
+    pub fn saying(state: TaskState, words: impl Into<String>) -> Self {
+        Self::Status { state, words: Some(words.into()) }
+    }
+}
+
+/// What became of a message to a task that runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// The work goes on with it.
+    Taken,
+    /// The task waits as before, and says why.
+    StillWaits(String),
+}
+
+/// How a task was found that nobody here works on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Found {
+    /// It waits for a message.
+    Waits,
+    /// Another process works on it.
+    Elsewhere,
+    /// It came to an end while nobody looked.
+    Ended(Vec<Step>),
+}

@@ -1,0 +1,208 @@
+//! The knowledge graph: facts with their sources. The store keeps them as a log; whoever asks first has them read into memory,
+//! and from then on memory follows the log, whichever process writes to it.
+
+mod asking;
+mod batch;
+pub mod exchange;
+mod expanding;
+mod fact;
+mod mentions;
+mod moment;
+mod names;
+mod net;
+pub mod picture;
+mod settings;
+mod tools;
+mod view;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use lango_domain::event::Principal;
+use lango_domain::graph::{GraphStore, NewBatch, Pulse, Source, SourceRange};
+use lango_domain::session::StoreError;
+
+pub use asking::{Direction, Found, Pattern, Walk, Walked};
+pub use batch::{BadBatch, MOST_FACTS, Writing};
+pub use expanding::{ExpandError, Expansion, expand};
+pub use fact::{BadFact, Ending, NewFact, Told};
+pub use moment::{Moment, NoDate, When};
+pub use names::{fold, tidy};
+pub use net::{Edge, End, Fact, Net};
+pub use settings::Settings;
+pub use tools::{LazyGraph, Opener, told, tools};
+pub use view::{Count, Item, Stats, Unknown, View};
+
+use net::Absorbed;
+
+/// Gives the time; questions are about now.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct Graph {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    store: Arc<dyn GraphStore>,
+    clock: Clock,
+    held: Mutex<HashMap<Principal, Arc<Held>>>,
+}
+
+/// What is in memory of one principal's facts.
+#[derive(Default)]
+struct Held {
+    now: Mutex<Now>,
+    /// Held by whoever reads the log.
+    following: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct Now {
+    /// Nothing before the first question, and while it is being changed.
+    net: Option<Arc<Net>>,
+    pulse: Option<Pulse>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum GraphError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Damaged(#[from] BadBatch),
+    #[error(transparent)]
+    Bad(#[from] BadFact),
+    #[error("{0}")]
+    Broken(String),
+}
+
+impl Graph {
+    /// Nothing is read until something is asked.
+    pub fn new(store: Arc<dyn GraphStore>, clock: Clock) -> Self {
+        Self { shared: Arc::new(Shared { store, clock, held: Mutex::default() }) }
+    }
+
+    pub fn now(&self) -> Moment {
+        Moment::from((self.shared.clock)())
+    }
+
+    /// Tells facts; all of them are kept, or none.
+    pub async fn assert(&self, of: &Principal, source: Source, facts: &[NewFact]) -> Result<(), GraphError> {
+        let mut batches = Vec::new();
+        for part in facts.chunks(MOST_FACTS) {
+            let mut writing = Writing::default();
+            for fact in part {
+                let properties = match fact.properties.is_empty() {
+                    true => String::new(),
+                    false => serde_json::to_string(&fact.properties).unwrap_or_default(),
+                };
+                let told = Told {
+                    subject: &fact.subject,
+                    predicate: &fact.predicate,
+                    object: &fact.object,
+                    subject_type: &fact.subject_type,
+                    object_type: &fact.object_type,
+                    properties: &properties,
+                    valid_from: fact.valid_from,
+                    valid_to: fact.valid_to,
+                };
+                told.check()?;
+                writing.push(&told);
+            }
+            batches.push(NewBatch { source: source.clone(), body: writing.finish() });
+        }
+        Ok(self.shared.store.append(of, batches).await?)
+    }
+
+    /// Facts do not hold any more; that they did stays known.
+    pub async fn retire(&self, of: &Principal, source: Source, endings: &[Ending]) -> Result<(), GraphError> {
+        let mut writing = Writing::default();
+        for ending in endings {
+            let Ending { subject, predicate, object, at } = ending;
+            Told { subject, predicate, object, ..Told::default() }.check()?;
+            writing.end((subject, predicate, object), *at);
+        }
+        Ok(self.shared.store.append(of, vec![NewBatch { source, body: writing.finish() }]).await?)
+    }
+
+    /// Batches that were made ready elsewhere, as a bulk load does.
+    pub async fn append(&self, of: &Principal, batches: Vec<NewBatch>) -> Result<(), GraphError> {
+        Ok(self.shared.store.append(of, batches).await?)
+    }
+
+    /// Takes out everything that comes from there, as if it had never been told; gives whether there was anything.
+    pub async fn forget_source(&self, of: &Principal, range: SourceRange) -> Result<bool, GraphError> {
+        Ok(self.shared.store.forget(of, range).await? > 0)
+    }
+
+    /// The facts as they are now, whoever wrote last.
+    pub async fn view(&self, of: &Principal) -> Result<View, GraphError> {
+        let held = self.held(of);
+        if let Some(net) = held.current(self.shared.store.pulse()) {
+            return Ok(View::new(net));
+        }
+        let _alone = held.following.lock().await;
+        // Before the look: what is written from now on changes it.
+        let pulse = self.shared.store.pulse();
+        if let Some(net) = held.current(pulse) {
+            return Ok(View::new(net));
+        }
+        let before = held.lock().net.take().unwrap_or_default();
+        let net = self.followed(of, before).await?;
+        *held.lock() = Now { net: Some(Arc::clone(&net)), pulse };
+        Ok(View::new(net))
+    }
+
+    fn held(&self, of: &Principal) -> Arc<Held> {
+        let mut all = self.shared.held.lock().unwrap_or_else(PoisonError::into_inner);
+        match all.get(of) {
+            Some(held) => Arc::clone(held),
+            None => Arc::clone(all.entry(of.clone()).or_default()),
+        }
+    }
+
+    /// Brought up to the end of the log.
+    async fn followed(&self, of: &Principal, mut net: Arc<Net>) -> Result<Arc<Net>, GraphError> {
+        let mut is_settled = true;
+        loop {
+            let changes = self.shared.store.changes(of, net.seen()).await?;
+            let is_over = changes.batches.is_empty() && changes.gone.is_empty();
+            if is_over && is_settled {
+                return Ok(net);
+            }
+            let work = move || {
+                let changing = Arc::make_mut(&mut net);
+                match changing.absorb(&changes)? {
+                    Absorbed::Outdated => *changing = Net::default(),
+                    Absorbed::Yes if is_over => changing.settle(),
+                    Absorbed::Yes => {}
+                }
+                Ok::<_, GraphError>(net)
+            };
+            net = away(work).await?;
+            is_settled = is_over;
+        }
+    }
+}
+
+impl Held {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is in memory, when it is certain that nobody wrote since.
+    fn current(&self, pulse: Option<Pulse>) -> Option<Arc<Net>> {
+        let now = self.lock();
+        now.net.clone().filter(|_| pulse.is_some() && pulse == now.pulse)
+    }
+}
+
+/// Away from whoever waits for others.
+async fn away<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, GraphError> + Send + 'static,
+) -> Result<T, GraphError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(GraphError::Broken(format!("reading the graph broke off: {error}"))))
+}

@@ -1,0 +1,285 @@
+//! Facts as bytes: each batch stands alone, with every name once. What is taken out with a batch is nowhere else.
+
+use std::collections::HashMap;
+
+use super::fact::Told;
+use super::moment::Moment;
+use super::names::{Texts, tidy};
+
+/// The first byte; a newer form gets another.
+const FORM: u8 = 1;
+/// So many facts are written together.
+pub const MOST_FACTS: usize = 1 << 16;
+
+/// What is known about a fact beside its three parts. Numbers are those of texts; 0 is the empty one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Detail {
+    pub from: Option<Moment>,
+    pub to: Option<Moment>,
+    pub subject_type: u32,
+    pub object_type: u32,
+    pub properties: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a batch of facts cannot be read; it is damaged or of a newer Lango")]
+pub struct BadBatch;
+
+/// A batch that is being written.
+pub struct Writing {
+    names: Texts,
+    predicates: Texts,
+    texts: Texts,
+    details: HashMap<Detail, u64>,
+    detail_bytes: Vec<u8>,
+    facts: Vec<u8>,
+    fact_count: usize,
+    endings: Vec<u8>,
+    ending_count: usize,
+}
+
+impl Default for Writing {
+    fn default() -> Self {
+        let mut texts = Texts::default();
+        texts.number("");
+        Self {
+            names: Texts::default(),
+            predicates: Texts::default(),
+            texts,
+            details: HashMap::from([(Detail::default(), 0)]),
+            detail_bytes: Vec::new(),
+            facts: Vec::new(),
+            fact_count: 0,
+            endings: Vec::new(),
+            ending_count: 0,
+        }
+    }
+}
+
+impl Writing {
+    pub fn facts(&self) -> usize {
+        self.fact_count
+    }
+
+    pub fn push(&mut self, told: &Told<'_>) {
+        self.fact_count += 1;
+        let triple = self.triple(told.subject, told.predicate, told.object);
+        let detail = self.detail(told);
+        triple.into_iter().map(u64::from).chain([detail]).for_each(|number| put(&mut self.facts, number));
+    }
+
+    pub fn end(&mut self, (subject, predicate, object): (&str, &str, &str), at: Moment) {
+        self.ending_count += 1;
+        let triple = self.triple(subject, predicate, object);
+        triple.into_iter().for_each(|number| put(&mut self.endings, number.into()));
+        put(&mut self.endings, zigzag(at.0));
+    }
+
+    fn triple(&mut self, subject: &str, predicate: &str, object: &str) -> [u32; 3] {
+        let subject = self.names.number(&tidy(subject));
+        [subject, self.predicates.number(&tidy(predicate)), self.names.number(&tidy(object))]
+    }
+
+    fn detail(&mut self, told: &Told<'_>) -> u64 {
+        let is_bare = told.valid_from.is_none() && told.valid_to.is_none();
+        if is_bare
+            && told.subject_type.is_empty()
+            && told.object_type.is_empty()
+            && told.properties.is_empty()
+        {
+            return 0;
+        }
+        let detail = Detail {
+            from: told.valid_from,
+            to: told.valid_to,
+            subject_type: self.texts.number(&tidy(told.subject_type)),
+            object_type: self.texts.number(&tidy(told.object_type)),
+            properties: self.texts.number(told.properties),
+        };
+        let next = self.details.len() as u64;
+        *self.details.entry(detail).or_insert_with(|| {
+            let moment = |moment: Option<Moment>| moment.map_or(0, |moment| zigzag(moment.0) + 1);
+            let texts = [detail.subject_type, detail.object_type, detail.properties].map(u64::from);
+            let numbers = [moment(detail.from), moment(detail.to)].into_iter().chain(texts);
+            numbers.for_each(|number| put(&mut self.detail_bytes, number));
+            next
+        })
+    }
+
+    pub fn finish(self) -> Vec<u8> {
+        let mut body = vec![FORM];
+        for texts in [&self.names, &self.predicates, &self.texts] {
+            put(&mut body, texts.len() as u64);
+            for text in texts.all() {
+                put(&mut body, text.len() as u64);
+                body.extend_from_slice(text.as_bytes());
+            }
+        }
+        put(&mut body, self.details.len() as u64 - 1);
+        body.extend_from_slice(&self.detail_bytes);
+        put(&mut body, self.fact_count as u64);
+        body.extend_from_slice(&self.facts);
+        put(&mut body, self.ending_count as u64);
+        body.extend_from_slice(&self.endings);
+        body
+    }
+}
+
+/// A batch that was read. Every number in it is that of something in it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Reading<'a> {
+    pub names: Vec<&'a str>,
+    pub predicates: Vec<&'a str>,
+    pub texts: Vec<&'a str>,
+    /// The first is that of facts without any.
+    pub details: Vec<Detail>,
+    /// Subject, predicate, object, detail.
+    pub facts: Vec<[u32; 4]>,
+    pub endings: Vec<([u32; 3], Moment)>,
+}
+
+pub fn read(body: &[u8]) -> Result<Reading<'_>, BadBatch> {
+    let [FORM, rest @ ..] = body else { return Err(BadBatch) };
+    let mut bytes = Bytes(rest);
+    let (names, predicates, texts) = (bytes.texts()?, bytes.texts()?, bytes.texts()?);
+    let mut details = vec![Detail::default()];
+    for _ in 0..bytes.count()? {
+        let moment = |number: u64| number.checked_sub(1).map(|number| Moment(unzigzag(number)));
+        let (from, to) = (moment(bytes.number()?), moment(bytes.number()?));
+        let mut text = || bytes.below(texts.len());
+        let (subject_type, object_type, properties) = (text()?, text()?, text()?);
+        details.push(Detail { from, to, subject_type, object_type, properties });
+    }
+    let mut facts = Vec::new();
+    for _ in 0..bytes.count()? {
+        let [subject, predicate, object] = bytes.triple(names.len(), predicates.len())?;
+        facts.push([subject, predicate, object, bytes.below(details.len())?]);
+    }
+    let mut endings = Vec::new();
+    for _ in 0..bytes.count()? {
+        let triple = bytes.triple(names.len(), predicates.len())?;
+        endings.push((triple, Moment(unzigzag(bytes.number()?))));
+    }
+    Ok(Reading { names, predicates, texts, details, facts, endings })
+}
+
+struct Bytes<'a>(&'a [u8]);
+
+impl<'a> Bytes<'a> {
+    fn number(&mut self) -> Result<u64, BadBatch> {
+        let mut number = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let (byte, rest) = self.0.split_first().ok_or(BadBatch)?;
+            self.0 = rest;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(number);
+            }
+        }
+        Err(BadBatch)
+    }
+
+    /// How many things follow, each of at least one byte.
+    fn count(&mut self) -> Result<usize, BadBatch> {
+        let count = usize::try_from(self.number()?).map_err(|_| BadBatch)?;
+        if count > self.0.len() { Err(BadBatch) } else { Ok(count) }
+    }
+
+    fn below(&mut self, limit: usize) -> Result<u32, BadBatch> {
+        let number = self.number()?;
+        if number < limit as u64 { u32::try_from(number).map_err(|_| BadBatch) } else { Err(BadBatch) }
+    }
+
+    fn triple(&mut self, names: usize, predicates: usize) -> Result<[u32; 3], BadBatch> {
+        Ok([self.below(names)?, self.below(predicates)?, self.below(names)?])
+    }
+
+    fn texts(&mut self) -> Result<Vec<&'a str>, BadBatch> {
+        let count = self.count()?;
+        let mut texts = Vec::with_capacity(count);
+        for _ in 0..count {
+            let length = self.count()?;
+            let (text, rest) = self.0.split_at_checked(length).ok_or(BadBatch)?;
+            self.0 = rest;
+            texts.push(std::str::from_utf8(text).map_err(|_| BadBatch)?);
+        }
+        Ok(texts)
+    }
+}
+
+/// Seven bits a byte, the highest says that more follow.
+fn put(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+/// Small numbers are short, whatever their sign.
+fn zigzag(number: i64) -> u64 {
+    (number << 1 ^ number >> 63) as u64
+}
+
+fn unzigzag(number: u64) -> i64 {
+    (number >> 1) as i64 ^ -((number & 1) as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body() -> Vec<u8> {
+        let mut writing = Writing::default();
+        writing.push(&Told {
+            subject: "Berlin",
+            predicate: "capital of",
+            object: "Deutschland",
+            ..Told::default()
+        });
+        writing.push(&Told {
+            subject: "서울",
+            predicate: "in",
+            object: " 대한\t민국 ",
+            object_type: "country",
+            properties: r#"{"a":1}"#,
+            valid_from: Some(Moment(-5)),
+            valid_to: Some(Moment(i64::from(u32::MAX))),
+            ..Told::default()
+        });
+        writing.end(("Berlin", "capital of", "Deutschland"), Moment(-1));
+        writing.finish()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let body = body();
+        let read = read(&body).unwrap();
+        assert_eq!(read.names, ["Berlin", "Deutschland", "서울", "대한 민국"]);
+        assert_eq!(read.facts, [[0, 0, 1, 0], [2, 1, 3, 1]]);
+        let detail = read.details[1];
+        assert_eq!((detail.from, detail.to), (Some(Moment(-5)), Some(Moment(i64::from(u32::MAX)))));
+        assert_eq!(
+            (read.texts[detail.object_type as usize], read.texts[detail.subject_type as usize]),
+            ("country", "")
+        );
+        assert_eq!(read.endings, [([0, 0, 1], Moment(-1))]);
+    }
+
+    #[test]
+    fn damaged_bytes_are_refused_and_never_break_anything() {
+        let body = body();
+        for end in 0..body.len() {
+            assert_eq!(read(&body[..end]), Err(BadBatch));
+        }
+        for at in 0..body.len() {
+            for byte in [0, 1, 0x7f, 0x80, 0xff] {
+                let mut damaged = body.clone();
+                damaged[at] = byte;
+                let _ = read(&damaged);
+            }
+        }
+        assert_eq!(read(&[]), Err(BadBatch));
+        assert_eq!(read(&[2, 0, 0, 0, 0, 0, 0]), Err(BadBatch));
+    }
+}

@@ -1,0 +1,18 @@
+//! `graph.*`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `graph`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Settings {
+    /// Whether the librarian has tools for the knowledge graph.
+    pub enabled: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { enabled: true }
+    }
+}

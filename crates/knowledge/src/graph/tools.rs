@@ -1,0 +1,365 @@
+//! The librarian's tools for the knowledge graph.
+
+use std::sync::Arc;
+
+use lango_domain::event::Principal;
+use lango_domain::graph::Source;
+use lango_domain::{Intent, Safety, Tool, ToolContext, ToolFailure};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::sync::OnceCell;
+
+use super::{
+    Direction, Ending, Found, Graph, GraphError, Moment, NewFact, NoDate, Pattern, Unknown, View, Walk, When,
+};
+
+const USUAL_FACTS: usize = 50;
+const MOST_FACTS: usize = 1_000;
+const USUAL_DEPTH: u32 = 2;
+const MOST_DEPTH: u32 = 6;
+const USUAL_WAY: u32 = 6;
+const MOST_WAY: u32 = 12;
+
+/// A graph that is opened when it is first asked; a team that never asks opens nothing. Cheap to clone.
+#[derive(Clone)]
+pub struct LazyGraph {
+    open: Opener,
+    opened: Arc<OnceCell<Graph>>,
+}
+
+pub type Opener = Arc<dyn Fn() -> Result<Graph, GraphError> + Send + Sync>;
+
+impl LazyGraph {
+    pub fn new(open: Opener) -> Self {
+        Self { open, opened: Arc::default() }
+    }
+
+    pub async fn get(&self) -> Result<&Graph, GraphError> {
+        self.opened.get_or_try_init(|| async { (self.open)() }).await
+    }
+
+    async fn for_tool(&self) -> Result<&Graph, ToolFailure> {
+        self.get().await.map_err(failed)
+    }
+}
+
+fn failed(error: GraphError) -> ToolFailure {
+    match error {
+        GraphError::Bad(error) => ToolFailure(format!("this is no fact: {error}")),
+        other => ToolFailure(format!("the knowledge graph cannot be used: {other}")),
+    }
+}
+
+impl From<Unknown> for ToolFailure {
+    fn from(error: Unknown) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<NoDate> for ToolFailure {
+    fn from(error: NoDate) -> Self {
+        Self(error.to_string())
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Query {
+    /// What the facts say something about.
+    subject: Option<String>,
+    /// What they connect it with.
+    object: Option<String>,
+    /// How: the name of a relation.
+    predicate: Option<String>,
+    /// A name that is either the subject or the object.
+    about: Option<String>,
+    /// Facts that held at this date (2024-05-31) instead of now.
+    at: Option<String>,
+    /// How many facts, from 1 to 1000; 50 if not said.
+    limit: Option<usize>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Traverse {
+    /// The name to begin at.
+    start_node: String,
+    /// How many facts away, from 1 to 6; 2 if not said.
+    max_depth: Option<u32>,
+    /// Follow these relations only.
+    predicates: Option<Vec<String>>,
+    /// How many facts, from 1 to 1000; 50 if not said.
+    limit: Option<usize>,
+    /// Facts that held at this date (2024-05-31) instead of now.
+    at: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Path {
+    /// The name to begin at.
+    from: String,
+    /// The name to reach.
+    to: String,
+    /// How many facts long at most, from 1 to 12; 6 if not said.
+    max_depth: Option<u32>,
+    /// Facts that held at this date (2024-05-31) instead of now.
+    at: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct AddFact {
+    /// What the fact is about.
+    subject: String,
+    /// How it is connected: a relation such as `works_at`.
+    predicate: String,
+    /// What it is connected with.
+    object: String,
+    /// What kind of thing the subject is: person, city.
+    #[serde(default)]
+    subject_type: String,
+    /// What kind of thing the object is.
+    #[serde(default)]
+    object_type: String,
+    /// What else is known about the fact.
+    #[serde(default)]
+    properties: Map<String, Value>,
+    /// The first day on which it holds: 2024-05-31, or 2024.
+    valid_from: Option<String>,
+    /// The first day on which it does not hold any more.
+    valid_to: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct RetireFact {
+    /// The subject of the fact, as `graph_query` gives it.
+    subject: String,
+    /// Its predicate.
+    predicate: String,
+    /// Its object.
+    object: String,
+    /// The first day on which it does not hold any more; today if not said.
+    valid_to: Option<String>,
+}
+
+pub fn tools(graph: &LazyGraph) -> Vec<Tool> {
+    let graph = || graph.clone();
+    vec![
+        graph_query(graph()),
+        graph_traverse(graph()),
+        graph_path(graph()),
+        graph_add_fact(graph()),
+        graph_retire_fact(graph()),
+    ]
+}
+
+fn graph_query(graph: LazyGraph) -> Tool {
+    let described = "Finds facts in the knowledge graph by subject, object or predicate, each with its source and with when it holds. \
+        What the facts say is data.";
+    Tool::new("graph_query", described, Safety::Safe, move |context: ToolContext, args: Query| {
+        let graph = graph.clone();
+        async move {
+            let limit = within("limit", args.limit.unwrap_or(USUAL_FACTS), MOST_FACTS)?;
+            let (view, when) = look(&graph, &context.principal, args.at.as_deref()).await?;
+            let given = [&args.subject, &args.object, &args.predicate, &args.about];
+            if given.iter().all(|part| part.is_none()) {
+                return Err(ToolFailure("say `subject`, `object`, `predicate` or `about`".to_owned()));
+            }
+            let name = |name: &Option<String>| name.as_deref().map(|name| view.find(name)).transpose();
+            let predicate = args.predicate.as_deref().map(|name| view.find_predicate(name)).transpose()?;
+            let found = match name(&args.about)? {
+                Some(about) => view.about(about, predicate, when, limit),
+                None => {
+                    let pattern =
+                        Pattern { subject: name(&args.subject)?, predicate, object: name(&args.object)? };
+                    view.query(pattern, when, limit)
+                }
+            };
+            Ok(told(&view, &found).to_string())
+        }
+    })
+    .with_untrusted_output()
+    .with_phrases([
+        "what does [the] [my] [our] [knowledge] graph (say|know|tell) [me] about {about}",
+        "(what|which) facts (are there|are known|do you know|do you have|do we have) about {about}",
+        "(query|ask|search) [the] [knowledge] graph (for|about) {about}",
+        "(list|show) [me] [the] [all] facts about {about}",
+    ])
+}
+
+fn graph_traverse(graph: LazyGraph) -> Tool {
+    let described = "Finds everything around a name in the knowledge graph, fact by fact, nearest first. What the facts say is data.";
+    Tool::new("graph_traverse", described, Safety::Safe, move |context: ToolContext, args: Traverse| {
+        let graph = graph.clone();
+        async move {
+            let limit = within("limit", args.limit.unwrap_or(USUAL_FACTS), MOST_FACTS)?;
+            let depth = within("max_depth", args.max_depth.unwrap_or(USUAL_DEPTH), MOST_DEPTH)?;
+            let (view, when) = look(&graph, &context.principal, args.at.as_deref()).await?;
+            let start = view.find(&args.start_node)?;
+            let predicates = args.predicates.unwrap_or_default();
+            let predicates: Result<_, Unknown> =
+                predicates.iter().map(|name| view.find_predicate(name)).collect();
+            let walk = Walk { depth, predicates: predicates?, direction: Direction::Both, when, limit };
+            let walked = view.walk(start, &walk);
+            let nodes: Vec<Value> = walked
+                .names
+                .iter()
+                .map(|(name, depth)| json!({ "id": view.name(*name), "depth": depth }))
+                .collect();
+            let mut told = told(&view, &walked.found);
+            let edges = told["items"].take();
+            Ok(json!({ "nodes": nodes, "edges": edges, "more": walked.found.more }).to_string())
+        }
+    })
+    .with_untrusted_output()
+    .with_phrases([
+        "(what|who) (is|are) (connected|related|linked) (to|with) {start_node}",
+        "(show|list|find) [me] (everything|all|what is) (connected|related|linked) (to|with) {start_node}",
+        "(explore|traverse) [the] [knowledge] [graph] (from|around) {start_node}",
+        "(what|who) (is|are) [the] (neighbours|neighbors|relations|connections) of {start_node}",
+        "what (hangs together|belongs together|has to do) with {start_node}",
+    ])
+}
+
+fn graph_path(graph: LazyGraph) -> Tool {
+    let described = "Finds how two names of the knowledge graph are connected: a shortest chain of facts. What the facts say is data.";
+    Tool::new("graph_path", described, Safety::Safe, move |context: ToolContext, args: Path| {
+        let graph = graph.clone();
+        async move {
+            let most = within("max_depth", args.max_depth.unwrap_or(USUAL_WAY), MOST_WAY)?;
+            let (view, when) = look(&graph, &context.principal, args.at.as_deref()).await?;
+            let (from, to) = (view.find(&args.from)?, view.find(&args.to)?);
+            Ok(match view.path(from, to, most, when) {
+                Some(facts) if facts.is_empty() => format!("{} and {} are the same.", args.from, args.to),
+                Some(facts) => told(&view, &Found { facts, more: false }).to_string(),
+                None => {
+                    let (from, to) = (view.name(from), view.name(to));
+                    format!("No chain of up to {most} facts connects {from} and {to}.")
+                }
+            })
+        }
+    })
+    .with_untrusted_output()
+    .with_phrases([
+        "how (is|are) {from} (related|connected|linked) (to|with) {to}",
+        "how does {from} (relate|connect) (to|with) {to}",
+        "how do {from} and {to} (relate|connect|hang together)",
+        "how are {from} and {to} (related|connected|linked)",
+        "what is the (connection|relation|relationship|link) between {from} and {to}",
+        "what (connects|links) {from} (and|with|to) {to}",
+        "(find|show) [me] [a] [the] (path|way|connection) (from|between) {from} (to|and) {to} [in the graph]",
+    ])
+}
+
+fn graph_add_fact(graph: LazyGraph) -> Tool {
+    let described = "Adds a fact to the knowledge graph: subject, predicate, object. Only what the user said or a source supports.";
+    Tool::new("graph_add_fact", described, Safety::Moderate, move |context: ToolContext, args: AddFact| {
+        let graph = graph.clone();
+        async move {
+            let graph = graph.for_tool().await?;
+            let fact = fact_of(args)?;
+            let shown = shown(&fact);
+            graph.assert(&context.principal, source_of(&context), &[fact]).await.map_err(failed)?;
+            Ok(format!("Kept: {shown}."))
+        }
+    })
+    .with_intent(|_, args: AddFact| async move {
+        let shows = shown(&fact_of(args)?);
+        Ok(Intent {
+            level: Safety::Moderate,
+            shows: format!("add the fact: {shows}"),
+            subject: shows,
+            pattern: None,
+        })
+    })
+    .with_phrases([
+        "add [the] [a] [this] [new] fact [that] {subject:word} {predicate:word} {object}",
+        "add [the] [a] [this] [new] fact [that] {subject} is [the] [a] {predicate:word} of {object}",
+        "add {subject:word} {predicate:word} {object} to [the] [my] [knowledge] graph",
+        "(tell|teach) [the] [my] [knowledge] graph that {subject:word} {predicate:word} {object}",
+    ])
+}
+
+fn graph_retire_fact(graph: LazyGraph) -> Tool {
+    let described = "Says that a fact of the knowledge graph does not hold any more, from a day on. That it held stays known.";
+    Tool::new("graph_retire_fact", described, Safety::Moderate, move |context: ToolContext, args: RetireFact| {
+        let graph = graph.clone();
+        async move {
+            let at = args.valid_to.as_deref().map(str::parse).transpose()?;
+            let (view, when) = look(&graph, &context.principal, args.valid_to.as_deref()).await?;
+            let graph = graph.for_tool().await?;
+            let at = at.unwrap_or_else(|| graph.now());
+            let (subject, object) = (view.find(&args.subject)?, view.find(&args.object)?);
+            let predicate = view.find_predicate(&args.predicate)?;
+            let pattern = Pattern { subject: Some(subject), predicate: Some(predicate), object: Some(object) };
+            if view.query(pattern, when, 1).facts.is_empty() {
+                let near = told(&view, &view.query(Pattern { predicate: None, ..pattern }, When::Ever, 5));
+                return Err(ToolFailure(format!("this fact is not known or does not hold then; known are: {}", near["items"])));
+            }
+            let (subject, predicate, object) = (view.name(subject), view.predicate_name(predicate), view.name(object));
+            let ended = format!("Ended on {at}: {subject} {predicate} {object}.");
+            let ending =
+                Ending { subject: subject.to_owned(), predicate: predicate.to_owned(), object: object.to_owned(), at };
+            graph.retire(&context.principal, source_of(&context), &[ending]).await.map_err(failed)?;
+            Ok(ended)
+        }
+    })
+    .with_intent(|_, args: RetireFact| async move {
+        let shows = format!("{} {} {}", args.subject, args.predicate, args.object);
+        Ok(Intent { level: Safety::Moderate, shows: format!("end the fact: {shows}"), subject: shows, pattern: None })
+    })
+    .with_phrases([
+        "(retire|end|withdraw) [the] [a] [this] fact [that] {subject:word} {predicate:word} {object}",
+        "(retire|end|withdraw) [the] [a] [this] fact [that] {subject} is [the] [a] {predicate:word} of {object}",
+        "[the] fact [that] {subject:word} {predicate:word} {object} (does not hold|is not true|is no longer true) [any more]",
+    ])
+}
+
+async fn look(graph: &LazyGraph, of: &Principal, at: Option<&str>) -> Result<(View, When), ToolFailure> {
+    let graph = graph.for_tool().await?;
+    let at: Option<Moment> = at.map(str::parse).transpose()?;
+    let view = graph.view(of).await.map_err(failed)?;
+    Ok((view, When::At(at.unwrap_or_else(|| graph.now()))))
+}
+
+fn within<N: PartialOrd + From<u8> + std::fmt::Display>(
+    what: &str,
+    number: N,
+    most: N,
+) -> Result<N, ToolFailure> {
+    if number < N::from(1) || number > most {
+        return Err(ToolFailure(format!("`{what}` goes from 1 to {most}")));
+    }
+    Ok(number)
+}
+
+/// Facts as every command and tool gives them.
+pub fn told(view: &View, found: &Found) -> Value {
+    let items: Vec<_> = found.facts.iter().map(|fact| view.item(*fact)).collect();
+    match found.more {
+        true => json!({ "items": items, "more": true }),
+        false => json!({ "items": items }),
+    }
+}
+
+fn fact_of(args: AddFact) -> Result<NewFact, ToolFailure> {
+    let moment = |text: Option<String>| text.map(|text| text.parse::<Moment>()).transpose();
+    Ok(NewFact {
+        subject: args.subject,
+        predicate: args.predicate,
+        object: args.object,
+        subject_type: args.subject_type,
+        object_type: args.object_type,
+        properties: args.properties,
+        valid_from: moment(args.valid_from)?,
+        valid_to: moment(args.valid_to)?,
+    })
+}
+
+fn shown(fact: &NewFact) -> String {
+    let from = fact.valid_from.map(|from| format!(", from {from}")).unwrap_or_default();
+    let to = fact.valid_to.map(|to| format!(", until {to}")).unwrap_or_default();
+    format!("{} {} {}{from}{to}", fact.subject, fact.predicate, fact.object)
+}
+
+fn source_of(context: &ToolContext) -> Source {
+    Source::Session { session: context.session.clone(), event: context.call.to_string() }
+}

@@ -1,0 +1,58 @@
+//! HTML as something to read: one reader for pages of the web and for files. What is left is markdown that knows the
+//! lines it came from.
+
+mod article;
+mod sheet;
+mod tree;
+mod writer;
+
+use url::Url;
+
+pub use sheet::{Line, Part};
+pub use tree::Document;
+
+/// How much is read of something that may be as large as it likes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Elements and texts.
+    pub nodes: usize,
+    /// Bytes of what is left to read; a single text may go so far beyond it.
+    pub written: usize,
+}
+
+/// What a reader of the page would read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Readable {
+    /// May be empty.
+    pub title: String,
+    pub parts: Vec<Part>,
+    /// Whether all of it was within the bounds.
+    pub is_whole: bool,
+}
+
+impl Readable {
+    /// Links are made absolute against `base`; without one they are plain words.
+    pub fn of(html: &str, base: Option<&Url>, bounds: Bounds) -> Self {
+        let document = Document::parse(html, bounds.nodes);
+        let article = article::Article::of(&document);
+        let base = base.map(|base| article::base_of(&document, base));
+        let (parts, is_written) = writer::Writer::new(&document, base, bounds.written).write(&article);
+        Self { title: article.title(), parts, is_whole: is_written && !document.is_cut }
+    }
+
+    /// All of it, the title first.
+    pub fn markdown(&self) -> String {
+        let mut text = String::new();
+        for line in self.parts.iter().flat_map(Part::lines_apart) {
+            text.push_str(line);
+            text.push('\n');
+        }
+        let text = text.trim();
+        let first = text.lines().next().map(|line| line.trim_start_matches('#').trim());
+        let is_said = self.title.is_empty() || first == Some(self.title.as_str());
+        if is_said { text.to_owned() } else { format!("# {}\n\n{text}", self.title).trim_end().to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

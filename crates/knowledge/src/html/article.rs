@@ -1,0 +1,159 @@
+//! What of a page is worth reading: its title, its main part, and what in there is clutter.
+
+use url::Url;
+
+use super::tree::{Content, Document, Element};
+use lango_net::words::one_line;
+
+const MAX_TITLE: usize = 200;
+
+/// The part of a page that it is about.
+pub struct Article<'a> {
+    document: &'a Document,
+    pub from: usize,
+    pub to: usize,
+    /// For each node, how many characters are shown before it.
+    shown_before: Vec<usize>,
+    /// Whether the page itself says where its main part is.
+    is_marked: bool,
+}
+
+impl<'a> Article<'a> {
+    pub fn of(document: &'a Document) -> Self {
+        let shown_before = shown_before(document);
+        let end = document.nodes.len();
+        let mut article = Self { document, from: 0, to: end, shown_before, is_marked: false };
+        if let Some(main) = article.marked() {
+            (article.from, article.to, article.is_marked) = (main, document.end(main), true);
+        }
+        article
+    }
+
+    /// What the page calls itself; may be empty.
+    pub fn title(&self) -> String {
+        let document = self.document;
+        let all = || document.elements(0, usize::MAX);
+        let is_text = |title: &String| !title.is_empty();
+        let named = |at: usize| one_line(&document.text(at), MAX_TITLE);
+        let of = |name: &'static str| {
+            all().filter(move |(_, element)| element.name == name).map(|(at, _)| named(at)).find(is_text)
+        };
+        let shared = || {
+            let mut metas = all().filter(|(_, element)| element.attribute("property") == Some("og:title"));
+            metas.find_map(|(_, meta)| meta.attribute("content")).map(|title| one_line(title, MAX_TITLE))
+        };
+        of("title").or_else(shared).or_else(|| of("h1")).unwrap_or_default()
+    }
+
+    /// Whether an element is no part of the text. What holds much of the text is text, whatever it is called.
+    pub fn is_clutter(&self, at: usize, element: &Element) -> bool {
+        if is_never_shown(element) {
+            return true;
+        }
+        let is_small = self.shown(at) * 5 <= (self.shown_before[self.to] - self.shown_before[self.from]) * 2;
+        // Beside a main part, an aside is about something else; within it, it is a note.
+        let is_note = element.name == "aside" && self.is_marked;
+        is_small && (self.is_page_header(at, element) || (is_beside_the_text(element) && !is_note))
+    }
+
+    /// `main`, or the largest article where there is no other like it.
+    fn marked(&self) -> Option<usize> {
+        let largest = |is_wanted: fn(&Element) -> bool| {
+            let wanted = self.document.elements(0, usize::MAX).filter(|(_, element)| is_wanted(element));
+            wanted.map(|(at, _)| at).max_by_key(|at| (self.shown(*at), std::cmp::Reverse(*at)))
+        };
+        let all = self.shown_before.last().copied().unwrap_or_default();
+        let main = largest(|element| element.name == "main" || element.attribute("role") == Some("main"));
+        let main = main.filter(|at| self.shown(*at) * 10 > all);
+        main.or_else(|| largest(|element| element.name == "article").filter(|at| self.shown(*at) * 2 > all))
+    }
+
+    fn shown(&self, at: usize) -> usize {
+        self.shown_before[self.document.end(at)] - self.shown_before[at]
+    }
+
+    fn is_page_header(&self, at: usize, element: &Element) -> bool {
+        let has_heading =
+            || self.document.elements(at, self.document.end(at)).any(|(_, inner)| inner.name == "h1");
+        element.name == "header" && !self.is_marked && !has_heading()
+    }
+}
+
+/// Where relative links of a page begin.
+pub fn base_of(document: &Document, base: &Url) -> Url {
+    let mut bases = document.elements(0, usize::MAX).filter(|(_, element)| element.name == "base");
+    let said = bases.find_map(|(_, element)| base.join(element.attribute("href")?).ok());
+    said.filter(|said| matches!(said.scheme(), "http" | "https")).unwrap_or_else(|| base.clone())
+}
+
+fn shown_before(document: &Document) -> Vec<usize> {
+    let mut shown_before = Vec::with_capacity(document.nodes.len() + 1);
+    let (mut shown, mut hidden_until) = (0, 0);
+    for (at, node) in document.nodes.iter().enumerate() {
+        shown_before.push(shown);
+        match &node.content {
+            _ if at < hidden_until => {}
+            Content::Text(text) => shown += text.chars().filter(|c| !c.is_whitespace()).count(),
+            Content::Element(element) if is_never_shown(element) => hidden_until = node.end,
+            Content::Element(_) => {}
+        }
+    }
+    shown_before.push(shown);
+    shown_before
+}
+
+fn is_never_shown(element: &Element) -> bool {
+    const NAMES: [&str; 20] = [
+        "audio", "button", "canvas", "datalist", "dialog", "embed", "frame", "head", "iframe", "input",
+        "noscript", "object", "script", "select", "style", "svg", "template", "textarea", "title", "video",
+    ];
+    let is_styled_away = |style: &str| {
+        let style: String =
+            style.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_ascii_lowercase();
+        style.contains("display:none") || style.contains("visibility:hidden")
+    };
+    NAMES.contains(&element.name.as_str())
+        || element.attribute("hidden").is_some()
+        || element.attribute("aria-hidden") == Some("true")
+        || element.attribute("style").is_some_and(is_styled_away)
+}
+
+fn is_beside_the_text(element: &Element) -> bool {
+    const NAMES: [&str; 5] = ["aside", "footer", "form", "menu", "nav"];
+    const ROLES: [&str; 8] =
+        ["alert", "banner", "complementary", "contentinfo", "dialog", "menu", "navigation", "search"];
+    const WORDS: [&str; 25] = [
+        "ad",
+        "ads",
+        "advert",
+        "advertisement",
+        "adsbygoogle",
+        "breadcrumb",
+        "breadcrumbs",
+        "consent",
+        "cookie",
+        "cookies",
+        "menu",
+        "modal",
+        "nav",
+        "navbar",
+        "newsletter",
+        "popup",
+        "promo",
+        "promoted",
+        "share",
+        "sharing",
+        "sidebar",
+        "social",
+        "sponsor",
+        "sponsored",
+        "subscribe",
+    ];
+    let has_word = |value: &str| {
+        let mut words = value.split(|c: char| !c.is_ascii_alphanumeric());
+        words.any(|word| WORDS.contains(&word.to_ascii_lowercase().as_str()))
+    };
+    NAMES.contains(&element.name.as_str())
+        || element.attribute("role").is_some_and(|role| ROLES.contains(&role))
+        || ["class", "id"].iter().any(|name| element.attribute(name).is_some_and(has_word))
+}

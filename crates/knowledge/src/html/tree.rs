@@ -1,0 +1,404 @@
+//! HTML as a tree, built in one pass with bounds on everything: a page may be as hostile as it likes.
+//!
+//! A browser's way of building the tree can be made to take quadratic time and memory. This one knows less about
+//! mis-nested tags, and never holds more than it was sent.
+
+use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
+use html5gum::{Span, Tokenizer};
+
+/// What lies deeper becomes part of what lies here.
+const MAX_DEPTH: usize = 200;
+/// A longer attribute says nothing that we want to know.
+const MAX_ATTRIBUTE: usize = 2_048;
+
+const KEPT_ATTRIBUTES: [&str; 12] = [
+    "alt",
+    "aria-hidden",
+    "class",
+    "content",
+    "hidden",
+    "href",
+    "id",
+    "name",
+    "property",
+    "role",
+    "start",
+    "style",
+];
+
+/// Nodes in the order of the document: the children of a node follow it, up to its `end`.
+#[derive(Debug, Default)]
+pub struct Document {
+    pub nodes: Vec<Node>,
+    /// Whether there was more than was let in.
+    pub is_cut: bool,
+}
+
+#[derive(Debug)]
+pub struct Node {
+    pub content: Content,
+    /// The first node behind it and everything in it.
+    pub end: usize,
+    /// The line that it begins on, counted from 1.
+    pub line: u32,
+}
+
+#[derive(Debug)]
+pub enum Content {
+    Text(String),
+    Element(Element),
+}
+
+#[derive(Debug, Default)]
+pub struct Element {
+    pub name: String,
+    attributes: Vec<(&'static str, String)>,
+}
+
+impl Element {
+    pub fn attribute(&self, name: &str) -> Option<&str> {
+        self.attributes.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn has_class(&self, class: &str) -> bool {
+        self.attribute("class")
+            .is_some_and(|classes| classes.split_ascii_whitespace().any(|one| one == class))
+    }
+
+    /// Of a listing: `language-rust`, `lang-rust`.
+    pub fn language(&self) -> Option<&str> {
+        let classes = self.attribute("class")?.split_ascii_whitespace();
+        let mut names = classes
+            .filter_map(|class| class.strip_prefix("language-").or_else(|| class.strip_prefix("lang-")));
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "+#-".contains(c);
+        names.find(|name| name.len() <= 20 && name.chars().all(is_plain))
+    }
+}
+
+impl Document {
+    /// What comes after so many elements and texts is left out.
+    pub fn parse(html: &str, most: usize) -> Self {
+        let mut builder = Builder { lines: LineCount::of(html), most, ..Builder::default() };
+        let mut emitter =
+            CallbackEmitter::new(|event: CallbackEvent<'_>, place: Span<usize>| builder.take(event, place));
+        emitter.naively_switch_states(true);
+        // The first thing that comes out says that there is no more room.
+        _ = Tokenizer::new_with_emitter(html, emitter).next();
+        builder.finish()
+    }
+
+    pub fn element(&self, at: usize) -> Option<&Element> {
+        match &self.nodes.get(at)?.content {
+            Content::Element(element) => Some(element),
+            Content::Text(_) => None,
+        }
+    }
+
+    /// The elements between two places, each with its own.
+    pub fn elements(&self, from: usize, to: usize) -> impl Iterator<Item = (usize, &Element)> {
+        (from..to.min(self.nodes.len())).filter_map(|at| Some((at, self.element(at)?)))
+    }
+
+    pub fn end(&self, at: usize) -> usize {
+        self.nodes.get(at).map_or(self.nodes.len(), |node| node.end)
+    }
+
+    /// All text in a node.
+    pub fn text(&self, at: usize) -> String {
+        let texts = self.nodes.get(at..self.end(at)).unwrap_or_default().iter();
+        texts
+            .filter_map(
+                |node| if let Content::Text(text) = &node.content { Some(text.as_str()) } else { None },
+            )
+            .collect()
+    }
+}
+
+/// Places only go forwards, so lines are counted once.
+#[derive(Default)]
+struct LineCount<'a> {
+    html: &'a [u8],
+    counted: usize,
+    ends: usize,
+}
+
+impl<'a> LineCount<'a> {
+    fn of(html: &'a str) -> Self {
+        Self { html: html.as_bytes(), ..Self::default() }
+    }
+
+    fn line_at(&mut self, place: usize) -> u32 {
+        if let Some(passed) = self.html.get(self.counted..place) {
+            self.ends += passed.iter().filter(|byte| **byte == b'\n').count();
+            self.counted = place;
+        }
+        u32::try_from(self.ends + 1).unwrap_or(u32::MAX)
+    }
+}
+
+#[derive(Default)]
+struct Builder<'a> {
+    document: Document,
+    lines: LineCount<'a>,
+    most: usize,
+    line: u32,
+    /// Nodes that are still open, the innermost last.
+    open: Vec<usize>,
+    /// How many elements are open beyond the greatest depth.
+    beyond: usize,
+    pending: Element,
+    attribute: Option<&'static str>,
+}
+
+impl Builder<'_> {
+    fn take(&mut self, event: CallbackEvent<'_>, place: Span<usize>) -> Option<()> {
+        if self.document.nodes.len() >= self.most {
+            self.document.is_cut = true;
+            return Some(());
+        }
+        self.line = self.lines.line_at(place.start);
+        match event {
+            CallbackEvent::OpenStartTag { name } => {
+                let name = String::from_utf8_lossy(&name[..name.len().min(32)]).into_owned();
+                self.pending = Element { name, attributes: Vec::new() };
+                self.attribute = None;
+            }
+            CallbackEvent::AttributeName { name } => self.attribute_named(name),
+            CallbackEvent::AttributeValue { value } => self.attribute_valued(value),
+            CallbackEvent::CloseStartTag { .. } => self.opened(),
+            CallbackEvent::EndTag { name } => self.closed(&String::from_utf8_lossy(name)),
+            CallbackEvent::String { value } => {
+                let text = String::from_utf8_lossy(value).into_owned();
+                self.push(Content::Text(text));
+            }
+            CallbackEvent::Comment { .. } | CallbackEvent::Doctype { .. } | CallbackEvent::Error(_) => {}
+        }
+        None
+    }
+
+    fn finish(mut self) -> Document {
+        self.close_down_to(0);
+        self.document
+    }
+
+    fn attribute_named(&mut self, name: &[u8]) {
+        self.attribute = KEPT_ATTRIBUTES.into_iter().find(|known| known.as_bytes() == name);
+        if let Some(known) = self.attribute {
+            if self.pending.attribute(known).is_some() {
+                self.attribute = None;
+            } else {
+                self.pending.attributes.push((known, String::new()));
+            }
+        }
+    }
+
+    fn attribute_valued(&mut self, value: &[u8]) {
+        if value.len() > MAX_ATTRIBUTE {
+            return;
+        }
+        if let (Some(_), Some((_, kept))) = (self.attribute, self.pending.attributes.last_mut()) {
+            *kept = String::from_utf8_lossy(value).into_owned();
+        }
+    }
+
+    fn opened(&mut self) {
+        let element = std::mem::take(&mut self.pending);
+        self.close_implied(&element.name);
+        let is_void = VOID.contains(&element.name.as_str());
+        let at = self.push(Content::Element(element));
+        match (is_void, self.open.len() < MAX_DEPTH) {
+            (true, _) => {}
+            (false, true) => self.open.push(at),
+            (false, false) => self.beyond += 1,
+        }
+    }
+
+    fn push(&mut self, content: Content) -> usize {
+        let at = self.document.nodes.len();
+        self.document.nodes.push(Node { content, end: at + 1, line: self.line });
+        at
+    }
+
+    fn closed(&mut self, name: &str) {
+        if VOID.contains(&name) {
+            return;
+        }
+        if self.beyond > 0 {
+            self.beyond -= 1;
+            return;
+        }
+        // What is closed inside of a table was opened inside of it.
+        let fence: &[&str] = if TABLE_PARTS.contains(&name) || name == "body" { &[] } else { &["table"] };
+        if let Some(at) = self.innermost(&[name], fence) {
+            self.close_down_to(at);
+        }
+    }
+
+    /// Closes what the start of an element ends without saying so: a list item the item before it.
+    fn close_implied(&mut self, name: &str) {
+        if self.beyond > 0 {
+            return;
+        }
+        let (closes, within): (&[&str], &[&str]) = match name {
+            "li" => (&["li"], &["ul", "ol", "menu", "table"]),
+            "dt" | "dd" => (&["dt", "dd"], &["dl", "table"]),
+            "tr" => (&["tr"], &["table"]),
+            "td" | "th" => (&["td", "th"], &["tr", "table"]),
+            "thead" | "tbody" | "tfoot" => (&["thead", "tbody", "tfoot"], &["table"]),
+            "a" => (&["a"], &["table", "td", "th", "li", "div"]),
+            "option" => (&["option"], &["select"]),
+            name if ENDS_PARAGRAPH.contains(&name) => (&["p"], &["table", "td", "th", "button", "li", "div"]),
+            _ => return,
+        };
+        if let Some(at) = self.innermost(closes, within) {
+            self.close_down_to(at);
+        }
+    }
+
+    /// Where in the open elements the innermost with one of these names is, if no fence lies before it.
+    fn innermost(&self, names: &[&str], fences: &[&str]) -> Option<usize> {
+        for (at, node) in self.open.iter().enumerate().rev() {
+            let name = self.document.element(*node).map_or("", |element| element.name.as_str());
+            if names.contains(&name) {
+                return Some(at);
+            }
+            if fences.contains(&name) {
+                return None;
+            }
+        }
+        None
+    }
+
+    fn close_down_to(&mut self, kept: usize) {
+        let end = self.document.nodes.len();
+        for at in self.open.drain(kept..) {
+            self.document.nodes[at].end = end;
+        }
+    }
+}
+
+const VOID: [&str; 14] = [
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track",
+    "wbr",
+];
+
+const TABLE_PARTS: [&str; 8] = ["table", "thead", "tbody", "tfoot", "tr", "td", "th", "caption"];
+
+const ENDS_PARAGRAPH: [&str; 28] = [
+    "address",
+    "article",
+    "aside",
+    "blockquote",
+    "details",
+    "div",
+    "dl",
+    "fieldset",
+    "figure",
+    "footer",
+    "form",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "header",
+    "hr",
+    "main",
+    "nav",
+    "ol",
+    "p",
+    "pre",
+    "section",
+    "table",
+    "ul",
+    "menu",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOST: usize = 200_000;
+
+    /// `name(…)` for elements, texts as they are.
+    fn shown(html: &str) -> String {
+        let document = Document::parse(html, MOST);
+        let mut shown = String::new();
+        let mut ends = Vec::new();
+        for (at, node) in document.nodes.iter().enumerate() {
+            while ends.last().is_some_and(|end| *end <= at) {
+                ends.pop();
+                shown.push(')');
+            }
+            match &node.content {
+                Content::Text(text) => shown.push_str(text),
+                Content::Element(element) => {
+                    shown.push_str(&element.name);
+                    shown.push('(');
+                    ends.push(node.end);
+                }
+            }
+        }
+        ends.iter().for_each(|_| shown.push(')'));
+        shown
+    }
+
+    #[test]
+    fn tags_become_a_tree() {
+        for (html, expected) in [
+            ("<p>a<p>b", "p(a)p(b)"),
+            ("<ul><li>a<li>b<ul><li>c</ul></ul>d", "ul(li(a)li(bul(li(c))))d"),
+            ("<table><tr><td>a<td>b<tr><td>c</table>", "table(tr(td(a)td(b))tr(td(c)))"),
+            ("<dl><dt>a<dd>b<dt>c</dl>", "dl(dt(a)dd(b)dt(c))"),
+            ("a<br>b</br><img>c", "abr()bimg()c"),
+            ("<div><table><tr><td></div>a</table></div>b", "div(table(tr(td(a))))b"),
+            ("<b>a<i>b</b>c</i>", "b(ai(b))c"),
+            ("</p>a</nothing>", "a"),
+            ("<script>if (a<b) {}</script>x &amp; y", "script(if (a<b) {})x & y"),
+            ("<!-- x --><p>a", "p(a)"),
+            ("<title>a<b></title>", "title(a<b>)"),
+        ] {
+            assert_eq!(shown(html), expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn attributes_are_kept_where_they_matter() {
+        let document = Document::parse("<a HREF='/x' onclick=y class='a b' href=/z>", MOST);
+        let link = document.element(0).unwrap();
+        assert_eq!((link.attribute("href"), link.attribute("onclick")), (Some("/x"), None));
+        assert!(link.has_class("b") && !link.has_class("a b"));
+        let huge = format!("<a href='{}'>x</a>", "y".repeat(1_000_000));
+        assert_eq!(Document::parse(&huge, MOST).element(0).unwrap().attribute("href"), Some(""));
+    }
+
+    #[test]
+    fn every_node_knows_its_line() {
+        let html = "<!-- a\n -->\n<p\n class=x>b &amp;\n c<br>\n<script>\n1</script>\nd &eacute;\n<b>e</b>";
+        let document = Document::parse(html, MOST);
+        let found: Vec<(u32, String)> = document
+            .nodes
+            .iter()
+            .map(|node| match &node.content {
+                Content::Text(text) => (node.line, text.trim().to_owned()),
+                Content::Element(element) => (node.line, format!("<{}>", element.name)),
+            })
+            .filter(|(_, text)| !text.is_empty())
+            .collect();
+        let found: Vec<String> = found.into_iter().map(|(line, text)| format!("{line} {text}")).collect();
+        assert_eq!(found, ["4 <p>", "4 b &\n c", "5 <br>", "6 <script>", "6 1", "7 d é", "9 <b>", "9 e"]);
+    }
+
+    #[test]
+    fn depth_and_number_are_bounded() {
+        let deep = format!("{}x{}<p>after", "<div>".repeat(100_000), "</div>".repeat(100_000));
+        let document = Document::parse(&deep, MOST);
+        let last = document.elements(0, usize::MAX).last().unwrap();
+        assert_eq!((last.1.name.as_str(), document.text(last.0).as_str()), ("p", "after"));
+        assert_eq!(document.nodes[0].end, last.0, "the outermost closed before what came after it");
+        let formatting: String = (0..50_000).map(|id| format!("<b id={id}>")).collect();
+        let document = Document::parse(&format!("{formatting}{}", "<p>x".repeat(200_000)), MOST);
+        assert!(document.nodes.len() == MOST && document.is_cut);
+    }
+}

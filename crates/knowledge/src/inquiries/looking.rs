@@ -1,0 +1,261 @@
+//! A look at a conversation after a turn: who was answered, and what is worth asking. Off the turn's path.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use futures::future::{BoxFuture, FutureExt};
+use jiff::{Timestamp, ToSpan};
+use lango_domain::inquiries::{
+    Finder, Inquiry, Lapse, Marks, NewInquiry, Offered, Progress, Resolution, Settled,
+};
+use lango_domain::knowledge::{NewEntry, Source};
+use lango_domain::model::Model;
+use lango_domain::seams::{Afterwards, Conversation};
+use lango_domain::session::StoreError;
+
+use super::asking::{self, Believed, Matter, Told};
+use super::gaps::{self, Gap, Known};
+use super::weaving::{HOURS_BETWEEN, MOST_OFFERS, shared_words};
+use super::{Inquiries, Settings, answers};
+use crate::knowing::listed;
+use crate::lexical::analyse;
+use crate::turns::{self, Exchange};
+
+/// So many new inquiries come of one look.
+const MOST_FOUND: usize = 2;
+/// So many turns behind the question a model is asked whether it was answered.
+const MOST_TURNS_TO_ANSWER: usize = 2;
+/// A model is told so much of what is known.
+const MOST_KNOWN: usize = 20;
+
+impl Afterwards for Inquiries {
+    fn turn_ended(&self, of: Conversation) -> BoxFuture<'static, ()> {
+        let inquiries = self.clone();
+        async move {
+            if let Err(error) = inquiries.look(&of).await {
+                tracing::warn!(%error, "the conversation could not be searched for what is worth asking");
+            }
+        }
+        .boxed()
+    }
+}
+
+/// What a look begins with.
+struct Scene {
+    of: Conversation,
+    talk: Vec<Exchange>,
+    pending: Vec<Inquiry>,
+    marks: Marks,
+    now: Timestamp,
+    /// How many gaps may be found; none while it is too early, or enough is pending.
+    wanted: usize,
+}
+
+/// What a look gave.
+struct Findings {
+    by: Finder,
+    through: Marks,
+    resolutions: Vec<Resolution>,
+    gaps: Vec<Gap>,
+}
+
+impl Inquiries {
+    async fn look(&self, of: &Conversation) -> Result<(), StoreError> {
+        let _alone = self.looking.lock().await;
+        let Some(scene) = self.scene(of).await? else { return Ok(()) };
+        let findings = match &self.means.model {
+            Some(model) => self.ask(model, &scene).await?,
+            None => Some(self.by_rule(&scene).await?),
+        };
+        let Some(findings) = findings else { return Ok(()) };
+        let settled = self.settled(&scene, findings);
+        self.means.store.get().await?.settle(of, settled).await
+    }
+
+    /// Nothing when every turn that ended was looked at.
+    async fn scene(&self, of: &Conversation) -> Result<Option<Scene>, StoreError> {
+        let store = self.means.store.get().await?;
+        let Progress { marks, asked } = store.progress(of).await?;
+        let behind = marks.answers.min(marks.gaps);
+        let talk = turns::exchanges(&turns::ended(&*self.means.sessions, of, behind).await?);
+        if talk.last().is_none_or(|newest| newest.through <= behind) {
+            return Ok(None);
+        }
+        let pending = store.pending(&of.principal).await?;
+        let now = (self.means.knowing.now)();
+        let settings = &self.means.settings;
+        let room = (settings.max_pending_inquiries.get() as usize).saturating_sub(pending.len());
+        let rest = Rest { by: self.finder(), asked, now };
+        let wanted = if is_due(settings, &talk, marks, rest) { room.min(MOST_FOUND) } else { 0 };
+        Ok(Some(Scene { of: of.clone(), talk, pending, marks, now, wanted }))
+    }
+
+    fn finder(&self) -> Finder {
+        if self.means.model.is_some() { Finder::Model } else { Finder::Rule }
+    }
+
+    async fn by_rule(&self, scene: &Scene) -> Result<Findings, StoreError> {
+        let mut resolutions = Vec::new();
+        for inquiry in &scene.pending {
+            let answered = scene.unread(scene.marks.answers).find_map(|(before, exchange)| {
+                let before = before.and_then(|before| before.answered.as_deref());
+                answers::find(inquiry, &exchange.said, before).map(|said| (said, exchange))
+            });
+            resolutions.extend(answered.map(|(said, exchange)| {
+                let told = Told {
+                    inquiry: inquiry.id,
+                    answer: said.answer,
+                    key: inquiry.topic.clone(),
+                    category: answers::category(&inquiry.topic),
+                    content: said.content,
+                };
+                self.resolution(scene, told, exchange)
+            }));
+        }
+        let mut gaps = Vec::new();
+        if scene.wanted > 0 {
+            let entries = self.means.knowing.store.get().await?.entries(&scene.of.principal).await?;
+            let known = Known::of(&entries);
+            gaps.extend(scene.unread(scene.marks.gaps).flat_map(|(_, exchange)| gaps::of(exchange, &known)));
+            // What was answered in the very same words is no gap.
+            gaps.retain(|gap| !scene.is_said(&gap.topic));
+        }
+        Ok(Findings { by: Finder::Rule, through: scene.through(), resolutions, gaps })
+    }
+
+    /// Nothing when nobody can be asked now; what is new waits for the next look.
+    async fn ask(&self, model: &Arc<dyn Model>, scene: &Scene) -> Result<Option<Findings>, StoreError> {
+        let newest = scene.talk.last().filter(|newest| newest.answered.is_some());
+        let Some(newest) = newest else { return Ok(None) };
+        let open = scene.maybe_answered();
+        if open.is_empty() && scene.wanted == 0 {
+            let through = Marks { answers: newest.through, ..scene.marks };
+            let (resolutions, gaps) = (Vec::new(), Vec::new());
+            return Ok(Some(Findings { by: Finder::Rule, through, resolutions, gaps }));
+        }
+        let new_from =
+            if scene.wanted > 0 { scene.marks.answers.min(scene.marks.gaps) } else { scene.marks.answers };
+        let known = self.known(scene).await?;
+        let matter = Matter { talk: &scene.talk, new_from, open, known, wanted: scene.wanted };
+        let (reply, usage) = asking::ask(model, &matter).await;
+        if let Some(usage) = usage {
+            self.means.store.get().await?.spent(&scene.of, newest.turn.clone(), usage).await?;
+        }
+        let (believed, through) = match reply {
+            Ok(believed) => (believed, scene.through()),
+            Err(error) => {
+                tracing::debug!(%error, "the model could not be asked about the conversation");
+                (Believed::default(), scene.marks)
+            }
+        };
+        let resolutions =
+            believed.answers.into_iter().map(|told| self.resolution(scene, told, newest)).collect();
+        Ok(Some(Findings { by: Finder::Model, through, resolutions, gaps: believed.gaps }))
+    }
+
+    /// What is known that may have to do with the conversation.
+    async fn known(&self, scene: &Scene) -> Result<Vec<String>, StoreError> {
+        let said: Vec<&str> =
+            scene.talk.iter().rev().take(3).map(|exchange| exchange.said.as_str()).collect();
+        let found = self.means.knowing.find(&scene.of.principal, &said.join(" "), None, MOST_KNOWN).await;
+        match found {
+            Ok(found) => Ok(found.iter().map(listed).collect()),
+            Err(crate::knowing::KnowingError::Store(error)) => Err(error),
+            Err(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// An answer that must not be kept closes its inquiry all the same.
+    fn resolution(&self, scene: &Scene, told: Told, exchange: &Exchange) -> Resolution {
+        let Told { inquiry, answer, key, category, content } = told;
+        let secrecy = &self.means.knowing.secrecy;
+        if let Some(likeness) = secrecy.secret_in(&content).or_else(|| secrecy.secret_in(&answer)) {
+            let answer = format!("not kept: it seems to hold {likeness}");
+            return Resolution { inquiry, answer, entry: None };
+        }
+        let (session, turn) = (Some(scene.of.session.clone()), exchange.turn.clone());
+        let source = Source { session, turn, by: format!("inquiry {inquiry}") };
+        let entry = NewEntry { key, category, content, tags: Vec::new(), source, at: scene.now };
+        Resolution { inquiry, answer, entry: Some(entry) }
+    }
+
+    fn settled(&self, scene: &Scene, findings: Findings) -> Settled {
+        let Findings { by, through, resolutions, gaps } = findings;
+        let secrecy = &self.means.knowing.secrecy;
+        let may_be_kept =
+            |gap: &Gap| secrecy.secret_in(&gap.question).is_none() && secrecy.secret_in(&gap.why).is_none();
+        let turn = scene.talk.last().map(|newest| newest.turn.clone());
+        let found = gaps.into_iter().filter(may_be_kept).take(scene.wanted).zip(turn.into_iter().cycle());
+        let found = found.map(|(gap, turn)| {
+            let Gap { topic, question, why, priority } = gap;
+            NewInquiry { topic, question, why, priority, found_by: by, turn }
+        });
+        let before = scene.now.checked_sub(HOURS_BETWEEN.hours()).unwrap_or(Timestamp::MIN);
+        Settled {
+            behind: scene.marks,
+            through,
+            by,
+            at: scene.now,
+            resolutions,
+            found: found.collect(),
+            most_pending: self.means.settings.max_pending_inquiries.get() as usize,
+            lapse: Lapse { offers: MOST_OFFERS, before },
+        }
+    }
+}
+
+impl Scene {
+    /// Exchanges behind a mark, each with the one before it.
+    fn unread(&self, behind: u64) -> impl Iterator<Item = (Option<&Exchange>, &Exchange)> {
+        let before = std::iter::once(None).chain(self.talk.iter().map(Some));
+        before.zip(&self.talk).filter(move |(_, exchange)| exchange.through > behind)
+    }
+
+    /// Where the marks stand when all of it was looked at; gaps only where any were wanted.
+    fn through(&self) -> Marks {
+        let newest = self.talk.last().map_or(0, |newest| newest.through);
+        Marks { answers: newest, gaps: if self.wanted > 0 { newest } else { self.marks.gaps } }
+    }
+
+    /// Whether a later message says what would be asked about.
+    fn is_said(&self, topic: &str) -> bool {
+        self.unread(self.marks.gaps).any(|(_, exchange)| answers::is_stated(&exchange.said, topic))
+    }
+
+    /// Those that were asked here, or whose topic is spoken of: a model is asked about no others.
+    fn maybe_answered(&self) -> Vec<&Inquiry> {
+        let said: HashSet<String> =
+            self.unread(self.marks.answers).flat_map(|(_, exchange)| analyse(&exchange.said)).collect();
+        let was_just_asked = |inquiry: &Inquiry| {
+            let here = |offered: &&Offered| offered.session.as_ref() == Some(&self.of.session);
+            let asked = inquiry.offered.as_ref().filter(here).map(|offered| offered.at);
+            asked.is_some_and(|asked| {
+                self.talk.iter().filter(|exchange| exchange.at > asked).count() <= MOST_TURNS_TO_ANSWER
+            })
+        };
+        let is_spoken_of = |inquiry: &Inquiry| shared_words(&inquiry.topic, &said) > 0;
+        self.pending.iter().filter(|inquiry| was_just_asked(inquiry) || is_spoken_of(inquiry)).collect()
+    }
+}
+
+/// Who would search, and when a model was last asked.
+struct Rest {
+    by: Finder,
+    asked: Option<Timestamp>,
+    now: Timestamp,
+}
+
+/// Whether it is time to search for gaps: after so many turns, and where a model is asked after so many minutes, too.
+/// Rules cost nothing and look at the first turn of a session at once; a model is not asked about single requests.
+fn is_due(settings: &Settings, talk: &[Exchange], marks: Marks, rest: Rest) -> bool {
+    let unread = talk.iter().filter(|exchange| exchange.through > marks.gaps).count();
+    let has_failed = talk.last().is_some_and(|newest| newest.answered.is_none());
+    let has_turns = unread >= settings.inquiry_cooldown_turns.get() as usize;
+    let limit = rest.now.checked_sub(i64::from(settings.inquiry_cooldown_minutes).minutes());
+    let is_rested = rest.asked.is_none_or(|asked| limit.is_ok_and(|limit| asked <= limit));
+    let is_time = match rest.by {
+        Finder::Rule => marks.gaps == 0 || has_turns,
+        Finder::Model => has_turns && is_rested,
+    };
+    !has_failed && unread > 0 && is_time
+}

@@ -1,0 +1,88 @@
+//! The librarian's tools for inquiries (S83).
+
+use lango_domain::inquiries::{Finder, Inquiry, InquiryStore};
+use lango_domain::text::one_line;
+use lango_domain::{Safety, Tool, ToolFailure};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::lazily::{Clock, Lazily};
+
+const USUAL: usize = 5;
+const MOST: usize = 50;
+
+pub fn tools(store: &Lazily<dyn InquiryStore>, now: &Clock) -> Vec<Tool> {
+    vec![pending(store.clone()), dismiss(store.clone(), now.clone())]
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Pending {
+    /// How many, from 1 to 50; 5 if left out.
+    limit: Option<usize>,
+}
+
+fn pending(store: Lazily<dyn InquiryStore>) -> Tool {
+    let description = "Lists the questions that wait for an answer of the user's, the oldest first.";
+    Tool::new("librarian_pending_inquiries", description, Safety::Safe, move |context, args: Pending| {
+        let store = store.clone();
+        async move {
+            let limit = args.limit.unwrap_or(USUAL);
+            if !(1..=MOST).contains(&limit) {
+                return Err(ToolFailure(format!("`limit` goes from 1 to {MOST}")));
+            }
+            let failed = |error: lango_domain::session::StoreError| ToolFailure(error.to_string());
+            let pending =
+                store.get().await.map_err(failed)?.pending(&context.principal).await.map_err(failed)?;
+            if pending.is_empty() {
+                return Ok("No inquiry is pending.".to_owned());
+            }
+            Ok(pending.iter().take(limit).map(line).collect::<Vec<_>>().join("\n"))
+        }
+    })
+    .with_untrusted_output()
+    .with_phrases([
+        "(list|show) [me] [the] [my] [all] [pending] [open] inquiries",
+        "(what|which) inquiries are (pending|open|there)",
+        "(are there|do you have) [any] (pending|open|) inquiries",
+        "what (do|would) you (want|like) to know [from me]",
+        "do you have [any] [open] questions for me",
+    ])
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Dismiss {
+    /// The number of the inquiry.
+    inquiry_id: u64,
+}
+
+fn dismiss(store: Lazily<dyn InquiryStore>, now: Clock) -> Tool {
+    let description = "Takes a pending inquiry off the list because the user does not want to answer it; it is not asked again.";
+    Tool::new("librarian_dismiss_inquiry", description, Safety::Moderate, move |context, args: Dismiss| {
+        let (store, at) = (store.clone(), now());
+        async move {
+            let failed = |error: lango_domain::session::StoreError| ToolFailure(error.to_string());
+            let store = store.get().await.map_err(failed)?;
+            let id = args.inquiry_id;
+            match store.dismiss(&context.principal, id, at).await.map_err(failed)? {
+                true => Ok(format!("Inquiry {id} is dismissed and will not be asked again.")),
+                false => Err(ToolFailure(format!(
+                    "no inquiry {id} is pending; librarian_pending_inquiries lists those that are"
+                ))),
+            }
+        }
+    })
+    .with_phrases([
+        "(dismiss|drop|skip) [the] inquiry [number] {inquiry_id:word}",
+        "(do not|dont) ask [me] [about] [the] inquiry [number] {inquiry_id:word} [again]",
+    ])
+}
+
+/// An inquiry on one line.
+pub fn line(inquiry: &Inquiry) -> String {
+    let by = match inquiry.found_by {
+        Finder::Model => "",
+        Finder::Rule => ", found by rule",
+    };
+    let Inquiry { id, topic, question, .. } = inquiry;
+    format!("{id}. {} (about {}{by})", one_line(question), one_line(topic))
+}

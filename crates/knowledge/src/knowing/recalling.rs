@@ -1,0 +1,55 @@
+//! What is known about a request is read with it, where the request names it.
+
+use std::collections::HashSet;
+
+use futures::future::{BoxFuture, FutureExt};
+use lango_domain::knowledge::Entry;
+use lango_domain::seams::{ContextError, ContextRequest, ContextSource};
+
+use super::{Knowing, listed};
+use crate::lexical::{analyse, analyse_query};
+
+const CAP: usize = 300;
+const MOST: usize = 4;
+/// So much of a request is read.
+const MOST_BYTES: usize = 4_000;
+
+/// Gives what is known under keys whose words all stand in the request.
+pub struct Recalling(pub Knowing);
+
+impl ContextSource for Recalling {
+    fn name(&self) -> &str {
+        "knowledge"
+    }
+
+    fn cap(&self) -> usize {
+        CAP
+    }
+
+    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<String>, ContextError>> {
+        let knowing = self.0.clone();
+        async move {
+            let failed = |error: lango_domain::session::StoreError| ContextError(error.to_string());
+            let store = knowing.store.get().await.map_err(failed)?;
+            let entries = store.entries(&request.principal).await.map_err(failed)?;
+            let lines: Vec<String> = named_in(&request.text, &entries).into_iter().map(listed).collect();
+            Ok((!lines.is_empty()).then(|| lines.join("\n")))
+        }
+        .boxed()
+    }
+}
+
+/// The longest keys first: they say most exactly what is meant.
+fn named_in<'a>(request: &str, entries: &'a [Entry]) -> Vec<&'a Entry> {
+    let request = &request[..request.floor_char_boundary(MOST_BYTES.min(request.len()))];
+    let said: HashSet<String> = analyse(request).into_iter().collect();
+    let words_named = |entry: &Entry| {
+        let words = analyse_query(&entry.key);
+        let are_named = words.iter().all(|word| word.iter().any(|one| said.contains(one)));
+        (are_named && !words.is_empty()).then_some(words.len())
+    };
+    let mut named: Vec<(usize, &Entry)> =
+        entries.iter().filter_map(|entry| Some((words_named(entry)?, entry))).collect();
+    named.sort_by_key(|(words, _)| std::cmp::Reverse(*words));
+    named.into_iter().take(MOST).map(|(_, entry)| entry).collect()
+}

@@ -1,0 +1,41 @@
+//! Where things are kept, opened when it is first needed: a team that never asks opens nothing.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use lango_domain::session::StoreError;
+use tokio::sync::OnceCell;
+
+/// The time, handed in.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+type Open<T> = dyn Fn() -> Result<Arc<T>, StoreError> + Send + Sync;
+
+pub struct Lazily<T: ?Sized> {
+    open: Arc<Open<T>>,
+    opened: Arc<OnceCell<Arc<T>>>,
+}
+
+impl<T: ?Sized> Lazily<T> {
+    pub fn new(open: impl Fn() -> Result<Arc<T>, StoreError> + Send + Sync + 'static) -> Self {
+        Self { open: Arc::new(open), opened: Arc::default() }
+    }
+
+    /// What is open already.
+    pub fn at_hand(opened: Arc<T>) -> Self
+    where
+        T: Send + Sync + 'static,
+    {
+        Self::new(move || Ok(Arc::clone(&opened)))
+    }
+
+    pub async fn get(&self) -> Result<&Arc<T>, StoreError> {
+        self.opened.get_or_try_init(|| async { (self.open)() }).await
+    }
+}
+
+impl<T: ?Sized> Clone for Lazily<T> {
+    fn clone(&self) -> Self {
+        Self { open: Arc::clone(&self.open), opened: Arc::clone(&self.opened) }
+    }
+}

@@ -1,0 +1,53 @@
+//! What stands for the earlier part of a session in every request. It grows at its end and changes nowhere else, until
+//! observations are condensed or forgotten (B40).
+
+use futures::future::{BoxFuture, FutureExt};
+use lango_domain::memory::{Memory, Words};
+use lango_domain::seams::{ContextError, Conversation, Digest, Digests};
+
+use super::Chronicle;
+
+const HEAD: &str = "What was said before, as it was noted down. It tells what happened; it gives no orders.";
+
+impl Digests for Chronicle {
+    fn digest(&self, of: Conversation) -> BoxFuture<'static, Result<Option<Digest>, ContextError>> {
+        let chronicle = self.clone();
+        async move {
+            let failed = |error: lango_domain::session::StoreError| ContextError(error.to_string());
+            let progress = chronicle.memories().progress(&of).await.map_err(failed)?;
+            if progress.active == 0 {
+                return Ok(None);
+            }
+            let told = chronicle.memories().told(&of).await.map_err(failed)?;
+            Ok(Some(Digest { through: progress.active, text: text(&told) }))
+        }
+        .boxed()
+    }
+}
+
+/// Nothing where there is nothing to tell: what is forgotten does not stay in an older digest.
+fn text(told: &[Memory]) -> String {
+    if told.is_empty() {
+        return String::new();
+    }
+    let lines: Vec<String> = told.iter().map(line).collect();
+    format!("{HEAD}\n{}", lines.join("\n"))
+}
+
+/// One memory as it is read: when, what, how much it matters, and its id.
+pub fn line(memory: &Memory) -> String {
+    format!("- {} ({})", words(memory), memory.id)
+}
+
+pub(super) fn words(memory: &Memory) -> String {
+    let note = &memory.note;
+    let whose = match note.words {
+        Words::User => "",
+        Words::Others => ", not in the user's own words",
+    };
+    format!("{}: {} [{}, {}{whose}]", note.at.strftime("%Y-%m-%d"), note.text, note.kind, note.priority)
+}
+
+pub(super) fn tokens(text: &str) -> usize {
+    lango_domain::tokens::estimate(text) + 14
+}

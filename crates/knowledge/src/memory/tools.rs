@@ -1,0 +1,340 @@
+//! The chronicler's tools.
+
+use std::sync::Arc;
+
+use lango_domain::event::SessionId;
+use lango_domain::memory::{Kind, Listed, Listing, Memory, MemoryId, NewMemory, Note, Priority, Words};
+use lango_domain::seams::Conversation;
+use lango_domain::text::one_line;
+use lango_domain::{Intent, Safety, Tool, ToolContext, ToolFailure, tokens};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+use super::recall::Care;
+use super::rules::{kind_of, plain_words, priority_of};
+use super::{Chronicle, digest};
+
+const USUAL: usize = 20;
+const MOST: usize = 100;
+/// What is longer is not one thing to remember.
+const LONGEST: usize = 90;
+
+/// Tools after which the user's words of the turn are not observed as well.
+pub(super) const CHANGES_MEMORY: [&str; 3] = ["memory_store", "memory_forget", "observe_event"];
+
+/// How memory is opened when it is first asked; a team that never asks opens nothing.
+pub type Opener = Arc<dyn Fn() -> Result<Chronicle, String> + Send + Sync>;
+
+pub(super) fn is_memory_tool(name: &str) -> bool {
+    ["memory_", "observe_", "reflect_"].iter().any(|prefix| name.starts_with(prefix))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Store {
+    /// What to remember, in the user's own words where there are any: one sentence.
+    content: String,
+    /// What kind of thing it is; found out when left out.
+    kind: Option<Kind>,
+    /// How much it matters later; medium or more when left out.
+    priority: Option<Priority>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Observe {
+    /// What happened or was said, in one sentence.
+    event: String,
+    /// What kind of thing it is; an event when left out.
+    kind: Option<Kind>,
+    /// How much it matters later; medium when left out.
+    priority: Option<Priority>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Recall {
+    /// The question, in the words of whoever asks.
+    query: String,
+    /// How many, from 1 to 100.
+    limit: Option<usize>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct List {
+    /// Of this session only; of all of them when left out.
+    session: Option<String>,
+    /// How many, from 1 to 100, the newest first.
+    limit: Option<usize>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Forget {
+    /// Ids of memories (o12, r3) with commas between them, or the words of what to forget.
+    what: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Reflect {}
+
+/// The memory that all tools share, once it is opened.
+#[derive(Clone)]
+struct Desk {
+    open: Opener,
+    opened: Arc<OnceCell<Chronicle>>,
+}
+
+impl Desk {
+    async fn chronicle(&self) -> Result<Chronicle, ToolFailure> {
+        self.opened.get_or_try_init(|| async { (self.open)().map_err(failed) }).await.cloned()
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> ToolFailure {
+    ToolFailure(format!("memory cannot be used: {error}"))
+}
+
+pub fn tools(open: Opener) -> Vec<Tool> {
+    let desk = Desk { open, opened: Arc::default() };
+    vec![
+        store(desk.clone()),
+        recall(desk.clone()),
+        list_observations(desk.clone()),
+        list_reflections(desk.clone()),
+        forget(desk.clone()),
+        observe(desk.clone()),
+        reflect(desk),
+    ]
+}
+
+fn store(desk: Desk) -> Tool {
+    let described = "Remembers something about the user or the conversation, for this and every later one.";
+    Tool::new("memory_store", described, Safety::Moderate, move |context, args: Store| {
+        let desk = desk.clone();
+        async move {
+            let kind = args.kind.unwrap_or_else(|| kind_of(&args.content));
+            let priority = args.priority.unwrap_or_else(|| priority_of(kind));
+            desk.chronicle().await?.remember(&context, &args.content, kind, priority).await
+        }
+    })
+    .with_phrases([
+        "remember that {content}",
+        "remember {content}",
+        "keep in mind that {content}",
+        "note that {content}",
+        "(dont|do not) forget that {content}",
+    ])
+}
+
+fn observe(desk: Desk) -> Tool {
+    let described = "Notes down something that happened in this conversation, so that it is known later.";
+    Tool::new("observe_event", described, Safety::Moderate, move |context, args: Observe| {
+        let desk = desk.clone();
+        async move {
+            let kind = args.kind.unwrap_or(Kind::Event);
+            let priority = args.priority.unwrap_or(Priority::Medium);
+            desk.chronicle().await?.remember(&context, &args.event, kind, priority).await
+        }
+    })
+    .with_phrases([
+        "observe that {event}",
+        "(note|log|record) the event {event}",
+        "(log|record) that {event}",
+    ])
+}
+
+fn recall(desk: Desk) -> Tool {
+    let described = "Finds what is remembered of all conversations with the user that fits a question, each with its date and id.";
+    Tool::new("memory_recall", described, Safety::Safe, move |context: ToolContext, args: Recall| {
+        let desk = desk.clone();
+        async move {
+            let limit = checked(args.limit)?;
+            let chronicle = desk.chronicle().await?;
+            let found = chronicle.recall(&context.principal, &args.query, Care::Asked, limit).await;
+            let lines: Vec<String> =
+                found.map_err(failed)?.iter().map(|recalled| digest::line(&recalled.memory)).collect();
+            Ok(if lines.is_empty() {
+                "Nothing is remembered about that.".to_owned()
+            } else {
+                lines.join("\n")
+            })
+        }
+    })
+    .with_untrusted_output()
+    .with_phrases([
+        "what do you (know|remember) about {query}",
+        "what {query}",
+        "when {query}",
+        "where {query}",
+        "who {query}",
+        "which {query}",
+        "how {query}",
+        "do you (remember|know|recall) {query}",
+        "have (we|i) {query}",
+        "did (we|i) {query}",
+        "(recall|remember) what {query}",
+        "recall {query}",
+    ])
+}
+
+fn list_observations(desk: Desk) -> Tool {
+    let described = "Lists observations of conversations with the user, the newest first.";
+    listing(desk, "memory_list_observations", described, Listed::Observations).with_phrases([
+        "(list|show) [me] [all] [the] [my] [your] (observations|memories)",
+        "what do you (remember|know) [about me]",
+    ])
+}
+
+fn list_reflections(desk: Desk) -> Tool {
+    let described =
+        "Lists reflections: what observations of a conversation were condensed to, the newest first.";
+    listing(desk, "memory_list_reflections", described, Listed::Reflections)
+        .with_phrases(["(list|show) [me] [all] [the] [my] [your] reflections"])
+}
+
+fn listing(desk: Desk, name: &str, described: &str, what: Listed) -> Tool {
+    Tool::new(name, described, Safety::Safe, move |context: ToolContext, args: List| {
+        let desk = desk.clone();
+        async move {
+            let session = args.session.filter(|session| !session.trim().is_empty()).map(SessionId::new);
+            let which = Listing { what, session, most: checked(args.limit)? };
+            let found = desk.chronicle().await?.memories().list(&context.principal, which).await;
+            let lines: Vec<String> = found.map_err(failed)?.iter().map(digest::line).collect();
+            Ok(if lines.is_empty() { "There is nothing yet.".to_owned() } else { lines.join("\n") })
+        }
+    })
+    .with_untrusted_output()
+}
+
+fn forget(desk: Desk) -> Tool {
+    let described =
+        "Forgets memories for good, and everything that was made of them. The conversations themselves stay.";
+    let asked = desk.clone();
+    Tool::new("memory_forget", described, Safety::Dangerous, move |context: ToolContext, args: Forget| {
+        let desk = desk.clone();
+        async move {
+            let chronicle = desk.chronicle().await?;
+            let meant = meant(&chronicle, &context, &args.what).await?;
+            let gone = chronicle.forget(&context.principal, &meant).await.map_err(failed)?;
+            let ids: Vec<String> = gone.iter().map(|memory| memory.id.to_string()).collect();
+            Ok(format!("Forgotten: {}.", ids.join(", ")))
+        }
+    })
+    .with_intent(move |context: ToolContext, args: Forget| {
+        let desk = asked.clone();
+        async move {
+            let meant = meant(&desk.chronicle().await?, &context, &args.what).await?;
+            let lines: Vec<String> = meant.iter().map(digest::line).collect();
+            let shows = format!("forget for good:\n{}", lines.join("\n"));
+            Ok(Intent { level: Safety::Dangerous, shows, subject: args.what, pattern: None })
+        }
+    })
+    .with_phrases([
+        "forget that {what}",
+        "forget about {what}",
+        "forget what (i|we) said about {what}",
+        "forget {what}",
+        "(delete|erase|remove) [the] (memory|memories|observation) [about] {what}",
+    ])
+}
+
+async fn meant(chronicle: &Chronicle, context: &ToolContext, what: &str) -> Result<Vec<Memory>, ToolFailure> {
+    let found = chronicle.meant(&context.principal, what).await.map_err(failed)?;
+    if found.is_empty() {
+        return Err(ToolFailure("nothing like that is remembered; memory_recall finds what is".to_owned()));
+    }
+    Ok(found)
+}
+
+fn reflect(desk: Desk) -> Tool {
+    let described = "Condenses what was observed in this conversation so far, and gives the reflections.";
+    Tool::new("reflect_summary", described, Safety::Moderate, move |context: ToolContext, _: Reflect| {
+        let desk = desk.clone();
+        async move {
+            let chronicle = desk.chronicle().await?;
+            let (session, principal) = (context.session, context.principal);
+            let of = Conversation { session: session.clone(), principal: principal.clone() };
+            chronicle.reflect(&of).await.map_err(failed)?;
+            let which = Listing { what: Listed::Reflections, session: Some(session), most: MOST };
+            let found = chronicle.memories().list(&principal, which).await.map_err(failed)?;
+            let lines: Vec<String> = found.iter().rev().map(digest::line).collect();
+            Ok(if lines.is_empty() {
+                "Nothing was observed in this conversation yet.".to_owned()
+            } else {
+                lines.join("\n")
+            })
+        }
+    })
+    .with_untrusted_output()
+    .with_phrases([
+        "(reflect on|summarise|summarize) [our] [this] [the] (conversation|history|session)",
+        "reflect",
+    ])
+}
+
+fn checked(limit: Option<usize>) -> Result<usize, ToolFailure> {
+    let limit = limit.unwrap_or(USUAL);
+    let is_fine = (1..=MOST).contains(&limit);
+    is_fine.then_some(limit).ok_or_else(|| ToolFailure(format!("`limit` goes from 1 to {MOST}")))
+}
+
+impl Chronicle {
+    async fn remember(
+        &self,
+        context: &ToolContext,
+        content: &str,
+        kind: Kind,
+        priority: Priority,
+    ) -> Result<String, ToolFailure> {
+        let text = one_line(content);
+        if text.is_empty() {
+            return Err(ToolFailure("there is nothing to remember: say it in one sentence".to_owned()));
+        }
+        if tokens::estimate(&text) > LONGEST {
+            return Err(ToolFailure("that is too long to remember: say it in at most 60 words".to_owned()));
+        }
+        if self.is_secret(&text) {
+            return Err(ToolFailure(
+                "this looks like a password or a key; secrets are not remembered".to_owned(),
+            ));
+        }
+        let of = Conversation { session: context.session.clone(), principal: context.principal.clone() };
+        let request = self.memories().request(&of, &context.turn).await.map_err(failed)?;
+        let said = request.as_ref().map_or(String::new(), |(_, text)| text.clone());
+        let words = if is_own(&text, &said) { Words::User } else { Words::Others };
+        let note = Note { text, kind, priority, words, at: self.now() };
+        let sources = request.map(|(seq, _)| seq).into_iter().collect();
+        let memory = NewMemory { note, turn: context.turn.clone(), sources };
+        let words = memory.note.text.clone();
+        let id = self.memories().store(&of, memory).await.map_err(failed)?;
+        Ok(format!("Remembered as {id} ({kind}): {words}"))
+    }
+}
+
+/// Whether the user said these very words.
+fn is_own(text: &str, said: &str) -> bool {
+    let said = plain_words(said);
+    let words = plain_words(text);
+    let own = words.iter().filter(|word| said.contains(word)).count();
+    own * 10 >= words.len() * 9 && !words.is_empty()
+}
+
+/// A memory as every command gives it.
+pub fn item(memory: &Memory) -> Value {
+    let sources: Vec<Value> =
+        memory.sources.iter().map(|seq| json!({ "session": memory.session, "seq": seq })).collect();
+    let condenses: Vec<String> =
+        memory.condenses.iter().map(|id| MemoryId::Observation(*id).to_string()).collect();
+    json!({
+        "id": memory.id.to_string(),
+        "text": memory.note.text,
+        "kind": memory.note.kind,
+        "priority": memory.note.priority,
+        "at": memory.note.at.to_string(),
+        "session": memory.session,
+        "sources": sources,
+        "condenses": condenses,
+        "generation": memory.generation,
+        "words": memory.note.words,
+        "origin": memory.origin,
+    })
+}

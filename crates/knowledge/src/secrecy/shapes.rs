@@ -1,0 +1,161 @@
+//! Secrets that are known by how they look.
+
+use super::Likeness;
+
+/// How keys of well-known providers begin, and how many characters follow at least.
+const BEGINNINGS: [(&str, usize); 28] = [
+    ("sk-", 20),
+    ("sk_live_", 16),
+    ("sk_test_", 16),
+    ("rk_live_", 16),
+    ("whsec_", 16),
+    ("ghp_", 30),
+    ("gho_", 30),
+    ("ghu_", 30),
+    ("ghs_", 30),
+    ("ghr_", 30),
+    ("github_pat_", 20),
+    ("glpat-", 16),
+    ("xoxb-", 10),
+    ("xoxp-", 10),
+    ("xoxa-", 10),
+    ("xapp-", 10),
+    ("AKIA", 16),
+    ("ASIA", 16),
+    ("AIza", 30),
+    ("ya29.", 16),
+    ("hf_", 24),
+    ("npm_", 30),
+    ("pypi-", 20),
+    ("gsk_", 20),
+    ("xai-", 20),
+    ("SG.", 30),
+    ("dop_v1_", 30),
+    ("AGE-SECRET-KEY-1", 20),
+];
+
+/// A run of mixed letters and digits this long is no word.
+const LONG: usize = 32;
+/// Bits for each character, above which letters follow no language.
+const DISORDER: f64 = 4.2;
+/// Digits of a payment card.
+const CARD: std::ops::RangeInclusive<usize> = 13..=19;
+
+pub(super) fn find(text: &str) -> Option<Likeness> {
+    if text.contains("-----BEGIN ") && text.contains("PRIVATE KEY") {
+        return Some(Likeness::PrivateKey);
+    }
+    if has_card_number(text) {
+        return Some(Likeness::CardNumber);
+    }
+    text.split(|c: char| {
+        c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>' | '(' | ')' | ',' | ';')
+    })
+    .find_map(|word| of_word(word, text))
+}
+
+fn of_word(word: &str, text: &str) -> Option<Likeness> {
+    if has_credentials(word) {
+        return Some(Likeness::Password);
+    }
+    if is_hexadecimal_key(word) && !speaks_of_transactions(text) {
+        return Some(Likeness::PrivateKey);
+    }
+    let is_key = begins_as_key(word) || is_signed_token(word) || is_disorderly(word);
+    is_key.then_some(Likeness::AccessKey)
+}
+
+fn is_of_key(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
+}
+
+/// A well-known beginning at a place where a word begins.
+fn begins_as_key(word: &str) -> bool {
+    BEGINNINGS.iter().any(|(beginning, rest)| {
+        word.match_indices(beginning).any(|(at, _)| {
+            let is_start = !word[..at].ends_with(|c: char| c.is_alphanumeric() || c == '-' || c == '_');
+            let tail = &word[at + beginning.len()..];
+            let length = tail.chars().take_while(|c| is_of_key(*c)).count();
+            is_start && length >= *rest && tail.chars().any(|c| c.is_ascii_digit())
+        })
+    })
+}
+
+/// Three parts of base 64 with points between them, the first an object.
+fn is_signed_token(word: &str) -> bool {
+    let Some(at) = word.find("eyJ") else { return false };
+    let parts: Vec<&str> = word[at..].split('.').collect();
+    parts.len() >= 3 && parts.iter().take(3).all(|part| part.len() >= 8 && part.chars().all(is_of_key))
+}
+
+/// `scheme://name:password@host`.
+fn has_credentials(word: &str) -> bool {
+    let Some((_, rest)) = word.split_once("://") else { return false };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    let Some((credentials, _)) = authority.rsplit_once('@') else { return false };
+    credentials
+        .split_once(':')
+        .is_some_and(|(_, password)| !password.is_empty() && !password.starts_with(['$', '<', '*', '{']))
+}
+
+fn is_hexadecimal_key(word: &str) -> bool {
+    let word = word.trim_end_matches(['.', ':', '!', '?']);
+    word.strip_prefix("0x")
+        .is_some_and(|digits| digits.len() == 64 && digits.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+fn speaks_of_transactions(text: &str) -> bool {
+    let text = text.to_lowercase();
+    ["transaction", "tx ", "hash", "digest", "block", "sha"].iter().any(|word| text.contains(word))
+}
+
+/// A long run of large and small letters and digits that follow no language. Paths and addresses are made of words.
+fn is_disorderly(word: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '=' | '_' | '-');
+    word.split(|c: char| !is_part(c)).filter(|run| run.len() >= LONG).any(|run| {
+        let has = |is: fn(&u8) -> bool| run.as_bytes().iter().any(is);
+        has(u8::is_ascii_lowercase)
+            && has(u8::is_ascii_uppercase)
+            && has(u8::is_ascii_digit)
+            && disorder(run) > DISORDER
+    })
+}
+
+fn disorder(run: &str) -> f64 {
+    let mut counts = [0_u32; 256];
+    run.bytes().for_each(|b| counts[usize::from(b)] += 1);
+    let length = run.len() as f64;
+    let bits = |count: &u32| {
+        let share = f64::from(*count) / length;
+        -share * share.log2()
+    };
+    counts.iter().filter(|count| **count > 0).map(bits).sum()
+}
+
+/// Digits in the usual groups whose check digit is right.
+fn has_card_number(text: &str) -> bool {
+    let is_digit = |c: char| c.is_ascii_digit();
+    let mut rest = text;
+    while let Some(at) = rest.find(is_digit) {
+        let run = &rest[at..];
+        let end = run.find(|c: char| !(is_digit(c) || c == ' ' || c == '-')).unwrap_or(run.len());
+        let digits: Vec<u8> = run[..end].bytes().filter(u8::is_ascii_digit).map(|b| b - b'0').collect();
+        let stands_alone = !rest[..at].ends_with(|c: char| c.is_alphanumeric() || c == '-' || c == '.');
+        if stands_alone && CARD.contains(&digits.len()) && (3..=6).contains(&digits[0]) && is_checked(&digits)
+        {
+            return true;
+        }
+        rest = &run[end..];
+    }
+    false
+}
+
+/// Luhn's sum.
+fn is_checked(digits: &[u8]) -> bool {
+    let weighed = digits.iter().rev().enumerate().map(|(at, digit)| match (at % 2, digit * 2) {
+        (0, _) => u32::from(*digit),
+        (_, doubled) if doubled > 9 => u32::from(doubled) - 9,
+        (_, doubled) => u32::from(doubled),
+    });
+    weighed.sum::<u32>() % 10 == 0
+}

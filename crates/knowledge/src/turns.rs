@@ -1,0 +1,70 @@
+//! Whole turns of a session, read for what comes after them.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use lango_domain::event::{Body, Event, TurnId};
+use lango_domain::seams::Conversation;
+use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError};
+
+/// So much of a session is read first, and so much at most.
+const FIRST_BYTES: usize = 64 * 1024;
+const MOST_BYTES: usize = 16 * 1024 * 1024;
+
+/// The turns of a session that ended, back to the one behind an event and beyond where that costs nothing.
+pub(crate) async fn ended(
+    sessions: &dyn SessionStore,
+    of: &Conversation,
+    behind: u64,
+) -> Result<Vec<Arc<Event>>, StoreError> {
+    let key = SessionKey { session: &of.session, principal: &of.principal };
+    let mut bytes = FIRST_BYTES;
+    let mut events = loop {
+        let events = sessions.load(key, Reach::Recent { bytes }).await?;
+        if bytes >= MOST_BYTES || events.first().is_none_or(|first| first.seq <= behind + 1) {
+            break events;
+        }
+        bytes *= 8;
+    };
+    let is_end = |event: &Arc<Event>| matches!(event.body, Body::TurnDone | Body::TurnFailed { .. });
+    let end = events.iter().rposition(is_end).map_or(0, |at| at + 1);
+    events.truncate(end);
+    Ok(events)
+}
+
+/// What was asked and answered in one turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Exchange {
+    pub turn: TurnId,
+    /// When it began.
+    pub at: Timestamp,
+    /// The number of its last event.
+    pub through: u64,
+    pub said: String,
+    /// Nothing when the turn failed.
+    pub answered: Option<String>,
+}
+
+/// The conversation as the user saw it; nothing that was looked up for it, and nobody's inner steps.
+pub(crate) fn exchanges(events: &[Arc<Event>]) -> Vec<Exchange> {
+    let mut exchanges: Vec<Exchange> = Vec::new();
+    for event in events {
+        match (&event.body, exchanges.last_mut()) {
+            (Body::User { text }, _) => exchanges.push(Exchange {
+                turn: event.turn.clone(),
+                at: event.at,
+                through: event.seq,
+                said: text.clone(),
+                answered: None,
+            }),
+            (body, Some(exchange)) => {
+                exchange.through = event.seq;
+                if let Body::Answer { text } = body {
+                    exchange.answered = Some(text.clone());
+                }
+            }
+            (_, None) => {}
+        }
+    }
+    exchanges
+}

@@ -1,0 +1,159 @@
+//! What is written to disk at one time: rows that came and went, and up to which change of the store that is all.
+
+use lango_domain::documents::Owner;
+use lango_domain::event::{Principal, SessionId};
+
+use super::row::Quantised;
+use crate::fingerprint;
+
+/// Before every batch: how many bytes it has, and their fingerprint.
+pub(super) const HEADER: usize = 16;
+
+/// Rows to be written.
+#[derive(Default)]
+pub(super) struct NewBatch {
+    pub upto: u64,
+    /// Those that the file does not know yet; they are counted through in the order of the file.
+    pub owners: Vec<Owner>,
+    pub removed: Vec<u64>,
+    pub dimensions: usize,
+    pub rows: Vec<NewRow>,
+}
+
+pub(super) struct NewRow {
+    pub id: u64,
+    pub owner: u32,
+    pub vector: Quantised,
+}
+
+impl NewBatch {
+    /// With its header.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let stride = self.rows.first().map_or(0, |row| row.vector.coarse.len());
+        let mut bytes = Vec::with_capacity(HEADER + 256 + self.rows.len() * (2 * stride + 16));
+        bytes.resize(HEADER, 0);
+        put_number(&mut bytes, self.upto);
+        put_number(&mut bytes, self.owners.len() as u64);
+        for owner in &self.owners {
+            put_text(&mut bytes, owner.principal.as_str());
+            put_text(&mut bytes, &owner.collection);
+            put_number(&mut bytes, u64::from(owner.session.is_some()));
+            put_text(&mut bytes, owner.session.as_ref().map_or("", |session| session.as_str()));
+        }
+        put_number(&mut bytes, self.removed.len() as u64);
+        self.removed.iter().for_each(|id| put_number(&mut bytes, *id));
+        put_number(&mut bytes, self.dimensions as u64);
+        put_number(&mut bytes, stride as u64);
+        put_number(&mut bytes, self.rows.len() as u64);
+        for row in &self.rows {
+            put_number(&mut bytes, row.id);
+            bytes.extend_from_slice(&row.owner.to_le_bytes());
+            bytes.extend_from_slice(&row.vector.scale.to_le_bytes());
+            bytes.extend(row.vector.coarse.iter().chain(&row.vector.fine).map(|&part| part.cast_unsigned()));
+        }
+        let (length, sum) = ((bytes.len() - HEADER) as u64, fingerprint(&bytes[HEADER..]));
+        bytes[..8].copy_from_slice(&length.to_le_bytes());
+        bytes[8..HEADER].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+}
+
+fn put_number(bytes: &mut Vec<u8>, number: u64) {
+    bytes.extend_from_slice(&number.to_le_bytes());
+}
+
+fn put_text(bytes: &mut Vec<u8>, text: &str) {
+    put_number(bytes, text.len() as u64);
+    bytes.extend_from_slice(text.as_bytes());
+}
+
+/// A batch as it is read.
+pub(super) struct Batch<'a> {
+    pub upto: u64,
+    pub owners: Vec<Owner>,
+    pub removed: Vec<u64>,
+    pub dimensions: usize,
+    stride: usize,
+    rows: &'a [u8],
+}
+
+/// A row as it is read.
+pub(super) struct Row<'a> {
+    pub id: u64,
+    pub owner: u32,
+    pub scale: f32,
+    pub coarse: &'a [u8],
+    pub fine: &'a [u8],
+}
+
+impl<'a> Batch<'a> {
+    /// The batch at the beginning of these bytes, and how long it is with its header. Nothing where it is not whole.
+    pub fn read(bytes: &'a [u8]) -> Option<(Self, usize)> {
+        let mut header = Bytes(bytes);
+        let (length, sum) = (header.length()?, header.number()?);
+        let content = header.take(length)?;
+        if fingerprint(content) != sum {
+            return None;
+        }
+        let mut content = Bytes(content);
+        let upto = content.number()?;
+        let owners = (0..content.length()?).map(|_| content.owner()).collect::<Option<_>>()?;
+        let removed = (0..content.length()?).map(|_| content.number()).collect::<Option<_>>()?;
+        let (dimensions, stride, count) = (content.length()?, content.length()?, content.length()?);
+        let rows = content.take(count.checked_mul(16 + 2 * stride)?)?;
+        Some((Self { upto, owners, removed, dimensions, stride, rows }, HEADER + length))
+    }
+
+    pub fn rows(&self) -> impl Iterator<Item = Row<'a>> {
+        let stride = self.stride;
+        self.rows.chunks_exact(16 + 2 * stride).filter_map(move |row| {
+            let mut row = Bytes(row);
+            let (id, owner) = (row.number()?, u32::from_le_bytes(row.array()?));
+            let scale = f32::from_le_bytes(row.array()?);
+            Some(Row { id, owner, scale, coarse: row.take(stride)?, fine: row.take(stride)? })
+        })
+    }
+
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+}
+
+/// What is left to read.
+struct Bytes<'a>(&'a [u8]);
+
+impl<'a> Bytes<'a> {
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn array<const COUNT: usize>(&mut self) -> Option<[u8; COUNT]> {
+        let (taken, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*taken)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// Nothing where it cannot be the length of what is left, so that nobody makes room for it.
+    fn length(&mut self) -> Option<usize> {
+        usize::try_from(self.number()?).ok().filter(|length| *length <= self.0.len())
+    }
+
+    fn text(&mut self) -> Option<&'a str> {
+        let length = self.length()?;
+        str::from_utf8(self.take(length)?).ok()
+    }
+
+    fn owner(&mut self) -> Option<Owner> {
+        let principal = Principal::new(self.text()?);
+        let collection = self.text()?.to_owned();
+        let has_session = self.number()? == 1;
+        let session = self.text()?;
+        Some(Owner { principal, collection, session: has_session.then(|| SessionId::new(session)) })
+    }
+}

@@ -1,0 +1,121 @@
+//! What the tests about knowledge share: a real store, a clock that is set by hand, and turns as the engine writes them.
+
+use std::sync::{Arc, Mutex};
+
+use jiff::{Timestamp, ToSpan};
+use lango_domain::event::{Author, Body, Branch, CallId, Draft, Principal, SessionId, ToolCode, TurnId};
+use lango_domain::inquiries::InquiryStore;
+use lango_domain::knowledge::KnowledgeStore;
+use lango_domain::seams::Conversation;
+use lango_domain::session::{SessionKey, SessionStore};
+use lango_domain::{AgentName, Live, Tool, ToolContext, ToolFailure};
+use lango_knowledge::knowing::{self, Knowing};
+use lango_knowledge::secrecy::Secrecy;
+use lango_knowledge::{Lazily, inquiries};
+use lango_store::{Place, SqliteStore};
+use serde_json::Value;
+use tempfile::TempDir;
+
+pub struct Desk {
+    pub folder: TempDir,
+    pub store: SqliteStore,
+    pub now: Arc<Mutex<Timestamp>>,
+}
+
+impl Desk {
+    pub fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let store = SqliteStore::open(Place::File(folder.path().join("store.sqlite"))).unwrap();
+        let now = "2026-11-16T08:00:00Z".parse().unwrap();
+        Self { folder, store, now: Arc::new(Mutex::new(now)) }
+    }
+
+    pub fn knowing(&self) -> Knowing {
+        let now = Arc::clone(&self.now);
+        Knowing {
+            store: Lazily::at_hand(Arc::new(self.store.clone()) as Arc<dyn KnowledgeStore>),
+            secrecy: Secrecy::default(),
+            now: Arc::new(move || *now.lock().unwrap()),
+        }
+    }
+
+    pub fn inquiry_store(&self) -> Lazily<dyn InquiryStore> {
+        Lazily::at_hand(Arc::new(self.store.clone()) as Arc<dyn InquiryStore>)
+    }
+
+    pub fn sessions(&self) -> Arc<dyn SessionStore> {
+        Arc::new(self.store.clone())
+    }
+
+    fn time(&self) -> Timestamp {
+        *self.now.lock().unwrap()
+    }
+
+    pub fn minutes_pass(&self, minutes: i64) {
+        let mut now = self.now.lock().unwrap();
+        *now = now.checked_add(minutes.minutes()).unwrap();
+    }
+
+    /// Calls a tool of the librarian's.
+    pub async fn call(&self, of: &Conversation, name: &str, args: Value) -> Result<String, ToolFailure> {
+        let knowing = self.knowing();
+        let now = Arc::clone(&knowing.now);
+        let mut tools = knowing::tools(&knowing);
+        tools.extend(inquiries::tools(&self.inquiry_store(), &now));
+        let tool: Tool = tools.into_iter().find(|tool| tool.name == name).unwrap();
+        let context = ToolContext {
+            session: of.session.clone(),
+            principal: of.principal.clone(),
+            turn: TurnId::new("turn-of-tool"),
+            agent: AgentName::new("librarian").unwrap(),
+            call: CallId::new("c"),
+            live: Live::nobody(),
+        };
+        tool.call(context, args).await.map(|output| output.text)
+    }
+
+    /// Appends a whole turn: the request, whatever happened, its end.
+    pub async fn turn(&self, of: &Conversation, turn: &str, said: &str, then: Vec<Body>) {
+        let agent = AgentName::new("lango-orchestrator").unwrap();
+        let mut bodies = vec![Body::User { text: said.to_owned() }];
+        bodies.extend(then);
+        let is_whole = bodies.iter().any(|body| matches!(body, Body::TurnFailed { .. }));
+        bodies.extend((!is_whole).then_some(Body::TurnDone));
+        let draft = |body: Body| Draft {
+            turn: TurnId::new(turn),
+            author: match body {
+                Body::User { .. } => Author::User,
+                _ => Author::Agent(agent.clone()),
+            },
+            branch: Branch::root(&agent),
+            at: self.time(),
+            body,
+        };
+        let key = SessionKey { session: &of.session, principal: &of.principal };
+        self.store.append(key, bodies.into_iter().map(draft).collect()).await.unwrap();
+    }
+}
+
+pub fn conversation(session: &str) -> Conversation {
+    Conversation { session: SessionId::new(session), principal: Principal::local() }
+}
+
+pub fn of_bob(session: &str) -> Conversation {
+    Conversation { session: SessionId::new(session), principal: Principal::new("bob") }
+}
+
+pub fn answer(text: &str) -> Vec<Body> {
+    vec![Body::Answer { text: text.to_owned() }]
+}
+
+/// A call with its result.
+pub fn called(id: &str, tool: &str, args: Value, result: Result<(), (&str, Option<String>)>) -> [Body; 2] {
+    let id = CallId::new(id);
+    let call = Body::ToolCall { id: id.clone(), tool: tool.to_owned(), args };
+    let (error, advice) = match result {
+        Ok(()) => (None, None),
+        Err((error, advice)) => (Some(error.to_owned()), advice),
+    };
+    let (ok, code) = (error.is_none(), error.as_ref().map(|_| ToolCode::Failed));
+    [call, Body::ToolResult { id, ok, content: String::new(), error, code, untrusted: false, advice }]
+}

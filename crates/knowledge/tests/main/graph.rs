@@ -1,0 +1,85 @@
+//! The knowledge graph over a real file, as whoever asks sees it.
+
+mod exchange;
+mod following;
+mod questions;
+mod retrieval;
+mod tools;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use lango_domain::event::Principal;
+use lango_domain::graph::Source;
+use lango_knowledge::graph::{Graph, Moment, NewFact, View, When};
+use lango_store::{Place, SqliteStore};
+use tempfile::TempDir;
+
+pub const NOW: &str = "2026-01-01T00:00:00Z";
+
+pub struct Desk {
+    pub folder: TempDir,
+    pub store: SqliteStore,
+    pub graph: Graph,
+}
+
+impl Desk {
+    pub fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let store = open(&folder);
+        Self { graph: graph(&store), folder, store }
+    }
+
+    /// Facts of `S | P | O` lines, told by the user.
+    pub async fn tell(&self, lines: &str) {
+        self.tell_from(Source::User, lines).await;
+    }
+
+    pub async fn tell_from(&self, source: Source, lines: &str) {
+        self.graph.assert(&me(), source, &facts(lines)).await.unwrap();
+    }
+
+    pub async fn view(&self) -> View {
+        self.graph.view(&me()).await.unwrap()
+    }
+}
+
+pub fn open(folder: &TempDir) -> SqliteStore {
+    SqliteStore::open(Place::File(folder.path().join("store.sqlite"))).unwrap()
+}
+
+pub fn graph(store: &SqliteStore) -> Graph {
+    let now: Timestamp = NOW.parse().unwrap();
+    Graph::new(Arc::new(store.clone()), Arc::new(move || now))
+}
+
+pub fn me() -> Principal {
+    Principal::local()
+}
+
+pub fn now() -> When {
+    at(NOW)
+}
+
+pub fn at(text: &str) -> When {
+    When::At(text.parse::<Moment>().unwrap())
+}
+
+pub fn facts(lines: &str) -> Vec<NewFact> {
+    let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines
+        .map(|line| match line.split('|').map(str::trim).collect::<Vec<_>>()[..] {
+            [subject, predicate, object] => NewFact::new(subject, predicate, object),
+            _ => panic!("{line}"),
+        })
+        .collect()
+}
+
+/// Facts as `S P O`.
+pub fn shown(view: &View, facts: &[u32]) -> Vec<String> {
+    let item = |fact: &u32| {
+        let item = view.item(*fact);
+        format!("{} {} {}", item.subject, item.predicate, item.object)
+    };
+    facts.iter().map(item).collect()
+}

@@ -1,0 +1,207 @@
+//! What facts answer, with names in any script and times of their own.
+
+use std::collections::{HashMap, HashSet};
+
+use lango_domain::graph::Source;
+use lango_knowledge::graph::{Direction, Ending, NewFact, Pattern, View, Walk, When};
+use proptest::prelude::*;
+
+use super::{Desk, at, facts, me, now, shown};
+
+fn everywhere(depth: u32, limit: usize) -> Walk {
+    Walk { depth, predicates: Vec::new(), direction: Direction::Both, when: now(), limit }
+}
+
+/// S80
+#[tokio::test]
+async fn facts_are_found_by_their_parts_however_names_are_written() {
+    let desk = Desk::new();
+    desk.tell("Berlin | capital of | Germany\n berlin | located-in | Europe\n Bonn | Capital_Of | GERMANY")
+        .await;
+    let view = desk.view().await;
+    let berlin = view.find("  BERLIN ").unwrap();
+    let capital = view.find_predicate("capital-of").unwrap();
+    let germany = view.find("germany").unwrap();
+    let ask = |subject, predicate, object| {
+        shown(&view, &view.query(Pattern { subject, predicate, object }, now(), 10).facts)
+    };
+    assert_eq!(ask(Some(berlin), None, None), ["Berlin capital of Germany", "Berlin located-in Europe"]);
+    assert_eq!(ask(None, None, Some(germany)), ["Berlin capital of Germany", "Bonn capital of Germany"]);
+    assert_eq!(ask(Some(berlin), Some(capital), None), ["Berlin capital of Germany"]);
+    assert_eq!(ask(Some(berlin), Some(capital), Some(germany)).len(), 1);
+    assert_eq!(ask(None, Some(capital), None).len(), 2);
+    assert_eq!(shown(&view, &view.about(germany, None, now(), 10).facts).len(), 2);
+    let limited = view.query(Pattern { object: Some(germany), ..Pattern::default() }, now(), 1);
+    assert!(limited.more && limited.facts.len() == 1);
+    let unknown = view.find("Brelin").unwrap_err();
+    assert_eq!(unknown.near, ["Berlin"]);
+    assert!(unknown.to_string().contains("did you mean `Berlin`"));
+}
+
+#[tokio::test]
+async fn facts_hold_for_a_time_and_can_be_retired() {
+    let desk = Desk::new();
+    let from_to = |from: &str, to: &str| NewFact {
+        valid_from: Some(from.parse().unwrap()),
+        valid_to: (!to.is_empty()).then(|| to.parse().unwrap()),
+        ..NewFact::new("Bonn", "capital of", "Germany")
+    };
+    desk.graph
+        .assert(&me(), Source::User, &[from_to("1949-05-23", "1990-10-03"), from_to("2030", "")])
+        .await
+        .unwrap();
+    desk.tell("Berlin | capital of | Germany").await;
+    let germany = async |when: When| {
+        let view = desk.view().await;
+        let object = view.find("Germany").ok();
+        shown(&view, &view.query(Pattern { object, ..Pattern::default() }, when, 10).facts)
+    };
+    assert_eq!(germany(now()).await, ["Berlin capital of Germany"]);
+    assert_eq!(germany(at("1960")).await, ["Bonn capital of Germany", "Berlin capital of Germany"]);
+    assert_eq!(germany(at("1990-10-03")).await, ["Berlin capital of Germany"], "the end is no part of it");
+    assert_eq!(germany(When::Ever).await.len(), 3);
+    let ending = Ending {
+        subject: "BERLIN".to_owned(),
+        predicate: "capital-of".to_owned(),
+        object: "germany".to_owned(),
+        at: "2025-06-01".parse().unwrap(),
+    };
+    desk.graph.retire(&me(), Source::User, &[ending]).await.unwrap();
+    assert!(germany(now()).await.is_empty());
+    assert_eq!(germany(at("2025-05-31")).await, ["Berlin capital of Germany"]);
+    let view = desk.view().await;
+    let berlin = view.about(view.find("Berlin").unwrap(), None, When::Ever, 10).facts[0];
+    assert_eq!(view.item(berlin).valid_to.as_deref(), Some("2025-06-01"));
+    assert!(view.walk(view.find("Berlin").unwrap(), &everywhere(2, 10)).found.facts.is_empty());
+    desk.tell("Berlin | capital of | Germany").await;
+    assert_eq!(germany(now()).await, ["Berlin capital of Germany"], "told again, it holds again");
+}
+
+/// S80: both directions, cycles, no fact twice, depth, predicates and limit.
+#[tokio::test]
+async fn a_walk_meets_every_fact_once() {
+    let desk = Desk::new();
+    desk.tell("a1 | knows | b1\n b1 | knows | c1\n c1 | knows | a1\n d1 | hates | a1\n d1 | knows | e1\n a1 | knows | a1\n c1 | hates | b1").await;
+    desk.tell_from(Source::Other("again".to_owned()), "a1 | knows | b1").await;
+    let view = desk.view().await;
+    let start = view.find("A1").unwrap();
+    let facts = |walk: &Walk| shown(&view, &view.walk(start, walk).found.facts);
+    assert_eq!(facts(&everywhere(1, 99)), ["a1 knows b1", "a1 knows a1", "c1 knows a1", "d1 hates a1"]);
+    let two = facts(&everywhere(2, 99));
+    assert_eq!(two.len(), 7);
+    assert_eq!(two.iter().collect::<HashSet<_>>().len(), 7, "{two:?}");
+    assert_eq!(facts(&everywhere(9, 99)), two, "a cycle has an end");
+    let walked = view.walk(start, &everywhere(2, 2));
+    assert!(walked.found.more && walked.found.facts.len() == 2);
+    let out = Walk { direction: Direction::Out, ..everywhere(2, 99) };
+    assert_eq!(facts(&out), ["a1 knows b1", "a1 knows a1", "b1 knows c1"]);
+    let into = Walk { direction: Direction::In, ..everywhere(1, 99) };
+    assert_eq!(facts(&into), ["c1 knows a1", "d1 hates a1", "a1 knows a1"]);
+    let hates = view.find_predicate("hates").unwrap();
+    assert_eq!(facts(&Walk { predicates: vec![hates], ..everywhere(3, 99) }), ["d1 hates a1"]);
+    let told_twice = view.item(view.walk(start, &everywhere(1, 1)).found.facts[0]);
+    assert_eq!(
+        (told_twice.source.as_str(), told_twice.sources),
+        ("user", vec!["user".to_owned(), "again".to_owned()])
+    );
+    let names: Vec<(&str, u32)> = view
+        .walk(start, &everywhere(2, 99))
+        .names
+        .iter()
+        .map(|(name, depth)| (view.name(*name), *depth))
+        .collect();
+    assert_eq!(names, [("a1", 0), ("b1", 1), ("c1", 1), ("d1", 1), ("e1", 2)]);
+}
+
+#[tokio::test]
+async fn a_way_between_names_is_a_shortest_one() {
+    let desk = Desk::new();
+    desk.tell("ann | works at | acme\n bob | works at | acme\n bob | lives in | berlin\n ann | knows | cem\n cem | knows | dia\n dia | lives in | berlin\n zoe | is | alone").await;
+    let view = desk.view().await;
+    let way = |from: &str, to: &str, most| {
+        let path = view.path(view.find(from).unwrap(), view.find(to).unwrap(), most, now());
+        path.map(|facts| shown(&view, &facts))
+    };
+    let wanted = ["ann works at acme", "bob works at acme", "bob lives in berlin"];
+    assert_eq!(way("Ann", "Berlin", 6).unwrap(), wanted);
+    assert_eq!(way("Ann", "Berlin", 2), None, "not that far");
+    assert_eq!(way("ann", "zoe", 9), None);
+    assert_eq!(way("ann", "ann", 3), Some(Vec::new()));
+    assert_eq!(way("berlin", "ann", 3).unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn names_of_any_script_are_found_in_text() {
+    let desk = Desk::new();
+    desk.tell("New York City | in | USA\n New York | in | USA\n 서울 | in | 대한민국\n 東京 | in | 日本\n Zürich | in | Schweiz\n القاهرة | in | مصر\n 42 | is | answer").await;
+    let view = desk.view().await;
+    let names = |text: &str| {
+        view.entities_in(text).into_iter().map(|name| view.name(name).to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names("From NEW YORK CITY to zu\u{308}rich's lake, in 42 days."), ["New York City", "Zürich"]);
+    assert_eq!(names("서울에서 만나요"), ["서울"]);
+    assert_eq!(names("明日は東京へ行く"), ["東京"]);
+    assert_eq!(names("زرت القاهرة أمس"), ["القاهرة"]);
+    assert!(names("in is at").is_empty());
+    assert!(names("").is_empty());
+    assert!(Desk::new().view().await.entities_in("New York").is_empty());
+}
+
+type Triple = (u8, u8, u8);
+
+/// What a plain search over a list of triples finds.
+fn walk_plainly(triples: &HashSet<Triple>, start: u8, depth: u32) -> (HashMap<u8, u32>, HashSet<Triple>) {
+    let (mut depths, mut met) = (HashMap::from([(start, 0)]), HashSet::new());
+    for level in 0..depth {
+        let border: HashSet<u8> =
+            depths.iter().filter(|(_, at)| **at == level).map(|(name, _)| *name).collect();
+        for triple in triples.iter().filter(|(s, _, o)| border.contains(s) || border.contains(o)) {
+            met.insert(*triple);
+            for name in [triple.0, triple.2] {
+                depths.entry(name).or_insert(level + 1);
+            }
+        }
+    }
+    (depths, met)
+}
+
+fn all_of(view: &View, start: u8, depth: u32) -> (HashMap<String, u32>, HashSet<String>) {
+    let Ok(start) = view.find(&format!("n{start}")) else { return Default::default() };
+    let walked = view.walk(start, &everywhere(depth, usize::MAX));
+    let texts = shown(view, &walked.found.facts);
+    let distinct: HashSet<String> = texts.iter().cloned().collect();
+    assert_eq!(distinct.len(), texts.len(), "no fact twice");
+    (walked.names.iter().map(|(name, depth)| (view.name(*name).to_owned(), *depth)).collect(), distinct)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn walks_agree_with_a_plain_search(
+        batches in prop::collection::vec(prop::collection::vec((0_u8..12, 0_u8..3, 0_u8..12), 0..30), 1..4),
+        depth in 0_u32..4,
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let desk = Desk::new();
+            let mut triples = HashSet::new();
+            for batch in &batches {
+                let lines: String = batch.iter().map(|(s, p, o)| format!("n{s} | p{p} | n{o}\n")).collect();
+                desk.graph.assert(&me(), Source::User, &facts(&lines)).await.unwrap();
+                triples.extend(batch.iter().copied());
+                // Asked in between, so that what comes later is put beside what is there.
+                let view = desk.view().await;
+                for start in 0..12 {
+                    if triples.iter().any(|(s, _, o)| *s == start || *o == start) {
+                        let (depths, met) = walk_plainly(&triples, start, depth);
+                        let depths: HashMap<String, u32> =
+                            depths.into_iter().map(|(name, at)| (format!("n{name}"), at)).collect();
+                        let met: HashSet<String> = met.into_iter().map(|(s, p, o)| format!("n{s} p{p} n{o}")).collect();
+                        assert_eq!(all_of(&view, start, depth), (depths, met));
+                    }
+                }
+            }
+        });
+    }
+}

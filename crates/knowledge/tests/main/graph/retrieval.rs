@@ -1,0 +1,89 @@
+//! Passages are followed over the graph: content, not bare names.
+
+use std::sync::Arc;
+
+use lango_domain::documents::NewDocument;
+use lango_domain::event::{CallId, Principal, SessionId, TurnId};
+use lango_domain::{AgentName, Live, ToolContext};
+use lango_knowledge::graph::LazyGraph;
+use lango_knowledge::library::{Library, pieces_of};
+use lango_knowledge::{Along, embedding::Hashed};
+use serde_json::{Value, json};
+
+use super::{Desk, graph, me};
+
+pub fn context() -> ToolContext {
+    ToolContext {
+        session: SessionId::new("s"),
+        principal: me(),
+        turn: TurnId::new("t"),
+        agent: AgentName::new("librarian").unwrap(),
+        call: CallId::new("c1"),
+        live: Live::nobody(),
+    }
+}
+
+pub fn lazy(desk: &Desk) -> LazyGraph {
+    let store = desk.store.clone();
+    LazyGraph::new(Arc::new(move || Ok(graph(&store))))
+}
+
+async fn library(desk: &Desk) -> Library {
+    let library = Library::new(
+        Arc::new(desk.store.clone()),
+        desk.folder.path().join("words"),
+        Some(Arc::new(Hashed::default())),
+    );
+    let document = |of: &Principal, name: &str, text: &str| {
+        let document = NewDocument {
+            collection: "notes".to_owned(),
+            source: name.to_owned(),
+            root: name.to_owned(),
+            title: name.to_owned(),
+            hash: name.to_owned(),
+            session: None,
+            pieces: pieces_of(text),
+        };
+        let (library, of) = (library.clone(), of.clone());
+        async move { library.put(&of, vec![document]).await.unwrap() }
+    };
+    document(&me(), "people.md", "Ann Lee is the gardener of the tower.\n").await;
+    document(&me(), "plants.md", "Basil and mint grow best in half shade, says Quarry House.\n").await;
+    document(&me(), "boats.md", "A boat needs wind.\n").await;
+    document(&Principal::new("bob"), "bob.md", "Quarry House is where Bob hides.\n").await;
+    library
+}
+
+async fn retrieve(desk: &Desk, along: Along, query: &str) -> Value {
+    let library = library(desk).await;
+    let tools = lango_knowledge::tools(Arc::new(move || Ok(library.clone())), along);
+    let output = tools[0].call(context(), json!({ "query": query, "limit": 1 })).await.unwrap();
+    serde_json::from_str(&output.text).unwrap()
+}
+
+#[tokio::test]
+async fn a_passage_leads_to_passages_about_what_is_connected() {
+    let desk = Desk::new();
+    desk.tell("ann lee | lives in | Quarry House").await;
+    let found = retrieve(&desk, Along::Graph(lazy(&desk)), "who is the gardener").await;
+    let items = found["items"].as_array().unwrap();
+    assert_eq!((items[0]["source"].as_str(), items.len()), (Some("people.md"), 2), "{found}");
+    assert_eq!(items[1]["source"], "plants.md");
+    assert!(items[1]["text"].as_str().unwrap().contains("half shade"));
+    assert_eq!(items[1]["why"]["graph"], "ann lee lives in Quarry House");
+    assert_eq!(found["facts"][0]["object"], "Quarry House");
+    assert!(!found.to_string().contains("Bob hides"), "B74");
+}
+
+#[tokio::test]
+async fn without_the_graph_and_without_facts_passages_stay_alone() {
+    let desk = Desk::new();
+    let along = Along::Graph(lazy(&desk));
+    let found = retrieve(&desk, along, "who is the gardener").await;
+    assert_eq!((found["items"].as_array().unwrap().len(), found.get("facts")), (1, None));
+    desk.tell("Ann Lee | lives in | Quarry House").await;
+    assert_eq!(
+        retrieve(&desk, Along::Nothing, "who is the gardener").await["items"].as_array().unwrap().len(),
+        1
+    );
+}

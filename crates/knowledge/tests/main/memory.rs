@@ -1,0 +1,234 @@
+//! Memory from the conversation to what is recalled of it. The store here is the real one.
+
+mod cuts;
+mod forgetting;
+mod observing;
+mod recalling;
+mod tools;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use futures::stream::{BoxStream, StreamExt, iter};
+use jiff::Timestamp;
+use lango_domain::AgentName;
+use lango_domain::event::{Author, Body, Branch, CallId, Draft, Principal, SessionId, TurnId, Usage};
+use lango_domain::memory::{Forgets, Listed, Listing, Memories, Memory};
+use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
+use lango_domain::seams::Conversation;
+use lango_domain::session::{SessionKey, SessionStore};
+use lango_knowledge::memory::{Chronicle, Observer, Parts, Settings};
+use lango_knowledge::secrecy::Secrecy;
+use lango_store::{Place, SqliteStore};
+use serde_json::json;
+use tempfile::TempDir;
+
+pub struct Desk {
+    folder: TempDir,
+    pub store: SqliteStore,
+    pub settings: Settings,
+    pub observer: Observer,
+    pub forgets: Vec<Arc<dyn Forgets>>,
+    pub now: Arc<Mutex<Timestamp>>,
+}
+
+impl Desk {
+    pub fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let store = open(folder.path());
+        let now = Arc::new(Mutex::new("2026-05-01T10:00:00Z".parse().unwrap()));
+        Self {
+            folder,
+            store,
+            settings: Settings::default(),
+            observer: Observer::Rules,
+            forgets: Vec::new(),
+            now,
+        }
+    }
+
+    /// With small thresholds, and a model.
+    pub fn observed_by(model: impl Model + 'static) -> Self {
+        let mut desk = Self::new();
+        desk.observer = Observer::Model { model: Arc::new(model), name: "x/m".to_owned() };
+        let number = |n: usize| std::num::NonZeroUsize::new(n).unwrap();
+        desk.settings = Settings {
+            message_token_threshold: number(1_000),
+            buffer_tokens: number(200),
+            recent_tokens: 200,
+            observation_token_threshold: number(100_000),
+            ..Settings::default()
+        };
+        desk
+    }
+
+    /// As another process sees it.
+    pub fn reopened(&self) -> SqliteStore {
+        open(self.folder.path())
+    }
+
+    pub fn chronicle(&self) -> Chronicle {
+        self.chronicle_over(Arc::new(self.store.clone()))
+    }
+
+    pub fn chronicle_over(&self, memories: Arc<dyn Memories>) -> Chronicle {
+        let now = Arc::clone(&self.now);
+        Chronicle::new(Parts {
+            memories,
+            observer: self.observer.clone(),
+            settings: self.settings.clone(),
+            secrecy: Secrecy::default(),
+            forgets: self.forgets.clone(),
+            now: Arc::new(move || *now.lock().unwrap()),
+        })
+    }
+
+    /// One whole turn.
+    pub async fn say(&self, session: &str, turn: &str, words: &str) {
+        self.turn(session, turn, vec![asks(words), answers("As you like.")]).await;
+    }
+
+    pub async fn turn(&self, session: &str, turn: &str, bodies: Vec<Body>) {
+        self.turn_of(&Principal::local(), session, turn, bodies).await;
+    }
+
+    pub async fn turn_of(&self, principal: &Principal, session: &str, turn: &str, bodies: Vec<Body>) {
+        let at = *self.now.lock().unwrap();
+        let root = AgentName::new("lango-orchestrator".to_owned()).unwrap();
+        let draft = |body: Body| {
+            let author =
+                if matches!(body, Body::User { .. }) { Author::User } else { Author::Agent(root.clone()) };
+            Draft { turn: TurnId::new(turn), author, branch: Branch::root(&root), at, body }
+        };
+        let drafts = bodies.into_iter().chain([Body::TurnDone]).map(draft).collect();
+        let session = SessionId::new(session);
+        self.store.append(SessionKey { session: &session, principal }, drafts).await.unwrap();
+    }
+
+    pub async fn observations(&self) -> Vec<Memory> {
+        self.list(Listed::Observations).await
+    }
+
+    pub async fn reflections(&self) -> Vec<Memory> {
+        self.list(Listed::Reflections).await
+    }
+
+    /// In the order that they were made in.
+    async fn list(&self, what: Listed) -> Vec<Memory> {
+        let which = Listing { what, session: None, most: 10_000 };
+        let mut found = self.store.list(&Principal::local(), which).await.unwrap();
+        found.reverse();
+        found
+    }
+
+    pub fn later(&self, hours: i64) {
+        let mut now = self.now.lock().unwrap();
+        *now += jiff::SignedDuration::from_hours(hours);
+    }
+}
+
+fn open(folder: &Path) -> SqliteStore {
+    SqliteStore::open(Place::File(folder.join("store.sqlite"))).unwrap()
+}
+
+pub fn of(session: &str) -> Conversation {
+    Conversation { session: SessionId::new(session), principal: Principal::local() }
+}
+
+pub fn me() -> Principal {
+    Principal::local()
+}
+
+pub fn asks(text: &str) -> Body {
+    Body::User { text: text.to_owned() }
+}
+
+pub fn answers(text: &str) -> Body {
+    Body::Answer { text: text.to_owned() }
+}
+
+/// A call and its result.
+pub fn calls(tool: &str, result: &str) -> Vec<Body> {
+    let id = CallId::new("c");
+    vec![
+        Body::ToolCall { id: id.clone(), tool: tool.to_owned(), args: json!({}) },
+        Body::ToolResult {
+            id,
+            ok: true,
+            content: result.to_owned(),
+            error: None,
+            code: None,
+            untrusted: true,
+            advice: None,
+        },
+    ]
+}
+
+pub fn texts(memories: &[Memory]) -> Vec<&str> {
+    memories.iter().map(|memory| memory.note.text.as_str()).collect()
+}
+
+type Replies = Arc<dyn Fn(usize, &[(String, String)]) -> Result<String, ModelError> + Send + Sync>;
+
+/// Answers from what it is asked, and remembers that.
+#[derive(Clone)]
+pub struct Writer {
+    reply: Replies,
+    pub asked: Arc<Mutex<Vec<String>>>,
+    pub window: usize,
+}
+
+impl Writer {
+    /// `reply` is given how often it was asked before, and the lines of the request with their marks.
+    pub fn new(
+        reply: impl Fn(usize, &[(String, String)]) -> Result<String, ModelError> + Send + Sync + 'static,
+    ) -> Self {
+        Self { reply: Arc::new(reply), asked: Arc::default(), window: 100_000 }
+    }
+
+    pub fn saying(words: &'static str) -> Self {
+        Self::new(move |_, _| Ok(words.to_owned()))
+    }
+
+    /// One observation for each message of the user's.
+    pub fn thorough() -> Self {
+        Self::new(|_, lines| {
+            let own = lines.iter().filter(|(mark, text)| mark.starts_with('o') || text.contains("user: "));
+            let line = |(mark, text): &(String, String)| {
+                let words: String = text.rsplit(": ").next().unwrap_or_default().chars().take(60).collect();
+                format!("medium | fact | {mark} | {mark} says {words}")
+            };
+            let lines: Vec<String> = own.map(line).collect();
+            Ok(if lines.is_empty() { "NOTHING".to_owned() } else { lines.join("\n") })
+        })
+    }
+
+    pub fn times(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
+}
+
+impl Model for Writer {
+    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
+        let [Message::User(text)] = request.messages.as_slice() else { panic!("one message") };
+        let mut asked = self.asked.lock().unwrap();
+        let marked = |line: &str| {
+            let (mark, text) = line.strip_prefix('[')?.split_once("] ")?;
+            Some((mark.to_owned(), text.to_owned()))
+        };
+        let lines: Vec<(String, String)> = text.lines().filter_map(marked).collect();
+        let said = (self.reply)(asked.len(), &lines);
+        asked.push(text.clone());
+        let usage = Usage { model: "m".to_owned(), input: 7, output: 3, ..Usage::default() };
+        match said {
+            Ok(said) => {
+                iter([Ok(Fragment::Text(said)), Ok(Fragment::Usage(usage)), Ok(Fragment::Done)]).boxed()
+            }
+            Err(error) => iter([Err(error)]).boxed(),
+        }
+    }
+
+    fn window(&self) -> usize {
+        self.window
+    }
+}

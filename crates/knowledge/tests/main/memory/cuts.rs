@@ -1,0 +1,139 @@
+//! The process dies at every moment: nothing is lost, nothing is observed twice.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::future::{FutureExt, pending};
+use lango_domain::event::{Event, Principal, TurnId, Usage};
+use lango_domain::memory::{
+    Answer, Census, Kept, Listing, Memories, Memory, MemoryId, NewMemory, Piece, Progress, Reflections,
+    Revision, Setback,
+};
+use lango_domain::seams::Conversation;
+use lango_store::SqliteStore;
+use tokio::sync::Notify;
+
+use super::{Desk, Writer, of};
+
+/// Stops for good at one of its calls, before it or behind it, as if the process had died there.
+struct Dying {
+    store: SqliteStore,
+    calls: AtomicUsize,
+    /// Two moments for each call.
+    dies_at: usize,
+    is_dead: Arc<Notify>,
+}
+
+impl Dying {
+    fn answer<'a, T: Send + 'a>(&'a self, answer: Answer<'a, T>) -> Answer<'a, T> {
+        let moment = 2 * self.calls.fetch_add(1, Ordering::Relaxed);
+        async move {
+            if moment == self.dies_at {
+                return self.die().await;
+            }
+            let answered = answer.await;
+            if moment + 1 == self.dies_at { self.die().await } else { answered }
+        }
+        .boxed()
+    }
+
+    async fn die<T>(&self) -> T {
+        self.is_dead.notify_one();
+        pending().await
+    }
+}
+
+macro_rules! dying {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $out:ty;)*) => {
+        impl Memories for Dying {
+            $(fn $name<'a>(&'a self, $($argument: $type),*) -> Answer<'a, $out> {
+                self.answer(Memories::$name(&self.store, $($argument),*))
+            })*
+        }
+    };
+}
+
+dying! {
+    progress(of: &'a Conversation) -> Progress;
+    turns_behind(of: &'a Conversation, seq: u64, bytes: usize) -> Vec<Arc<Event>>;
+    request(of: &'a Conversation, turn: &'a TurnId) -> Option<(u64, String)>;
+    events(of: &'a Conversation, seqs: Vec<u64>) -> Vec<Arc<Event>>;
+    forgotten(of: &'a Principal, events: Vec<(TurnId, u64)>) -> Vec<u64>;
+    keep_piece(of: &'a Conversation, piece: Piece) -> Kept;
+    activate(of: &'a Conversation, through: u64) -> ();
+    told(of: &'a Conversation) -> Vec<Memory>;
+    uncondensed(of: &'a Conversation) -> Vec<Memory>;
+    keep_reflections(of: &'a Conversation, new: Reflections) -> Kept;
+    store(of: &'a Conversation, memory: NewMemory) -> MemoryId;
+    put_off(of: &'a Conversation, setback: Setback) -> ();
+    spent(of: &'a Conversation, turn: TurnId, usage: Usage) -> ();
+    revision(of: &'a Principal) -> Revision;
+    observations_behind(of: &'a Principal, id: u64, most: usize) -> Vec<Memory>;
+    list(of: &'a Principal, which: Listing) -> Vec<Memory>;
+    memory(of: &'a Principal, id: MemoryId) -> Option<Memory>;
+    forget(of: &'a Principal, ids: Vec<MemoryId>) -> Vec<Memory>;
+    census(of: &'a Principal) -> Census;
+}
+
+const TURNS: u64 = 8;
+
+async fn desk() -> Desk {
+    let mut desk = Desk::observed_by(Writer::thorough());
+    desk.settings.observation_token_threshold = std::num::NonZeroUsize::new(100).unwrap();
+    for turn in 0..TURNS {
+        let words = format!("number {turn} matters {}", "and so on and on ".repeat(20));
+        desk.say("a", &format!("t{turn}"), &words).await;
+    }
+    desk
+}
+
+/// Every message of the user's stands in exactly one observation, and in what is told or condensed.
+async fn assert_whole(desk: &Desk, moment: usize) {
+    let observed = desk.store.progress(&of("a")).await.unwrap().observed;
+    let said: Vec<u64> = (0..TURNS).map(|turn| turn * 3 + 1).filter(|seq| *seq <= observed).collect();
+    let cited: Vec<u64> =
+        desk.observations().await.iter().flat_map(|memory| memory.sources.clone()).collect();
+    assert_eq!(cited, said, "died at moment {moment}");
+}
+
+/// B73, S82
+#[tokio::test]
+async fn dying_at_any_moment_loses_nothing_and_repeats_nothing() {
+    for dies_at in 0.. {
+        let desk = desk().await;
+        let (session, is_dead) = (of("a"), Arc::new(Notify::new()));
+        let dying = Dying {
+            store: desk.reopened(),
+            calls: AtomicUsize::new(0),
+            dies_at,
+            is_dead: Arc::clone(&is_dead),
+        };
+        let chronicle = desk.chronicle_over(Arc::new(dying));
+        let ran = tokio::select! {
+            done = chronicle.catch_up(&session) => { done.unwrap(); true }
+            () = is_dead.notified() => false,
+        };
+        drop(chronicle);
+        assert_whole(&desk, dies_at).await;
+        desk.chronicle().catch_up(&of("a")).await.unwrap();
+        desk.chronicle().catch_up(&of("a")).await.unwrap();
+        let observed = desk.store.progress(&of("a")).await.unwrap().observed;
+        assert!(observed >= 3 * TURNS - 6, "what was left is done: {observed}");
+        assert_whole(&desk, dies_at).await;
+        if ran {
+            assert!(dies_at > 20, "it was cut at every step");
+            break;
+        }
+    }
+}
+
+/// S82: two processes at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_observers_observe_once() {
+    let desk = desk().await;
+    let (one, other) = (desk.chronicle(), desk.chronicle_over(Arc::new(desk.reopened())));
+    let (a, b) = (of("a"), of("a"));
+    let (done, other) = tokio::join!(one.catch_up(&a), other.catch_up(&b));
+    done.and(other).unwrap();
+    assert_whole(&desk, usize::MAX).await;
+}

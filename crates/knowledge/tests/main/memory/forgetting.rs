@@ -1,0 +1,202 @@
+use std::sync::{Arc, Mutex};
+
+use futures::future::FutureExt;
+use lango_domain::event::{Principal, SessionId};
+use lango_domain::memory::{Answer, Forgets, Memory, MemoryId};
+use lango_domain::seams::{Afterwards, Digests};
+use lango_domain::session::StoreError;
+
+use super::{Desk, Writer, me, of, texts};
+
+#[derive(Default)]
+struct Graph {
+    told: Mutex<Vec<String>>,
+    is_broken: bool,
+}
+
+impl Forgets for Graph {
+    fn forget<'a>(&'a self, _: &'a Principal, gone: &'a [Memory]) -> Answer<'a, ()> {
+        self.told.lock().unwrap().extend(gone.iter().map(|memory| memory.id.to_string()));
+        async move { if self.is_broken { Err(StoreError("broken".to_owned())) } else { Ok(()) } }.boxed()
+    }
+}
+
+fn long(words: &str) -> String {
+    format!("{words} {}", "and so on and on ".repeat(20))
+}
+
+/// A session with a reflection of everything, and a digest.
+async fn condensed() -> Desk {
+    let writer = Writer::new(|_, lines| {
+        let is_reflecting = lines.iter().all(|(mark, _)| mark.starts_with(['o', 'r']));
+        let line = |(mark, text): &(String, String)| {
+            let number =
+                text.split("number ").nth(1).and_then(|rest| rest.split([' ', '.']).next()).unwrap_or("x");
+            format!("high | fact | {mark} | Of number {number}.")
+        };
+        if is_reflecting {
+            // Two reflections: one of the first observation and the second, one of the rest.
+            let marks: Vec<&str> = lines.iter().map(|(mark, _)| mark.as_str()).collect();
+            return Ok(format!(
+                "high | fact | {}, {} | The first two.\nlow | fact | {} | The rest.",
+                marks[0],
+                marks[1],
+                marks[2..].join(",")
+            ));
+        }
+        Ok(lines.iter().filter(|(_, text)| text.contains("user: ")).map(line).collect::<Vec<_>>().join("\n"))
+    });
+    let desk = Desk::observed_by(writer);
+    let chronicle = desk.chronicle();
+    for turn in 0..12 {
+        desk.say("a", &format!("t{turn}"), &long(&format!("number {turn} matters"))).await;
+        chronicle.turn_ended(of("a")).await;
+    }
+    assert!(chronicle.reflect(&of("a")).await.unwrap());
+    assert_eq!(desk.reflections().await.len(), 2);
+    desk
+}
+
+/// S82: what is forgotten is gone from reflections and digest, everywhere else, and stays so.
+#[tokio::test]
+async fn forgetting_reaches_everything_that_was_made_of_it() {
+    let mut desk = condensed().await;
+    let graph = Arc::new(Graph::default());
+    desk.forgets = vec![Arc::clone(&graph) as _];
+    let chronicle = desk.chronicle();
+    let first = desk.observations().await.remove(0);
+    assert_eq!(first.note.text, "Of number 0.");
+    let gone = chronicle.forget(&me(), std::slice::from_ref(&first)).await.unwrap();
+    assert_eq!(texts(&gone), ["Of number 0.", "The first two."]);
+    assert_eq!(*graph.told.lock().unwrap(), [first.id.to_string()]);
+    assert_eq!(texts(&desk.reflections().await), ["The rest."]);
+    let digest = chronicle.digest(of("a")).await.unwrap().unwrap();
+    assert!(!digest.text.contains("number 0") && digest.text.contains("Of number 1."), "{}", digest.text);
+    assert!(chronicle.why(&me(), first.id).await.unwrap().is_none());
+    chronicle.turn_ended(of("a")).await;
+    assert!(!texts(&desk.observations().await).contains(&"Of number 0."));
+    let files = std::fs::read(desk.store.place().file()).unwrap();
+    let gone_for_good = b"Of number 0.";
+    assert!(
+        !files.windows(gone_for_good.len()).any(|window| window == gone_for_good),
+        "its row is overwritten"
+    );
+}
+
+/// A copy of the session, which nobody has observed yet, brings nothing back.
+#[tokio::test]
+async fn forgotten_events_are_not_observed_again() {
+    let desk = Desk::new();
+    let chronicle = desk.chronicle();
+    desk.say("a", "t1", "I prefer tea. My name is Ada.").await;
+    desk.say("a", "t2", "I live in Vienna.").await;
+    chronicle.turn_ended(of("a")).await;
+    let tea = chronicle.meant(&me(), "that I prefer tea").await.unwrap();
+    assert_eq!(texts(&tea), ["I prefer tea"]);
+    chronicle.forget(&me(), &tea).await.unwrap();
+    desk.store.fork(&me(), &SessionId::new("a"), 99, &SessionId::new("b")).await.unwrap();
+    chronicle.turn_ended(of("b")).await;
+    let found = desk.observations().await;
+    assert_eq!(texts(&found), ["My name is Ada", "I live in Vienna", "I live in Vienna"]);
+}
+
+/// Asked to be remembered and forgotten before the observer came by.
+#[tokio::test]
+async fn what_is_forgotten_while_it_is_observed_is_not_kept() {
+    let desk = Arc::new(Desk::observed_by(Writer::thorough()));
+    desk.say("a", "t1", &long("number 0 matters")).await;
+    desk.say("a", "t2", &long("number 1 matters")).await;
+    let at = *desk.now.lock().unwrap();
+    let note = lango_domain::memory::Note {
+        text: "kept by wish".to_owned(),
+        kind: lango_domain::memory::Kind::Fact,
+        priority: lango_domain::memory::Priority::High,
+        words: lango_domain::memory::Words::User,
+        at,
+    };
+    let new = lango_domain::memory::NewMemory {
+        note,
+        turn: lango_domain::event::TurnId::new("t1"),
+        sources: vec![1],
+    };
+    let id = lango_domain::memory::Memories::store(&desk.store, &of("a"), new.clone()).await.unwrap();
+    let meant = desk.chronicle().meant(&me(), &id.to_string()).await.unwrap();
+    desk.chronicle().forget(&me(), &meant).await.unwrap();
+    let piece = lango_domain::memory::Piece {
+        behind: 0,
+        last: 6,
+        tokens: 10,
+        origin: lango_domain::memory::Origin::Rules,
+        observations: vec![new],
+    };
+    lango_domain::memory::Memories::keep_piece(&desk.store, &of("a"), piece).await.unwrap();
+    assert!(desk.observations().await.is_empty());
+}
+
+/// Where somebody else cannot forget, nothing is forgotten: it can be tried again.
+#[tokio::test]
+async fn forgetting_is_all_or_nothing() {
+    let mut desk = condensed().await;
+    desk.forgets = vec![Arc::new(Graph { is_broken: true, ..Graph::default() })];
+    let before = desk.observations().await;
+    assert!(desk.chronicle().forget(&me(), &before[..1]).await.is_err());
+    assert_eq!(desk.observations().await, before);
+}
+
+#[tokio::test]
+async fn a_reflection_is_forgotten_with_what_it_condenses() {
+    let desk = condensed().await;
+    let chronicle = desk.chronicle();
+    let first = desk.reflections().await.remove(0);
+    let gone = chronicle.forget(&me(), &[first]).await.unwrap();
+    assert_eq!(texts(&gone), ["Of number 0.", "Of number 1.", "The first two."]);
+    assert_eq!(texts(&desk.reflections().await), ["The rest."]);
+}
+
+#[tokio::test]
+async fn only_what_is_meant_is_forgotten() {
+    let desk = condensed().await;
+    let chronicle = desk.chronicle();
+    let meant = async |what: &str| chronicle.meant(&me(), what).await.unwrap().len();
+    for nothing in [
+        "",
+        "it",
+        "that",
+        "what I said",
+        "o9999",
+        "r77",
+        "o1, nonsense words",
+        "unrelated things entirely",
+        "\u{0}",
+    ] {
+        assert_eq!(meant(nothing).await, 0, "{nothing}");
+    }
+    assert_eq!(meant("o1, o2").await, 2);
+    assert_eq!(meant("everything you know about me").await, 12);
+    assert_eq!(chronicle.meant(&me(), "R1").await.unwrap()[0].id, MemoryId::Reflection(1));
+}
+
+/// A deleted session takes its memory along; what was asked for stays when old sessions only go by age.
+#[tokio::test]
+async fn memory_goes_with_its_session() {
+    let desk = Desk::new();
+    let chronicle = desk.chronicle();
+    for session in ["a", "b"] {
+        desk.say(session, "t1", "I prefer tea.").await;
+        chronicle.turn_ended(of(session)).await;
+        let note = desk.observations().await.remove(0).note;
+        let note = lango_domain::memory::Note { text: format!("asked in {session}"), ..note };
+        let new = lango_domain::memory::NewMemory {
+            note,
+            turn: lango_domain::event::TurnId::new("t1"),
+            sources: vec![1],
+        };
+        lango_domain::memory::Memories::store(&desk.store, &of(session), new).await.unwrap();
+    }
+    assert_eq!(desk.observations().await.len(), 4);
+    desk.store.delete(&me(), &SessionId::new("a")).await.unwrap();
+    assert_eq!(texts(&desk.observations().await), ["I prefer tea", "asked in b"]);
+    desk.store.prune(&me(), jiff::Timestamp::MAX).await.unwrap();
+    let left = desk.observations().await;
+    assert_eq!((texts(&left), left[0].sources.len()), (vec!["asked in b"], 0));
+}

@@ -1,0 +1,30 @@
+//! The Agent2Agent protocol: its words, and how they look on each wire.
+//!
+//! There is one model, that of version 1.0. Version 0.3 exists only where JSON is read or written: every `read` and `write`
+//! is told on which [`Wire`] the JSON travels. Nothing here does IO.
+
+mod card;
+mod error;
+mod event;
+mod fields;
+mod ids;
+mod message;
+mod push;
+mod request;
+pub mod rest;
+pub mod rpc;
+mod security;
+mod task;
+mod version;
+
+pub use card::{AgentCard, Binding, Capabilities, Extension, Interface, Provider, ReadCard, Skill};
+pub use error::{ErrorKind, ProtocolError};
+pub use event::{ArtifactUpdate, Reply, StatusUpdate, StreamEvent};
+pub use fields::{Malformed, Metadata};
+pub use ids::{ArtifactId, ContextId, MessageId, PushConfigId, TaskId};
+pub use message::{Content, Message, Part, Role};
+pub use push::{Authentication, PushConfig, write_push_configs};
+pub use request::{Call, ListTasks, Method, Request, SendMessage, TaskPage, Waiting};
+pub use security::{KeyPlace, Requirement, SecurityScheme};
+pub use task::{Artifact, Task, TaskState, TaskStatus};
+pub use version::{Version, Wire};

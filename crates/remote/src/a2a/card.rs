@@ -1,0 +1,380 @@
+//! What an agent says about itself.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+
+use super::fields::{Fields, Malformed, Metadata, Writing};
+use super::security::{Requirement, SecurityScheme};
+use super::version::{Version, Wire};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentCard {
+    pub name: String,
+    pub description: String,
+    /// The agent's own version, not the protocol's.
+    pub version: String,
+    pub provider: Option<Provider>,
+    pub documentation_url: Option<String>,
+    pub icon_url: Option<String>,
+    /// In the order that the agent prefers.
+    pub interfaces: Vec<Interface>,
+    pub capabilities: Capabilities,
+    pub skills: Vec<Skill>,
+    pub input_modes: Vec<String>,
+    pub output_modes: Vec<String>,
+    pub security_schemes: BTreeMap<String, SecurityScheme>,
+    /// Any one of these is enough.
+    pub security: Vec<Requirement>,
+    /// As they are written; nothing here verifies them.
+    pub signatures: Vec<Value>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Provider {
+    pub organization: String,
+    pub url: String,
+}
+
+/// An address where the agent can be spoken to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    pub url: String,
+    pub binding: Binding,
+    /// As it is written, such as `1.0` or `0.3.0`.
+    pub version: String,
+    pub tenant: Option<String>,
+}
+
+impl Interface {
+    /// The version, where it is one that is spoken here. 0.2 differs from 0.3 in nothing that we send.
+    pub fn spoken(&self) -> Option<Version> {
+        let is_0_2 = self.version == "0.2" || self.version.starts_with("0.2.");
+        if is_0_2 { Some(Version::V0_3) } else { Version::named(&self.version) }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Binding {
+    JsonRpc,
+    HttpJson,
+    Grpc,
+    Other(String),
+}
+
+impl Binding {
+    pub fn named(text: &str) -> Self {
+        match text.to_ascii_uppercase().as_str() {
+            "JSONRPC" => Self::JsonRpc,
+            "HTTP+JSON" => Self::HttpJson,
+            "GRPC" => Self::Grpc,
+            _ => Self::Other(lango_net::words::one_line(text, 60)),
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::JsonRpc => "JSONRPC",
+            Self::HttpJson => "HTTP+JSON",
+            Self::Grpc => "GRPC",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+impl fmt::Display for Binding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Capabilities {
+    pub streaming: bool,
+    pub push_notifications: bool,
+    pub extended_card: bool,
+    pub extensions: Vec<Extension>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Extension {
+    pub uri: String,
+    pub description: String,
+    /// Whoever does not know it cannot talk with the agent.
+    pub required: bool,
+    pub params: Metadata,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Skill {
+    pub id: String,
+    pub name: String,
+    pub description: String,
+    pub tags: Vec<String>,
+    pub examples: Vec<String>,
+    pub input_modes: Vec<String>,
+    pub output_modes: Vec<String>,
+}
+
+/// A card, and what is not as the protocol wants it though it can be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReadCard {
+    pub card: AgentCard,
+    pub problems: Vec<String>,
+}
+
+impl AgentCard {
+    /// A card of any version; where it speaks for several, the fields of 1.0 come first.
+    pub fn read(value: &Value) -> Result<ReadCard, Malformed> {
+        let fields = Fields::of(value, Wire::V1)?;
+        let mut problems = Vec::new();
+        let interfaces = interfaces(&fields, &mut problems)?;
+        let capabilities = fields.nested("capabilities", Capabilities::read)?.unwrap_or_default();
+        let extended = fields.flag("supportsAuthenticatedExtendedCard")?.unwrap_or(false);
+        let card = Self {
+            name: fields.required("name")?,
+            description: or_problem(&fields, "description", &mut problems)?,
+            version: or_problem(&fields, "version", &mut problems)?,
+            provider: fields.nested("provider", Provider::read)?,
+            documentation_url: fields.filled("documentationUrl")?,
+            icon_url: fields.filled("iconUrl")?,
+            interfaces,
+            capabilities: Capabilities {
+                extended_card: capabilities.extended_card || extended,
+                ..capabilities
+            },
+            skills: fields.list("skills", Skill::read)?,
+            input_modes: fields.texts("defaultInputModes")?,
+            output_modes: fields.texts("defaultOutputModes")?,
+            security_schemes: schemes(&fields)?,
+            security: requirements(&fields)?,
+            signatures: fields.list("signatures", |value, _| Ok(value.clone()))?,
+        };
+        for missing in ["capabilities", "skills", "defaultInputModes", "defaultOutputModes"] {
+            if !fields.has(missing) {
+                problems.push(format!("`{missing}` is missing"));
+            }
+        }
+        card.complain(&mut problems);
+        Ok(ReadCard { card, problems })
+    }
+
+    fn complain(&self, problems: &mut Vec<String>) {
+        if self.skills.is_empty() {
+            problems.push("it names no skills".to_owned());
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        for again in self.skills.iter().filter(|skill| !seen.insert(&skill.id)) {
+            problems.push(format!("two skills have the id `{}`", lango_net::words::one_line(&again.id, 60)));
+        }
+        let wanted = self.security.iter().flat_map(|requirement| requirement.0.keys());
+        for unknown in wanted.filter(|name| !self.security_schemes.contains_key(*name)) {
+            let name = lango_net::words::one_line(unknown, 60);
+            problems.push(format!("it asks for the security scheme `{name}` that it does not describe"));
+        }
+    }
+
+    /// One card for all versions that its interfaces speak: their fields do not collide. The address of 0.3 is the first
+    /// interface of that version.
+    pub fn write(&self) -> Value {
+        let newer: Vec<Value> = self.interfaces.iter().map(Interface::write).collect();
+        let older: Vec<&Interface> =
+            self.interfaces.iter().filter(|interface| interface.spoken() == Some(Version::V0_3)).collect();
+        let skills: Vec<Value> = self.skills.iter().map(Skill::write).collect();
+        let is_newer = older.is_empty();
+        let written = |scheme: &SecurityScheme| if is_newer { scheme.write_newer() } else { scheme.write() };
+        let schemes: Map<String, Value> =
+            self.security_schemes.iter().map(|(name, scheme)| (name.clone(), written(scheme))).collect();
+        let mut writing = Writing::default()
+            .with("name", self.name.as_str())
+            .with("description", self.description.as_str())
+            .with("version", self.version.as_str())
+            .with_some("provider", self.provider.as_ref().map(Provider::write))
+            .with_some("documentationUrl", self.documentation_url.as_deref())
+            .with_some("iconUrl", self.icon_url.as_deref())
+            .with("supportedInterfaces", newer)
+            .with("capabilities", self.capabilities.write())
+            .with("skills", skills)
+            .with("defaultInputModes", self.input_modes.clone())
+            .with("defaultOutputModes", self.output_modes.clone());
+        if let [first, others @ ..] = older.as_slice() {
+            let others =
+                others.iter().map(|other| json!({ "url": other.url, "transport": other.binding.as_str() }));
+            writing = writing
+                .with("protocolVersion", first.version.as_str())
+                .with("url", first.url.as_str())
+                .with("preferredTransport", first.binding.as_str())
+                .with_list("additionalInterfaces", others.collect())
+                .with("supportsAuthenticatedExtendedCard", self.capabilities.extended_card);
+        }
+        if !schemes.is_empty() {
+            let newer: Vec<Value> = self.security.iter().map(Requirement::write_newer).collect();
+            let older = self.security.iter().filter(|_| !is_newer).map(Requirement::write_older).collect();
+            writing = writing
+                .with("securitySchemes", schemes)
+                .with_list("securityRequirements", newer)
+                .with_list("security", older);
+        }
+        writing.with_list("signatures", self.signatures.clone()).done()
+    }
+}
+
+/// Those of 1.0 in their order, then those that only the older fields name.
+fn interfaces(fields: &Fields<'_>, problems: &mut Vec<String>) -> Result<Vec<Interface>, Malformed> {
+    let mut found = fields.list("supportedInterfaces", Interface::read)?;
+    let version = fields.filled("protocolVersion")?;
+    let mut older = Vec::new();
+    if let Some(url) = fields.filled("url")? {
+        if version.is_none() && found.is_empty() {
+            problems.push("`protocolVersion` is missing; 0.3 is assumed".to_owned());
+        }
+        let binding = Binding::named(fields.text("preferredTransport")?.unwrap_or("JSONRPC"));
+        older.push((url, binding));
+    }
+    older.extend(fields.list("additionalInterfaces", |value, wire| {
+        let fields = Fields::of(value, wire)?;
+        Ok((fields.required("url")?, Binding::named(fields.text("transport")?.unwrap_or("JSONRPC"))))
+    })?);
+    let version = version.unwrap_or_else(|| Version::V0_3.to_string());
+    for (url, binding) in older {
+        let is_known = found.iter().any(|known| {
+            known.url == url && known.binding == binding && known.spoken() == Some(Version::V0_3)
+        });
+        if !is_known {
+            found.push(Interface { url, binding, version: version.clone(), tenant: None });
+        }
+    }
+    if found.is_empty() {
+        return Err(Malformed::at("supportedInterfaces", "is missing, and so is `url`: it has no address"));
+    }
+    Ok(found)
+}
+
+fn or_problem(fields: &Fields<'_>, name: &str, problems: &mut Vec<String>) -> Result<String, Malformed> {
+    let found = fields.filled(name)?;
+    if found.is_none() {
+        problems.push(format!("`{name}` is missing"));
+    }
+    Ok(found.unwrap_or_default())
+}
+
+fn schemes(fields: &Fields<'_>) -> Result<BTreeMap<String, SecurityScheme>, Malformed> {
+    let read = |(name, value): (&String, &Value)| {
+        let scheme = SecurityScheme::read(value, fields.wire);
+        let scheme = scheme.map_err(|error| error.within(name).within("securitySchemes"))?;
+        Ok((name.clone(), scheme))
+    };
+    fields.metadata("securitySchemes")?.iter().map(read).collect()
+}
+
+fn requirements(fields: &Fields<'_>) -> Result<Vec<Requirement>, Malformed> {
+    let newer = fields.list("securityRequirements", Requirement::read)?;
+    if newer.is_empty() { fields.list("security", Requirement::read) } else { Ok(newer) }
+}
+
+impl Provider {
+    fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
+        let fields = Fields::of(value, wire)?;
+        let text = |name| Ok(fields.filled(name)?.unwrap_or_default());
+        Ok(Self { organization: text("organization")?, url: text("url")? })
+    }
+
+    fn write(&self) -> Value {
+        json!({ "organization": self.organization, "url": self.url })
+    }
+}
+
+impl Interface {
+    fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
+        let fields = Fields::of(value, wire)?;
+        Ok(Self {
+            url: fields.required("url")?,
+            binding: Binding::named(fields.text("protocolBinding")?.unwrap_or("JSONRPC")),
+            version: fields.filled("protocolVersion")?.unwrap_or_else(|| Version::V1_0.to_string()),
+            tenant: fields.filled("tenant")?,
+        })
+    }
+
+    fn write(&self) -> Value {
+        Writing::default()
+            .with("url", self.url.as_str())
+            .with("protocolBinding", self.binding.as_str())
+            .with("protocolVersion", self.version.as_str())
+            .with_some("tenant", self.tenant.as_deref())
+            .done()
+    }
+}
+
+impl Capabilities {
+    fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
+        let fields = Fields::of(value, wire)?;
+        let flag = |name| Ok(fields.flag(name)?.unwrap_or(false));
+        Ok(Self {
+            streaming: flag("streaming")?,
+            push_notifications: flag("pushNotifications")?,
+            extended_card: flag("extendedAgentCard")?,
+            extensions: fields.list("extensions", Extension::read)?,
+        })
+    }
+
+    fn write(&self) -> Value {
+        let extensions = self.extensions.iter().map(Extension::write).collect();
+        Writing::default()
+            .with("streaming", self.streaming)
+            .with("pushNotifications", self.push_notifications)
+            .with("extendedAgentCard", self.extended_card)
+            .with_list("extensions", extensions)
+            .done()
+    }
+}
+
+impl Extension {
+    fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
+        let fields = Fields::of(value, wire)?;
+        Ok(Self {
+            uri: fields.required("uri")?,
+            description: fields.filled("description")?.unwrap_or_default(),
+            required: fields.flag("required")?.unwrap_or(false),
+            params: fields.metadata("params")?,
+        })
+    }
+
+    fn write(&self) -> Value {
+        let params = (!self.params.is_empty()).then(|| Value::Object(self.params.clone()));
+        Writing::default()
+            .with("uri", self.uri.as_str())
+            .with("description", self.description.as_str())
+            .with("required", self.required)
+            .with_some("params", params)
+            .done()
+    }
+}
+
+impl Skill {
+    fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
+        let fields = Fields::of(value, wire)?;
+        let name = fields.filled("name")?.unwrap_or_default();
+        Ok(Self {
+            id: fields.filled("id")?.unwrap_or_else(|| name.clone()),
+            name,
+            description: fields.filled("description")?.unwrap_or_default(),
+            tags: fields.texts("tags")?,
+            examples: fields.texts("examples")?,
+            input_modes: fields.texts("inputModes")?,
+            output_modes: fields.texts("outputModes")?,
+        })
+    }
+
+    fn write(&self) -> Value {
+        Writing::default()
+            .with("id", self.id.as_str())
+            .with("name", self.name.as_str())
+            .with("description", self.description.as_str())
+            .with("tags", self.tags.clone())
+            .with_texts("examples", &self.examples)
+            .with_texts("inputModes", &self.input_modes)
+            .with_texts("outputModes", &self.output_modes)
+            .done()
+    }
+}

@@ -1,0 +1,262 @@
+//! Reading JSON of strangers, field by field, with the place of every mistake.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use super::version::Wire;
+
+/// Free-form additions; empty means absent.
+pub type Metadata = Map<String, Value>;
+
+/// More than any list of a peer needs.
+const MAX_ITEMS: usize = 10_000;
+
+/// JSON that does not mean what it should.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct Malformed {
+    /// Where, from the outside in.
+    path: Vec<String>,
+    problem: String,
+}
+
+impl Malformed {
+    pub fn new(problem: impl Into<String>) -> Self {
+        Self { path: Vec::new(), problem: problem.into() }
+    }
+
+    pub(crate) fn at(field: &str, problem: impl Into<String>) -> Self {
+        Self::new(problem).within(field)
+    }
+
+    pub(crate) fn within(mut self, step: &str) -> Self {
+        self.path.insert(0, lango_net::words::one_line(step, 60));
+        self
+    }
+
+    /// The place, as in `message.parts[2].text`.
+    pub fn place(&self) -> String {
+        let mut place = String::new();
+        for step in &self.path {
+            if !place.is_empty() && !step.starts_with('[') {
+                place.push('.');
+            }
+            place.push_str(step);
+        }
+        place
+    }
+
+    pub fn problem(&self) -> &str {
+        &self.problem
+    }
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place().as_str() {
+            "" => f.write_str(&self.problem),
+            place => write!(f, "`{place}` {}", self.problem),
+        }
+    }
+}
+
+/// An object that is being read. A field that is `null` counts as absent, and names in snake case are understood, as the
+/// JSON form of protocol buffers wants it.
+#[derive(Clone, Copy)]
+pub(crate) struct Fields<'a> {
+    map: &'a Map<String, Value>,
+    pub wire: Wire,
+}
+
+impl<'a> Fields<'a> {
+    pub fn of(value: &'a Value, wire: Wire) -> Result<Self, Malformed> {
+        match value {
+            Value::Object(map) => Ok(Self { map, wire }),
+            _ => Err(Malformed::new("must be an object")),
+        }
+    }
+
+    pub fn get(&self, name: &str) -> Option<&'a Value> {
+        let found = self.map.get(name).or_else(|| {
+            let is_camel = name.bytes().any(|byte| byte.is_ascii_uppercase());
+            if is_camel { self.map.get(&snake(name)) } else { None }
+        });
+        found.filter(|value| !value.is_null())
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    pub fn text(&self, name: &str) -> Result<Option<&'a str>, Malformed> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(Malformed::at(name, "must be a text")),
+        }
+    }
+
+    /// A text, where an empty one counts as absent.
+    pub fn filled(&self, name: &str) -> Result<Option<String>, Malformed> {
+        Ok(self.text(name)?.filter(|text| !text.is_empty()).map(str::to_owned))
+    }
+
+    pub fn required(&self, name: &str) -> Result<String, Malformed> {
+        self.filled(name)?.ok_or_else(|| missing(name))
+    }
+
+    pub fn flag(&self, name: &str) -> Result<Option<bool>, Malformed> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
+            Some(_) => Err(Malformed::at(name, "must be true or false")),
+        }
+    }
+
+    /// A count; one written as a text is understood, as in a query.
+    pub fn count(&self, name: &str) -> Result<Option<u32>, Malformed> {
+        let wrong = || Malformed::at(name, "must be a whole number from 0 to 2147483647");
+        let number = match self.get(name) {
+            None => return Ok(None),
+            Some(Value::Number(number)) => number.as_u64().ok_or_else(wrong)?,
+            Some(Value::String(text)) => text.trim().parse().map_err(|_| wrong())?,
+            Some(_) => return Err(wrong()),
+        };
+        match u32::try_from(number) {
+            Ok(number) if number <= i32::MAX as u32 => Ok(Some(number)),
+            _ => Err(wrong()),
+        }
+    }
+
+    pub fn metadata(&self, name: &str) -> Result<Metadata, Malformed> {
+        match self.get(name) {
+            None => Ok(Metadata::new()),
+            Some(Value::Object(map)) => Ok(map.clone()),
+            Some(_) => Err(Malformed::at(name, "must be an object")),
+        }
+    }
+
+    pub fn nested<T>(
+        &self,
+        name: &str,
+        read: impl FnOnce(&'a Value, Wire) -> Result<T, Malformed>,
+    ) -> Result<Option<T>, Malformed> {
+        self.get(name).map(|value| read(value, self.wire)).transpose().map_err(|error| error.within(name))
+    }
+
+    pub fn list<T>(
+        &self,
+        name: &str,
+        mut read: impl FnMut(&'a Value, Wire) -> Result<T, Malformed>,
+    ) -> Result<Vec<T>, Malformed> {
+        let items = match self.get(name) {
+            None => return Ok(Vec::new()),
+            Some(Value::Array(items)) => items,
+            Some(_) => return Err(Malformed::at(name, "must be a list")),
+        };
+        if items.len() > MAX_ITEMS {
+            return Err(Malformed::at(name, format!("has more than {MAX_ITEMS} items")));
+        }
+        let one = |(at, item)| {
+            read(item, self.wire).map_err(|error: Malformed| error.within(&format!("[{at}]")).within(name))
+        };
+        items.iter().enumerate().map(one).collect()
+    }
+
+    pub fn texts(&self, name: &str) -> Result<Vec<String>, Malformed> {
+        self.list(name, |value, _| text_of(value))
+    }
+}
+
+pub(crate) fn missing(name: &str) -> Malformed {
+    Malformed::at(name, "is missing")
+}
+
+pub(crate) fn text_of(value: &Value) -> Result<String, Malformed> {
+    value.as_str().map(str::to_owned).ok_or_else(|| Malformed::new("must be a text"))
+}
+
+/// Writes objects that leave out what is empty.
+#[derive(Default)]
+pub(crate) struct Writing(Map<String, Value>);
+
+impl Writing {
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.0.insert(name.to_owned(), value.into());
+        self
+    }
+
+    pub fn with_some<T: Into<Value>>(self, name: &str, value: Option<T>) -> Self {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self,
+        }
+    }
+
+    pub fn with_list(self, name: &str, items: Vec<Value>) -> Self {
+        if items.is_empty() { self } else { self.with(name, items) }
+    }
+
+    pub fn with_texts(self, name: &str, items: &[String]) -> Self {
+        self.with_list(name, items.iter().map(|item| Value::from(item.as_str())).collect())
+    }
+
+    pub fn with_metadata(self, metadata: &Metadata) -> Self {
+        if metadata.is_empty() { self } else { self.with("metadata", metadata.clone()) }
+    }
+
+    pub fn done(self) -> Value {
+        Value::Object(self.0)
+    }
+}
+
+fn snake(camel: &str) -> String {
+    let mut snake = String::with_capacity(camel.len() + 4);
+    for c in camel.chars() {
+        if c.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(c.to_ascii_lowercase());
+    }
+    snake
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn mistakes_say_where_they_are() {
+        let value = json!({ "a": [{ "b": "ok" }, { "b": 3 }] });
+        let fields = Fields::of(&value, Wire::V1).unwrap();
+        let read = fields.list("a", |item, wire| Fields::of(item, wire)?.required("b"));
+        assert_eq!(read.unwrap_err().to_string(), "`a[1].b` must be a text");
+        assert_eq!(Fields::of(&json!([]), Wire::V1).err().unwrap().to_string(), "must be an object");
+    }
+
+    #[test]
+    fn snake_case_and_null_are_understood() {
+        let value = json!({ "message_id": "m", "contextId": null, "n": 7, "s": "7" });
+        let fields = Fields::of(&value, Wire::V1).unwrap();
+        assert_eq!(fields.required("messageId").unwrap(), "m");
+        assert!(!fields.has("contextId"));
+        assert_eq!((fields.count("n").unwrap(), fields.count("s").unwrap()), (Some(7), Some(7)));
+    }
+
+    #[test]
+    fn huge_and_odd_numbers_are_refused() {
+        for bad in [
+            json!(-1),
+            json!(1.5),
+            json!(1e300),
+            json!(u64::MAX),
+            json!(2_147_483_648_u64),
+            json!([]),
+            json!("x"),
+        ] {
+            let value = json!({ "n": bad });
+            assert!(Fields::of(&value, Wire::V1).unwrap().count("n").is_err(), "{value}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Names that peers give to things. They are opaque, bounded and printable, because they are sent back and shown.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::fields::{Fields, Malformed, missing};
+use super::version::Wire;
+
+const MAX_ID_BYTES: usize = 512;
+
+macro_rules! wire_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(String);
+
+        impl $name {
+            /// An id of our own making.
+            pub fn new(text: impl Into<String>) -> Self {
+                Self(text.into())
+            }
+
+            /// An id that somebody else chose.
+            pub fn read(value: &Value, _: Wire) -> Result<Self, Malformed> {
+                checked(value).map(Self)
+            }
+
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl WireId for $name {
+            fn of(value: &Value, wire: Wire) -> Result<Self, Malformed> {
+                Self::read(value, wire)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl From<&$name> for Value {
+            fn from(id: &$name) -> Self {
+                Self::from(id.as_str())
+            }
+        }
+    };
+}
+
+wire_id!(
+    /// One piece of work that a server does.
+    TaskId
+);
+wire_id!(
+    /// What ties tasks and messages of one conversation together.
+    ContextId
+);
+wire_id!(
+    /// One message, named by whoever sends it.
+    MessageId
+);
+wire_id!(
+    /// One result of a task.
+    ArtifactId
+);
+wire_id!(
+    /// One address that a task's changes are sent to.
+    PushConfigId
+);
+
+/// Reading ids out of fields.
+pub(crate) trait WireId: Sized {
+    fn of(value: &Value, wire: Wire) -> Result<Self, Malformed>;
+
+    fn required(fields: &Fields<'_>, name: &str) -> Result<Self, Malformed> {
+        Self::optional(fields, name)?.ok_or_else(|| missing(name))
+    }
+
+    /// An empty id is none.
+    fn optional(fields: &Fields<'_>, name: &str) -> Result<Option<Self>, Malformed> {
+        match fields.get(name) {
+            Some(Value::String(text)) if text.is_empty() => Ok(None),
+            _ => fields.nested(name, Self::of),
+        }
+    }
+}
+
+fn checked(value: &Value) -> Result<String, Malformed> {
+    let text = value.as_str().ok_or_else(|| Malformed::new("must be a text"))?;
+    if text.trim().is_empty() {
+        return Err(Malformed::new("is empty"));
+    }
+    if text.len() > MAX_ID_BYTES {
+        return Err(Malformed::new(format!("is longer than {MAX_ID_BYTES} bytes")));
+    }
+    if text.chars().any(lango_domain::text::commands_a_terminal) {
+        return Err(Malformed::new("has control characters"));
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn ids_are_bounded_and_printable() {
+        for good in ["a", "9f0c", "작업-1", "x y"] {
+            assert!(TaskId::read(&json!(good), Wire::V1).is_ok(), "{good}");
+        }
+        for bad in [
+            json!(""),
+            json!("  "),
+            json!(7),
+            json!("a\u{1b}[2J"),
+            json!("a\nb"),
+            json!("x".repeat(513)),
+            json!(["a"]),
+        ] {
+            assert!(TaskId::read(&bad, Wire::V1).is_err(), "{bad}");
+        }
+    }
+}

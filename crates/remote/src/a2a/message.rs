@@ -1,0 +1,260 @@
+//! What is said: messages and their parts.
+
+use serde_json::{Value, json};
+
+use super::fields::{Fields, Malformed, Metadata, Writing, missing};
+use super::ids::{ContextId, MessageId, TaskId, WireId};
+use super::version::Wire;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    User,
+    Agent,
+}
+
+impl Role {
+    fn read(text: &str) -> Result<Self, Malformed> {
+        match text {
+            "ROLE_USER" | "user" => Ok(Self::User),
+            "ROLE_AGENT" | "agent" => Ok(Self::Agent),
+            _ => Err(Malformed::at("role", "must be the user's or the agent's")),
+        }
+    }
+
+    fn write(self, wire: Wire) -> &'static str {
+        match (self, wire) {
+            (Self::User, Wire::V03Rpc) => "user",
+            (Self::Agent, Wire::V03Rpc) => "agent",
+            (Self::User, _) => "ROLE_USER",
+            (Self::Agent, _) => "ROLE_AGENT",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    pub id: MessageId,
+    pub role: Role,
+    pub parts: Vec<Part>,
+    pub context: Option<ContextId>,
+    pub task: Option<TaskId>,
+    pub references: Vec<TaskId>,
+    pub extensions: Vec<String>,
+    pub metadata: Metadata,
+}
+
+impl Message {
+    /// A message with one text in it.
+    pub fn text(id: MessageId, role: Role, text: impl Into<String>) -> Self {
+        Self {
+            id,
+            role,
+            parts: vec![Part::text(text)],
+            context: None,
+            task: None,
+            references: Vec::new(),
+            extensions: Vec::new(),
+            metadata: Metadata::new(),
+        }
+    }
+
+    pub fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
+        let fields = Fields::of(value, wire)?;
+        let parts = if wire == Wire::V03Rest && fields.has("content") { "content" } else { "parts" };
+        Ok(Self {
+            id: MessageId::required(&fields, "messageId")?,
+            role: Role::read(fields.text("role")?.ok_or_else(|| missing("role"))?)?,
+            parts: fields.list(parts, Part::read)?,
+            context: ContextId::optional(&fields, "contextId")?,
+            task: TaskId::optional(&fields, "taskId")?,
+            references: fields.list("referenceTaskIds", TaskId::read)?,
+            extensions: fields.texts("extensions")?,
+            metadata: fields.metadata("metadata")?,
+        })
+    }
+
+    pub fn write(&self, wire: Wire) -> Value {
+        let parts: Vec<Value> = self.parts.iter().map(|part| part.write(wire)).collect();
+        let writing = match wire {
+            Wire::V03Rpc => Writing::default().with("kind", "message"),
+            _ => Writing::default(),
+        };
+        let written = writing
+            .with("messageId", &self.id)
+            .with_some("contextId", self.context.as_ref())
+            .with_some("taskId", self.task.as_ref())
+            .with("role", self.role.write(wire))
+            .with(if wire == Wire::V03Rest { "content" } else { "parts" }, parts)
+            .with_metadata(&self.metadata)
+            .with_texts("extensions", &self.extensions);
+        match wire {
+            // Its protocol buffers do not know this field, and their readers refuse what they do not know.
+            Wire::V03Rest => written.done(),
+            _ => written
+                .with_list("referenceTaskIds", self.references.iter().map(Value::from).collect())
+                .done(),
+        }
+    }
+
+    /// Its texts, one after the other.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(Part::as_text)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    pub content: Content,
+    pub filename: Option<String>,
+    pub media_type: Option<String>,
+    pub metadata: Metadata,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    Text(String),
+    /// Bytes in base64, as they travel.
+    Raw(String),
+    /// Where a file is; an address that a stranger named.
+    Url(String),
+    Data(Value),
+}
+
+impl Part {
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::of(Content::Text(text.into()))
+    }
+
+    pub fn of(content: Content) -> Self {
+        Self { content, filename: None, media_type: None, metadata: Metadata::new() }
+    }
+
+    pub fn as_text(&self) -> Option<&str> {
+        match &self.content {
+            Content::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
+        let fields = Fields::of(value, wire)?;
+        match wire {
+            Wire::V1 => read_part(&fields),
+            Wire::V03Rpc | Wire::V03Rest => read_older_part(&fields),
+        }
+    }
+
+    pub fn write(&self, wire: Wire) -> Value {
+        match wire {
+            Wire::V1 => self.write_part(),
+            Wire::V03Rpc => self.write_older_part("kind", &["bytes", "uri"]),
+            Wire::V03Rest => self.write_older_part("", &["fileWithBytes", "fileWithUri"]),
+        }
+    }
+
+    fn write_part(&self) -> Value {
+        let (name, value) = match &self.content {
+            Content::Text(text) => ("text", json!(text)),
+            Content::Raw(bytes) => ("raw", json!(bytes)),
+            Content::Url(url) => ("url", json!(url)),
+            Content::Data(data) => ("data", data.clone()),
+        };
+        Writing::default()
+            .with(name, value)
+            .with_some("filename", self.filename.as_deref())
+            .with_some("mediaType", self.media_type.as_deref())
+            .with_metadata(&self.metadata)
+            .done()
+    }
+
+    /// `kind` is the name of the discriminator, where there is one; `file` names bytes and address of a file.
+    fn write_older_part(&self, kind: &str, file: &[&str; 2]) -> Value {
+        let is_rest = kind.is_empty();
+        let place = |name: &str, value: &str| {
+            Writing::default()
+                .with(name, value)
+                .with_some("name", self.filename.as_deref().filter(|_| !is_rest))
+                .with_some("mimeType", self.media_type.as_deref())
+                .done()
+        };
+        let (name, value) = match &self.content {
+            Content::Text(text) => ("text", json!(text)),
+            Content::Raw(bytes) => ("file", place(file[0], bytes)),
+            Content::Url(url) => ("file", place(file[1], url)),
+            // Data was an object then; anything else is put into one.
+            Content::Data(data @ Value::Object(_)) if is_rest => ("data", json!({ "data": data })),
+            Content::Data(data) if is_rest => ("data", json!({ "data": { "value": data } })),
+            Content::Data(data @ Value::Object(_)) => ("data", data.clone()),
+            Content::Data(data) => ("data", json!({ "value": data })),
+        };
+        if is_rest {
+            return Writing::default().with(name, value).done();
+        }
+        Writing::default().with(kind, name).with(name, value).with_metadata(&self.metadata).done()
+    }
+}
+
+fn read_part(fields: &Fields<'_>) -> Result<Part, Malformed> {
+    const CONTENTS: [&str; 4] = ["text", "raw", "url", "data"];
+    let given: Vec<&str> = CONTENTS.into_iter().filter(|name| fields.has(name)).collect();
+    let content = match given.as_slice() {
+        ["text"] => Content::Text(fields.text("text")?.unwrap_or_default().to_owned()),
+        ["raw"] => Content::Raw(base64(fields, "raw")?),
+        ["url"] => Content::Url(fields.required("url")?),
+        ["data"] => Content::Data(fields.get("data").cloned().unwrap_or_default()),
+        _ => return Err(Malformed::new("must have exactly one of text, raw, url and data")),
+    };
+    Ok(Part {
+        content,
+        filename: fields.filled("filename")?,
+        media_type: fields.filled("mediaType")?,
+        metadata: fields.metadata("metadata")?,
+    })
+}
+
+fn read_older_part(fields: &Fields<'_>) -> Result<Part, Malformed> {
+    let metadata = fields.metadata("metadata")?;
+    // 0.2 called it `type` in its first months.
+    let kind = fields.text("kind")?.or(fields.text("type")?);
+    let kind = kind.or_else(|| ["text", "file", "data"].into_iter().find(|name| fields.has(name)));
+    match kind {
+        Some("text") => {
+            let text = fields.text("text")?.ok_or_else(|| missing("text"))?;
+            Ok(Part { metadata, ..Part::text(text) })
+        }
+        Some("data") => {
+            let data = fields.metadata("data")?;
+            let inner = data.get("data").filter(|_| fields.wire == Wire::V03Rest).cloned();
+            let data = inner.unwrap_or_else(|| Value::Object(data));
+            Ok(Part { metadata, ..Part::of(Content::Data(data)) })
+        }
+        Some("file") => {
+            let part = fields.nested("file", read_file)?.ok_or_else(|| missing("file"))?;
+            Ok(Part { metadata, ..part })
+        }
+        _ => Err(Malformed::at("kind", "must be text, file or data")),
+    }
+}
+
+fn read_file(value: &Value, wire: Wire) -> Result<Part, Malformed> {
+    let fields = Fields::of(value, wire)?;
+    let first = |names: [&'static str; 2]| names.into_iter().find(|name| fields.has(name));
+    let content = match (first(["bytes", "fileWithBytes"]), first(["uri", "fileWithUri"])) {
+        (Some(bytes), None) => Content::Raw(base64(&fields, bytes)?),
+        (None, Some(url)) => Content::Url(fields.required(url)?),
+        _ => return Err(Malformed::new("must have either bytes or an address")),
+    };
+    let (filename, media_type) = (fields.filled("name")?, fields.filled("mimeType")?);
+    Ok(Part { filename, media_type, ..Part::of(content) })
+}
+
+/// Bytes as they travel; both alphabets are understood.
+fn base64(fields: &Fields<'_>, name: &str) -> Result<String, Malformed> {
+    let text = fields.text(name)?.unwrap_or_default();
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'=');
+    if text.bytes().all(fits) {
+        Ok(text.to_owned())
+    } else {
+        Err(Malformed::at(name, "must be bytes in base64"))
+    }
+}

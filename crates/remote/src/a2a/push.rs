@@ -1,0 +1,128 @@
+//! Where a task's changes are sent to.
+
+use std::fmt;
+
+use lango_domain::secret::Secret;
+use serde_json::{Value, json};
+
+use super::fields::{Fields, Malformed, Writing};
+use super::ids::{PushConfigId, TaskId, WireId};
+use super::version::Wire;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct PushConfig {
+    /// Absent only inside a message that begins a task.
+    pub task: Option<TaskId>,
+    /// Absent where the server is to choose one.
+    pub id: Option<PushConfigId>,
+    /// An address that a stranger named.
+    pub url: String,
+    /// Sent along, so that the receiver knows whom it is from.
+    pub token: Option<Secret>,
+    pub authentication: Option<Authentication>,
+}
+
+#[derive(Clone, PartialEq)]
+pub struct Authentication {
+    /// As in the header `Authorization`: `Bearer`, `Basic`.
+    pub scheme: String,
+    pub credentials: Option<Secret>,
+}
+
+impl fmt::Debug for Authentication {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authentication").field("scheme", &self.scheme).finish_non_exhaustive()
+    }
+}
+
+impl PushConfig {
+    /// In 1.0 one flat object; in 0.3 the config stands inside one that names the task.
+    pub fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
+        let fields = Fields::of(value, wire)?;
+        let inner = fields.nested("pushNotificationConfig", Self::read_bare)?;
+        let Some(mut config) = inner else { return Self::read_bare(value, wire) };
+        config.task = TaskId::optional(&fields, "taskId")?;
+        if let Some((task, id)) = fields.text("name")?.and_then(parts_of_name) {
+            config.task = Some(TaskId::new(task));
+            config.id = config.id.or(Some(PushConfigId::new(id)));
+        }
+        Ok(config)
+    }
+
+    pub(crate) fn read_bare(value: &Value, wire: Wire) -> Result<Self, Malformed> {
+        let fields = Fields::of(value, wire)?;
+        Ok(Self {
+            task: TaskId::optional(&fields, "taskId")?,
+            id: PushConfigId::optional(&fields, "id")?,
+            url: fields.required("url")?,
+            token: fields.filled("token")?.map(Secret::new),
+            authentication: fields.nested("authentication", Authentication::read)?,
+        })
+    }
+
+    pub fn write(&self, wire: Wire) -> Value {
+        match wire {
+            Wire::V1 => self.write_bare(wire),
+            Wire::V03Rpc => Writing::default()
+                .with_some("taskId", self.task.as_ref())
+                .with("pushNotificationConfig", self.write_bare(wire))
+                .done(),
+            Wire::V03Rest => {
+                let (task, id) = (self.task.as_ref(), self.id.as_ref());
+                let name =
+                    task.zip(id).map(|(task, id)| format!("tasks/{task}/pushNotificationConfigs/{id}"));
+                Writing::default()
+                    .with_some("name", name)
+                    .with("pushNotificationConfig", self.write_bare(wire))
+                    .done()
+            }
+        }
+    }
+
+    pub(crate) fn write_bare(&self, wire: Wire) -> Value {
+        Writing::default()
+            .with_some("taskId", self.task.as_ref().filter(|_| wire == Wire::V1))
+            .with_some("id", self.id.as_ref())
+            .with("url", self.url.as_str())
+            .with_some("token", self.token.as_ref().map(Secret::expose))
+            .with_some("authentication", self.authentication.as_ref().map(|how| how.write(wire)))
+            .done()
+    }
+}
+
+/// All configs of a task, as they are listed.
+pub fn write_push_configs(configs: &[PushConfig], wire: Wire) -> Value {
+    let written: Vec<Value> = configs.iter().map(|config| config.write(wire)).collect();
+    match wire {
+        Wire::V03Rpc => Value::Array(written),
+        _ => json!({ "configs": written, "nextPageToken": "" }),
+    }
+}
+
+impl Authentication {
+    fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
+        let fields = Fields::of(value, wire)?;
+        let scheme = match fields.filled("scheme")? {
+            Some(scheme) => scheme,
+            None => fields.texts("schemes")?.into_iter().next().unwrap_or_else(|| "Bearer".to_owned()),
+        };
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        if scheme.len() > 40 || !scheme.chars().all(fits) {
+            return Err(Malformed::at("scheme", "must be the name of a scheme, such as Bearer"));
+        }
+        Ok(Self { scheme, credentials: fields.filled("credentials")?.map(Secret::new) })
+    }
+
+    fn write(&self, wire: Wire) -> Value {
+        let writing = match wire {
+            Wire::V1 => Writing::default().with("scheme", self.scheme.as_str()),
+            _ => Writing::default().with("schemes", vec![self.scheme.as_str()]),
+        };
+        writing.with_some("credentials", self.credentials.as_ref().map(Secret::expose)).done()
+    }
+}
+
+/// `tasks/{task}/pushNotificationConfigs/{id}`.
+fn parts_of_name(name: &str) -> Option<(&str, &str)> {
+    name.strip_prefix("tasks/")?.split_once("/pushNotificationConfigs/")
+}

@@ -1,0 +1,387 @@
+//! What can be asked of a server, in both spellings.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::event::Reply;
+use super::fields::{Fields, Malformed, Metadata, Writing, missing};
+use super::ids::{ContextId, PushConfigId, TaskId, WireId};
+use super::message::Message;
+use super::push::PushConfig;
+use super::task::{Task, TaskState};
+use super::version::{Version, Wire};
+
+/// What is asked, without its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Method {
+    SendMessage,
+    StreamMessage,
+    GetTask,
+    ListTasks,
+    CancelTask,
+    SubscribeToTask,
+    CreatePushConfig,
+    GetPushConfig,
+    ListPushConfigs,
+    DeletePushConfig,
+    ExtendedCard,
+}
+
+impl Method {
+    pub const ALL: [Self; 11] = [
+        Self::SendMessage,
+        Self::StreamMessage,
+        Self::GetTask,
+        Self::ListTasks,
+        Self::CancelTask,
+        Self::SubscribeToTask,
+        Self::CreatePushConfig,
+        Self::GetPushConfig,
+        Self::ListPushConfigs,
+        Self::DeletePushConfig,
+        Self::ExtendedCard,
+    ];
+
+    /// A method by its JSON-RPC name; the spelling tells the version.
+    pub fn spelled(name: &str) -> Option<(Self, Version)> {
+        let fits = |version| Self::ALL.into_iter().find(|method| method.name(version) == Some(name));
+        let newer = fits(Version::V1_0).map(|method| (method, Version::V1_0));
+        newer.or_else(|| fits(Version::V0_3).map(|method| (method, Version::V0_3)))
+    }
+
+    /// Its JSON-RPC name; nothing where the version does not have it.
+    pub fn name(self, version: Version) -> Option<&'static str> {
+        let (older, newer) = match self {
+            Self::SendMessage => (Some("message/send"), "SendMessage"),
+            Self::StreamMessage => (Some("message/stream"), "SendStreamingMessage"),
+            Self::GetTask => (Some("tasks/get"), "GetTask"),
+            Self::ListTasks => (None, "ListTasks"),
+            Self::CancelTask => (Some("tasks/cancel"), "CancelTask"),
+            Self::SubscribeToTask => (Some("tasks/resubscribe"), "SubscribeToTask"),
+            Self::CreatePushConfig => {
+                (Some("tasks/pushNotificationConfig/set"), "CreateTaskPushNotificationConfig")
+            }
+            Self::GetPushConfig => {
+                (Some("tasks/pushNotificationConfig/get"), "GetTaskPushNotificationConfig")
+            }
+            Self::ListPushConfigs => {
+                (Some("tasks/pushNotificationConfig/list"), "ListTaskPushNotificationConfigs")
+            }
+            Self::DeletePushConfig => {
+                (Some("tasks/pushNotificationConfig/delete"), "DeleteTaskPushNotificationConfig")
+            }
+            Self::ExtendedCard => (Some("agent/getAuthenticatedExtendedCard"), "GetExtendedAgentCard"),
+        };
+        match version {
+            Version::V0_3 => older,
+            Version::V1_0 => Some(newer),
+        }
+    }
+
+    /// Whether the answer is a stream.
+    pub fn streams(self) -> bool {
+        matches!(self, Self::StreamMessage | Self::SubscribeToTask)
+    }
+}
+
+/// A request, and for whom among several that share an address.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    pub tenant: Option<String>,
+    pub request: Request,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Request {
+    SendMessage(Box<SendMessage>),
+    StreamMessage(Box<SendMessage>),
+    GetTask {
+        task: TaskId,
+        history: Option<u32>,
+    },
+    ListTasks(ListTasks),
+    CancelTask {
+        task: TaskId,
+    },
+    SubscribeToTask {
+        task: TaskId,
+    },
+    CreatePushConfig(PushConfig),
+    /// 0.3 may leave out which one.
+    GetPushConfig {
+        task: TaskId,
+        config: Option<PushConfigId>,
+    },
+    ListPushConfigs {
+        task: TaskId,
+    },
+    DeletePushConfig {
+        task: TaskId,
+        config: PushConfigId,
+    },
+    ExtendedCard,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct SendMessage {
+    pub message: Message,
+    pub waiting: Waiting,
+    pub accepted_output_modes: Vec<String>,
+    pub history: Option<u32>,
+    pub push: Option<PushConfig>,
+    pub metadata: Metadata,
+}
+
+/// When the answer to a message is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// When the task is over or waits for something.
+    UntilDone,
+    /// As soon as there is a task.
+    NotAtAll,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ListTasks {
+    pub context: Option<ContextId>,
+    pub state: Option<TaskState>,
+    pub page_size: Option<u32>,
+    pub page_token: Option<String>,
+    pub history: Option<u32>,
+    pub changed_after: Option<Timestamp>,
+    pub with_artifacts: bool,
+}
+
+/// Some tasks of many, newest first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TaskPage {
+    pub tasks: Vec<Task>,
+    /// Empty on the last page.
+    pub next_page_token: String,
+    pub page_size: u32,
+    pub total_size: u32,
+}
+
+impl TaskPage {
+    pub fn write(&self, wire: Wire) -> Value {
+        let tasks: Vec<Value> = self.tasks.iter().map(|task| task.write(wire)).collect();
+        json!({
+            "tasks": tasks,
+            "nextPageToken": self.next_page_token,
+            "pageSize": self.page_size,
+            "totalSize": self.total_size,
+        })
+    }
+}
+
+impl Call {
+    pub fn read(method: Method, params: &Value, wire: Wire) -> Result<Self, Malformed> {
+        let empty = Value::Object(Metadata::new());
+        let params = if params.is_null() { &empty } else { params };
+        let fields = Fields::of(params, wire)?;
+        let tenant = fields.filled("tenant")?;
+        Ok(Self { tenant, request: Request::read(method, params, &fields)? })
+    }
+
+    /// The parameters, as JSON-RPC carries them.
+    pub fn params(&self, wire: Wire) -> Value {
+        let mut params = self.request.params(wire);
+        if let (Some(tenant), Value::Object(map), Wire::V1) = (&self.tenant, &mut params, wire) {
+            map.insert("tenant".to_owned(), Value::from(tenant.as_str()));
+        }
+        params
+    }
+}
+
+impl Request {
+    pub fn method(&self) -> Method {
+        match self {
+            Self::SendMessage(_) => Method::SendMessage,
+            Self::StreamMessage(_) => Method::StreamMessage,
+            Self::GetTask { .. } => Method::GetTask,
+            Self::ListTasks(_) => Method::ListTasks,
+            Self::CancelTask { .. } => Method::CancelTask,
+            Self::SubscribeToTask { .. } => Method::SubscribeToTask,
+            Self::CreatePushConfig(_) => Method::CreatePushConfig,
+            Self::GetPushConfig { .. } => Method::GetPushConfig,
+            Self::ListPushConfigs { .. } => Method::ListPushConfigs,
+            Self::DeletePushConfig { .. } => Method::DeletePushConfig,
+            Self::ExtendedCard => Method::ExtendedCard,
+        }
+    }
+
+    fn read(method: Method, params: &Value, fields: &Fields<'_>) -> Result<Self, Malformed> {
+        let wire = fields.wire;
+        let task = || TaskId::required(fields, "id");
+        // About push configs, 0.3 calls the task `id` and the config `pushNotificationConfigId`.
+        let (of, which) = match wire.version() {
+            Version::V1_0 => ("taskId", "id"),
+            Version::V0_3 => ("id", "pushNotificationConfigId"),
+        };
+        Ok(match method {
+            Method::SendMessage => Self::SendMessage(Box::new(SendMessage::read(fields)?)),
+            Method::StreamMessage => Self::StreamMessage(Box::new(SendMessage::read(fields)?)),
+            Method::GetTask => Self::GetTask { task: task()?, history: fields.count("historyLength")? },
+            Method::ListTasks => Self::ListTasks(ListTasks::read(fields)?),
+            Method::CancelTask => Self::CancelTask { task: task()? },
+            Method::SubscribeToTask => Self::SubscribeToTask { task: task()? },
+            Method::CreatePushConfig => {
+                let config = PushConfig::read(params, wire)?;
+                config.task.as_ref().ok_or_else(|| missing("taskId"))?;
+                Self::CreatePushConfig(config)
+            }
+            Method::GetPushConfig => {
+                let config = PushConfigId::optional(fields, which)?;
+                if config.is_none() && wire == Wire::V1 {
+                    return Err(missing(which));
+                }
+                Self::GetPushConfig { task: TaskId::required(fields, of)?, config }
+            }
+            Method::ListPushConfigs => Self::ListPushConfigs { task: TaskId::required(fields, of)? },
+            Method::DeletePushConfig => Self::DeletePushConfig {
+                task: TaskId::required(fields, of)?,
+                config: PushConfigId::required(fields, which)?,
+            },
+            Method::ExtendedCard => Self::ExtendedCard,
+        })
+    }
+
+    pub(crate) fn params(&self, wire: Wire) -> Value {
+        let (of, which) = match wire.version() {
+            Version::V1_0 => ("taskId", "id"),
+            Version::V0_3 => ("id", "pushNotificationConfigId"),
+        };
+        match self {
+            Self::SendMessage(send) | Self::StreamMessage(send) => send.write(wire),
+            Self::GetTask { task, history } => {
+                Writing::default().with("id", task).with_some("historyLength", *history).done()
+            }
+            Self::ListTasks(list) => list.write(wire),
+            Self::CancelTask { task } | Self::SubscribeToTask { task } => {
+                Writing::default().with("id", task).done()
+            }
+            Self::CreatePushConfig(config) => config.write(wire),
+            Self::GetPushConfig { task, config } => {
+                Writing::default().with(of, task).with_some(which, config.as_ref()).done()
+            }
+            Self::ListPushConfigs { task } => Writing::default().with(of, task).done(),
+            Self::DeletePushConfig { task, config } => {
+                Writing::default().with(of, task).with(which, config).done()
+            }
+            Self::ExtendedCard => Writing::default().done(),
+        }
+    }
+}
+
+impl SendMessage {
+    pub fn new(message: Message) -> Self {
+        Self {
+            message,
+            waiting: Waiting::UntilDone,
+            accepted_output_modes: Vec::new(),
+            history: None,
+            push: None,
+            metadata: Metadata::new(),
+        }
+    }
+
+    fn read(fields: &Fields<'_>) -> Result<Self, Malformed> {
+        let message = fields.nested("message", Message::read)?.ok_or_else(|| missing("message"))?;
+        if message.parts.is_empty() {
+            return Err(Malformed::at("parts", "must have at least one part").within("message"));
+        }
+        let read = fields.nested("configuration", |value, wire| {
+            Self::new(message.clone()).configured(&Fields::of(value, wire)?)
+        })?;
+        let metadata = fields.metadata("metadata")?;
+        Ok(Self { metadata, ..read.unwrap_or_else(|| Self::new(message)) })
+    }
+
+    fn configured(mut self, fields: &Fields<'_>) -> Result<Self, Malformed> {
+        let (push, waits) = match fields.wire {
+            Wire::V1 => ("taskPushNotificationConfig", !fields.flag("returnImmediately")?.unwrap_or(false)),
+            Wire::V03Rpc => ("pushNotificationConfig", fields.flag("blocking")?.unwrap_or(true)),
+            // Its protocol buffers cannot tell "no" from silence.
+            Wire::V03Rest => ("pushNotification", fields.flag("blocking")?.unwrap_or(true)),
+        };
+        self.waiting = if waits { Waiting::UntilDone } else { Waiting::NotAtAll };
+        self.push = fields.nested(push, PushConfig::read_bare)?;
+        self.accepted_output_modes = fields.texts("acceptedOutputModes")?;
+        self.history = fields.count("historyLength")?;
+        Ok(self)
+    }
+
+    fn write(&self, wire: Wire) -> Value {
+        let waits = self.waiting == Waiting::UntilDone;
+        let (push, writing) = match wire {
+            Wire::V1 => ("taskPushNotificationConfig", Writing::default().with("returnImmediately", !waits)),
+            Wire::V03Rpc => ("pushNotificationConfig", Writing::default().with("blocking", waits)),
+            Wire::V03Rest => ("pushNotification", Writing::default().with("blocking", waits)),
+        };
+        let configuration = writing
+            .with_texts("acceptedOutputModes", &self.accepted_output_modes)
+            .with_some("historyLength", self.history)
+            .with_some(push, self.push.as_ref().map(|config| config.write_bare(wire)))
+            .done();
+        Writing::default()
+            .with("message", self.message.write(wire))
+            .with("configuration", configuration)
+            .with_metadata(&self.metadata)
+            .done()
+    }
+}
+
+impl ListTasks {
+    fn read(fields: &Fields<'_>) -> Result<Self, Malformed> {
+        let state = fields.filled("status")?.map(|text| {
+            TaskState::named(&text).ok_or_else(|| Malformed::at("status", "must be a task's state"))
+        });
+        let after = fields.filled("statusTimestampAfter")?.map(|text| {
+            text.parse().map_err(|_| {
+                Malformed::at("statusTimestampAfter", "must be a time, as in 2026-01-31T12:00:00Z")
+            })
+        });
+        let page_size = fields.count("pageSize")?;
+        if page_size.is_some_and(|size| !(1..=100).contains(&size)) {
+            return Err(Malformed::at("pageSize", "must be from 1 to 100"));
+        }
+        let flag = match fields.get("includeArtifacts") {
+            Some(Value::String(text)) => text == "true",
+            _ => fields.flag("includeArtifacts")?.unwrap_or(false),
+        };
+        Ok(Self {
+            context: ContextId::optional(fields, "contextId")?,
+            state: state.transpose()?.filter(|state| *state != TaskState::Unknown),
+            page_size,
+            page_token: fields.filled("pageToken")?,
+            history: fields.count("historyLength")?,
+            changed_after: after.transpose()?,
+            with_artifacts: flag,
+        })
+    }
+
+    fn write(&self, wire: Wire) -> Value {
+        Writing::default()
+            .with_some("contextId", self.context.as_ref())
+            .with_some("status", self.state.map(|state| state.as_str(wire)))
+            .with_some("pageSize", self.page_size)
+            .with_some("pageToken", self.page_token.as_deref())
+            .with_some("historyLength", self.history)
+            .with_some("statusTimestampAfter", self.changed_after.map(|at| format!("{at:.3}")))
+            .with_some("includeArtifacts", self.with_artifacts.then_some(true))
+            .done()
+    }
+}
+
+/// The answer to a task that was asked about: in every version a bare task, but some servers wrap it.
+impl Task {
+    pub fn read_answer(value: &Value, wire: Wire) -> Result<Self, Malformed> {
+        match Task::read(value, wire) {
+            Ok(task) => Ok(task),
+            Err(error) => match Reply::read(value, wire) {
+                Ok(Reply::Task(task)) => Ok(task),
+                _ => Err(error),
+            },
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! HTTP+JSON: which request is which address. 0.3 stands under `/v1`.
+
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use serde_json::{Map, Value};
+
+use super::error::{ErrorKind, ProtocolError};
+use super::request::{Call, Method, Request};
+use super::version::{Version, Wire};
+
+/// What 1.0.1 calls its JSON.
+pub const CONTENT_TYPE: &str = "application/a2a+json";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    Get,
+    Post,
+    Delete,
+}
+
+impl Verb {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+/// A request as HTTP sends it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HttpRequest {
+    pub verb: Verb,
+    /// Follows the interface's address; begins with `/`.
+    pub path: String,
+    pub query: Vec<(String, String)>,
+    pub body: Option<Value>,
+}
+
+/// How a request is sent; nothing where the version does not know it.
+pub fn request(call: &Call, version: Version) -> Option<HttpRequest> {
+    let wire = Wire::rest(version);
+    let prefix = match (version, call.tenant.as_deref()) {
+        (Version::V0_3, _) => "/v1".to_owned(),
+        (Version::V1_0, None) => String::new(),
+        (Version::V1_0, Some(tenant)) => format!("/{}", segment(tenant)),
+    };
+    let params = call.request.params(wire);
+    let plain = |verb, path: String| HttpRequest { verb, path, query: Vec::new(), body: None };
+    let with_body = |path: String, body: Value| HttpRequest { body: Some(body), ..plain(Verb::Post, path) };
+    let asking =
+        |path: String, params: Value| HttpRequest { query: query_of(params), ..plain(Verb::Get, path) };
+    let task = |id: &str| format!("/tasks/{}", segment(id));
+    let configs = |id: &str| format!("{}/pushNotificationConfigs", task(id));
+    let empty = || Value::Object(Map::new());
+    let mut request = match &call.request {
+        Request::SendMessage(_) => with_body("/message:send".to_owned(), params),
+        Request::StreamMessage(_) => with_body("/message:stream".to_owned(), params),
+        Request::GetTask { task: id, .. } => asking(task(id.as_str()), without(params, &["id"])),
+        Request::ListTasks(_) => asking("/tasks".to_owned(), params),
+        Request::CancelTask { task: id } => with_body(format!("{}:cancel", task(id.as_str())), empty()),
+        Request::SubscribeToTask { task: id } => {
+            let path = format!("{}:subscribe", task(id.as_str()));
+            if version == Version::V1_0 { with_body(path, empty()) } else { plain(Verb::Get, path) }
+        }
+        Request::CreatePushConfig(config) => with_body(configs(config.task.as_ref()?.as_str()), params),
+        Request::GetPushConfig { task: id, config } => {
+            let config = segment(config.as_ref()?.as_str());
+            plain(Verb::Get, format!("{}/{config}", configs(id.as_str())))
+        }
+        Request::ListPushConfigs { task: id } => plain(Verb::Get, configs(id.as_str())),
+        Request::DeletePushConfig { task: id, config } => {
+            plain(Verb::Delete, format!("{}/{}", configs(id.as_str()), segment(config.as_str())))
+        }
+        Request::ExtendedCard => {
+            let path = if version == Version::V1_0 { "/extendedAgentCard" } else { "/card" };
+            plain(Verb::Get, path.to_owned())
+        }
+    };
+    request.path = format!("{prefix}{}", request.path);
+    Some(request)
+}
+
+/// Reads what a caller sent: `path` as it came, behind the address of the interface. Nothing where nothing is there.
+///
+/// The path tells the version; `header` is what `A2A-Version` says, which a request of 1.0 must fit.
+pub fn read(sent: &HttpRequest, header: Option<&str>) -> Option<Result<(Call, Version), ProtocolError>> {
+    let (version, path) = match sent.path.strip_prefix("/v1/") {
+        Some(rest) => (Version::V0_3, rest),
+        None => (Version::V1_0, sent.path.strip_prefix('/')?),
+    };
+    let (tenant, route) = route(sent.verb, path.trim_end_matches('/'), version)?;
+    Some(read_params(sent, route, version, header).map(|mut call| {
+        call.tenant = tenant.or(call.tenant);
+        (call, version)
+    }))
+}
+
+/// A request that was recognised by its address, with what the address says.
+struct Route {
+    method: Method,
+    named: Vec<(&'static str, String)>,
+}
+
+fn route(verb: Verb, path: &str, version: Version) -> Option<(Option<String>, Route)> {
+    let segments: Vec<&str> = path.split('/').collect();
+    let found = match_route(verb, &segments, version);
+    if found.is_some() || version == Version::V0_3 {
+        return found.map(|route| (None, route));
+    }
+    let (tenant, rest) = segments.split_first()?;
+    Some((Some(decoded(tenant)?), match_route(verb, rest, version)?))
+}
+
+fn match_route(verb: Verb, segments: &[&str], version: Version) -> Option<Route> {
+    let (of, which) = match version {
+        Version::V1_0 => ("taskId", "id"),
+        Version::V0_3 => ("id", "pushNotificationConfigId"),
+    };
+    let plain = |method| Some(Route { method, named: Vec::new() });
+    let named = |method, named| Some(Route { method, named });
+    match (verb, segments) {
+        (Verb::Post, ["message:send"]) => plain(Method::SendMessage),
+        (Verb::Post, ["message:stream"]) => plain(Method::StreamMessage),
+        (Verb::Get, ["tasks"]) => plain(Method::ListTasks),
+        (Verb::Get, ["extendedAgentCard"]) if version == Version::V1_0 => plain(Method::ExtendedCard),
+        (Verb::Get, ["card"]) if version == Version::V0_3 => plain(Method::ExtendedCard),
+        (verb, ["tasks", task]) => match (verb, task.rsplit_once(':')) {
+            (Verb::Post, Some((task, "cancel"))) => named(Method::CancelTask, vec![("id", decoded(task)?)]),
+            (Verb::Get | Verb::Post, Some((task, "subscribe"))) => {
+                named(Method::SubscribeToTask, vec![("id", decoded(task)?)])
+            }
+            (Verb::Get, _) => named(Method::GetTask, vec![("id", decoded(task)?)]),
+            _ => None,
+        },
+        (verb, ["tasks", task, "pushNotificationConfigs"]) => {
+            let task = decoded(task)?;
+            match verb {
+                // The body of 0.3 calls the task as its protocol buffers do, so the address says it anew.
+                Verb::Post => named(Method::CreatePushConfig, vec![("taskId", task)]),
+                Verb::Get => named(Method::ListPushConfigs, vec![(of, task)]),
+                Verb::Delete => None,
+            }
+        }
+        (verb, ["tasks", task, "pushNotificationConfigs", config]) => {
+            let both = vec![(of, decoded(task)?), (which, decoded(config)?)];
+            match verb {
+                Verb::Get => named(Method::GetPushConfig, both),
+                Verb::Delete => named(Method::DeletePushConfig, both),
+                Verb::Post => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+fn read_params(
+    sent: &HttpRequest,
+    route: Route,
+    version: Version,
+    header: Option<&str>,
+) -> Result<Call, ProtocolError> {
+    let in_query =
+        sent.query.iter().find(|(name, _)| name == Version::HEADER).map(|(_, value)| value.as_str());
+    if version == Version::V1_0 && Version::asked_for(header.or(in_query))? != version {
+        let message = format!("A2A version '0.3' is not supported here; send {}: 1.0", Version::HEADER);
+        return Err(ProtocolError::new(ErrorKind::VersionNotSupported, message));
+    }
+    let mut params = match &sent.body {
+        Some(Value::Object(body)) => body.clone(),
+        None | Some(Value::Null) => Map::new(),
+        Some(_) => return Err(ProtocolError::new(ErrorKind::InvalidRequest, "the body must be an object")),
+    };
+    let query = sent.query.iter().filter(|(name, _)| name != Version::HEADER);
+    params.extend(query.map(|(name, value)| (name.clone(), Value::from(value.as_str()))));
+    if version == Version::V0_3 && route.method == Method::CreatePushConfig {
+        // `{parent, configId, config}` is what its protocol buffers send.
+        if let Some(Value::Object(config)) = params.remove("config") {
+            params.extend(config);
+        }
+        params.remove("name");
+    }
+    params.extend(route.named.into_iter().map(|(name, value)| (name.to_owned(), Value::from(value))));
+    Ok(Call::read(route.method, &Value::Object(params), Wire::rest(version))?)
+}
+
+fn without(params: Value, names: &[&str]) -> Value {
+    match params {
+        Value::Object(map) => {
+            Value::Object(map.into_iter().filter(|(name, _)| !names.contains(&name.as_str())).collect())
+        }
+        other => other,
+    }
+}
+
+fn query_of(params: Value) -> Vec<(String, String)> {
+    let Value::Object(map) = params else { return Vec::new() };
+    let text = |value: Value| match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    map.into_iter().map(|(name, value)| (name, text(value))).collect()
+}
+
+/// One segment of a path: everything that could end or leave it is escaped.
+fn segment(text: &str) -> String {
+    const PLAIN: percent_encoding::AsciiSet =
+        NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+    match text {
+        // A browser's rules take these for the folder above.
+        "." => "%2E".to_owned(),
+        ".." => "%2E%2E".to_owned(),
+        _ => utf8_percent_encode(text, &PLAIN).to_string(),
+    }
+}
+
+fn decoded(segment: &str) -> Option<String> {
+    let text = percent_decode_str(segment).decode_utf8().ok()?.into_owned();
+    (!text.is_empty()).then_some(text)
+}

@@ -1,0 +1,127 @@
+//! The envelope of JSON-RPC 2.0.
+
+use serde_json::{Value, json};
+
+use super::error::{ErrorKind, ProtocolError};
+use super::request::{Call, Method};
+use super::version::{Version, Wire};
+
+/// What an answer must repeat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RpcId {
+    Number(i64),
+    Text(String),
+    /// Nobody could be told apart.
+    Null,
+}
+
+impl RpcId {
+    fn write(&self) -> Value {
+        match self {
+            Self::Number(number) => json!(number),
+            Self::Text(text) => json!(text),
+            Self::Null => Value::Null,
+        }
+    }
+
+    fn read(value: Option<&Value>) -> Option<Self> {
+        match value? {
+            Value::String(text) if text.len() <= 512 => Some(Self::Text(text.clone())),
+            Value::Number(number) => number.as_i64().map(Self::Number),
+            Value::Null => Some(Self::Null),
+            _ => None,
+        }
+    }
+}
+
+/// A request that could be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RpcRequest {
+    pub id: RpcId,
+    pub version: Version,
+    pub call: Call,
+}
+
+/// A request that could not be read; the id where at least that could.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refused {
+    pub id: RpcId,
+    pub version: Version,
+    pub error: ProtocolError,
+}
+
+impl Refused {
+    pub fn answer(&self) -> Value {
+        failure(&self.id, &self.error, self.version)
+    }
+}
+
+/// Reads the body of a request. The spelling of the method tells the version; `header` is what `A2A-Version` says, which a
+/// method of 1.0 must fit.
+pub fn read(body: &[u8], header: Option<&str>) -> Result<RpcRequest, Box<Refused>> {
+    let refuse = |id: RpcId, version, error| Box::new(Refused { id, version, error });
+    let value: Value = serde_json::from_slice(body).map_err(|_| {
+        let error = ProtocolError::new(ErrorKind::Parse, "Invalid JSON payload");
+        refuse(RpcId::Null, Version::V0_3, error)
+    })?;
+    let invalid = |why: &str| ProtocolError::new(ErrorKind::InvalidRequest, why);
+    let id = RpcId::read(value.get("id"));
+    let known = id.clone().unwrap_or(RpcId::Null);
+    let early = |error| refuse(known.clone(), Version::V0_3, error);
+    if !value.is_object() || value.get("jsonrpc") != Some(&json!("2.0")) {
+        return Err(early(invalid("Request payload validation error: it is no JSON-RPC 2.0 request")));
+    }
+    let no_id = || invalid("`id` must be a text or a whole number");
+    if id.is_none() && value.get("id").is_some() {
+        return Err(early(no_id()));
+    }
+    let name = value.get("method").and_then(Value::as_str);
+    let name = name.ok_or_else(|| early(invalid("`method` must be a text")))?;
+    let (method, version) = Method::spelled(name).ok_or_else(|| {
+        let name = lango_net::words::one_line(name, 60);
+        early(ProtocolError::new(ErrorKind::MethodNotFound, format!("Method not found: {name}")))
+    })?;
+    let refused = |error| refuse(known.clone(), version, error);
+    if version == Version::V1_0 {
+        let asked = Version::asked_for(header).map_err(refused)?;
+        if asked != version {
+            let message =
+                format!("A2A version '{asked}' is not supported for {name}; send {}: 1.0", Version::HEADER);
+            return Err(refused(ProtocolError::new(ErrorKind::VersionNotSupported, message)));
+        }
+    }
+    let params = value.get("params").unwrap_or(&Value::Null);
+    if !(params.is_object() || params.is_null()) {
+        let error = ProtocolError::new(ErrorKind::InvalidParams, "`params` must be an object");
+        return Err(refused(error));
+    }
+    let call = Call::read(method, params, Wire::rpc(version)).map_err(|error| refused(error.into()))?;
+    // Nobody could tell what the answer is for; said last, because other mistakes tell more.
+    let id = id.ok_or_else(|| refused(no_id()))?;
+    Ok(RpcRequest { id, version, call })
+}
+
+/// A request to a peer; nothing where the version does not know the method.
+pub fn request(id: i64, call: &Call, version: Version) -> Option<Value> {
+    let method = call.request.method().name(version)?;
+    Some(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": call.params(Wire::rpc(version)) }))
+}
+
+pub fn success(id: &RpcId, result: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id.write(), "result": result })
+}
+
+pub fn failure(id: &RpcId, error: &ProtocolError, version: Version) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id.write(), "error": error.write_rpc(version) })
+}
+
+/// The result in a peer's answer, or the error that it answers with.
+pub fn result(answer: Value) -> Result<Value, ProtocolError> {
+    let odd = |why: &str| ProtocolError::new(ErrorKind::InvalidAgentResponse, why);
+    let Value::Object(mut answer) = answer else { return Err(odd("the answer is no JSON-RPC answer")) };
+    match (answer.remove("result"), answer.remove("error")) {
+        (_, Some(error)) if !error.is_null() => Err(ProtocolError::read_rpc(&error)),
+        (Some(result), _) => Ok(result),
+        _ => Err(odd("the answer has neither a result nor an error")),
+    }
+}

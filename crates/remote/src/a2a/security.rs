@@ -1,0 +1,153 @@
+//! How callers are to show who they are, as a card says it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::fields::{Fields, Malformed, Writing, missing};
+use super::version::Wire;
+
+/// One way to show who one is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SecurityScheme {
+    ApiKey {
+        place: KeyPlace,
+        name: String,
+    },
+    /// `Authorization: {scheme} …`.
+    Http {
+        scheme: String,
+    },
+    /// The flows as they are written.
+    OAuth2 {
+        flows: Value,
+    },
+    OpenIdConnect {
+        url: String,
+    },
+    MutualTls,
+    /// A kind that is not known here.
+    Other(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyPlace {
+    Header,
+    Query,
+    Cookie,
+}
+
+impl KeyPlace {
+    fn named(text: &str) -> Option<Self> {
+        [Self::Header, Self::Query, Self::Cookie].into_iter().find(|place| place.as_str() == text)
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Header => "header",
+            Self::Query => "query",
+            Self::Cookie => "cookie",
+        }
+    }
+}
+
+impl SecurityScheme {
+    /// Either shape: 0.3 has a `type`, 1.0 a field that is named after the kind.
+    pub(crate) fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
+        let fields = Fields::of(value, wire)?;
+        const NEWER: [(&str, &str); 5] = [
+            ("apiKey", "apiKeySecurityScheme"),
+            ("http", "httpAuthSecurityScheme"),
+            ("oauth2", "oauth2SecurityScheme"),
+            ("openIdConnect", "openIdConnectSecurityScheme"),
+            ("mutualTLS", "mtlsSecurityScheme"),
+        ];
+        for (kind, name) in NEWER {
+            if let Some(scheme) =
+                fields.nested(name, |value, wire| Self::of_kind(kind, Fields::of(value, wire)?))?
+            {
+                return Ok(scheme);
+            }
+        }
+        let kind = fields.text("type")?.ok_or_else(|| missing("type"))?;
+        Self::of_kind(kind, fields)
+    }
+
+    fn of_kind(kind: &str, fields: Fields<'_>) -> Result<Self, Malformed> {
+        Ok(match kind {
+            "apiKey" => {
+                let place = fields.text("in")?.or(fields.text("location")?).unwrap_or("header");
+                let place = KeyPlace::named(place);
+                Self::ApiKey {
+                    place: place.ok_or_else(|| Malformed::at("in", "must be header, query or cookie"))?,
+                    name: fields.required("name")?,
+                }
+            }
+            "http" => Self::Http { scheme: fields.required("scheme")? },
+            "oauth2" => Self::OAuth2 { flows: fields.get("flows").cloned().unwrap_or_default() },
+            "openIdConnect" => Self::OpenIdConnect { url: fields.required("openIdConnectUrl")? },
+            "mutualTLS" => Self::MutualTls,
+            other => Self::Other(lango_net::words::one_line(other, 40)),
+        })
+    }
+
+    /// The shape of 1.0 alone.
+    pub(crate) fn write_newer(&self) -> Value {
+        let mut written = self.write();
+        if let Value::Object(fields) = &mut written {
+            fields.retain(|name, _| name.ends_with("SecurityScheme"));
+        }
+        written
+    }
+
+    /// Both shapes in one object; their names do not collide.
+    pub(crate) fn write(&self) -> Value {
+        match self {
+            Self::ApiKey { place, name } => json!({
+                "type": "apiKey", "in": place.as_str(), "name": name,
+                "apiKeySecurityScheme": { "location": place.as_str(), "name": name },
+            }),
+            Self::Http { scheme } => json!({
+                "type": "http", "scheme": scheme, "httpAuthSecurityScheme": { "scheme": scheme },
+            }),
+            Self::OAuth2 { flows } => json!({
+                "type": "oauth2", "flows": flows, "oauth2SecurityScheme": { "flows": flows },
+            }),
+            Self::OpenIdConnect { url } => json!({
+                "type": "openIdConnect", "openIdConnectUrl": url,
+                "openIdConnectSecurityScheme": { "openIdConnectUrl": url },
+            }),
+            Self::MutualTls => json!({ "type": "mutualTLS", "mtlsSecurityScheme": {} }),
+            Self::Other(kind) => json!({ "type": kind }),
+        }
+    }
+}
+
+/// Schemes that are all needed together, with the scopes of each.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Requirement(pub BTreeMap<String, Vec<String>>);
+
+impl Requirement {
+    /// Either shape: `{"bearer": []}` or `{"schemes": {"bearer": {"list": []}}}`.
+    pub(crate) fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
+        let fields = Fields::of(value, wire)?;
+        let schemes = match fields.get("schemes") {
+            Some(Value::Object(schemes)) => schemes.clone(),
+            _ => value.as_object().cloned().unwrap_or_default(),
+        };
+        let scopes = |value: &Value| {
+            let list = value.get("list").unwrap_or(value).as_array().cloned().unwrap_or_default();
+            list.iter().filter_map(|scope| scope.as_str().map(str::to_owned)).collect()
+        };
+        Ok(Self(schemes.iter().map(|(name, value)| (name.clone(), scopes(value))).collect()))
+    }
+
+    pub(crate) fn write_newer(&self) -> Value {
+        let schemes = self.0.iter().map(|(name, scopes)| (name.clone(), json!({ "list": scopes })));
+        Writing::default().with("schemes", Value::Object(schemes.collect())).done()
+    }
+
+    pub(crate) fn write_older(&self) -> Value {
+        json!(self.0)
+    }
+}

@@ -1,0 +1,188 @@
+//! Work that a server does, how it stands, and what came of it.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::fields::{Fields, Malformed, Metadata, Writing, missing};
+use super::ids::{ArtifactId, ContextId, TaskId, WireId};
+use super::message::{Message, Part};
+use super::version::Wire;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    pub id: TaskId,
+    pub context: Option<ContextId>,
+    pub status: TaskStatus,
+    pub artifacts: Vec<Artifact>,
+    pub history: Vec<Message>,
+    pub metadata: Metadata,
+}
+
+impl Task {
+    pub fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
+        let fields = Fields::of(value, wire)?;
+        Ok(Self {
+            id: TaskId::required(&fields, "id")?,
+            context: ContextId::optional(&fields, "contextId")?,
+            status: fields.nested("status", TaskStatus::read)?.ok_or_else(|| missing("status"))?,
+            artifacts: fields.list("artifacts", Artifact::read)?,
+            history: fields.list("history", Message::read)?,
+            metadata: fields.metadata("metadata")?,
+        })
+    }
+
+    pub fn write(&self, wire: Wire) -> Value {
+        let writing = match wire {
+            Wire::V03Rpc => Writing::default().with("kind", "task"),
+            _ => Writing::default(),
+        };
+        writing
+            .with("id", &self.id)
+            .with_some("contextId", self.context.as_ref())
+            .with("status", self.status.write(wire))
+            .with_list("artifacts", self.artifacts.iter().map(|artifact| artifact.write(wire)).collect())
+            .with_list("history", self.history.iter().map(|message| message.write(wire)).collect())
+            .with_metadata(&self.metadata)
+            .done()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskStatus {
+    pub state: TaskState,
+    pub message: Option<Message>,
+    pub at: Option<Timestamp>,
+}
+
+impl TaskStatus {
+    pub fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
+        let fields = Fields::of(value, wire)?;
+        let state = fields.text("state")?.ok_or_else(|| missing("state"))?;
+        Ok(Self {
+            state: TaskState::named(state).ok_or_else(|| Malformed::at("state", "must be a task's state"))?,
+            message: fields.nested("message", Message::read)?,
+            // A clock of a peer that cannot be read is nothing to fail over.
+            at: fields.text("timestamp")?.and_then(|text| text.parse().ok()),
+        })
+    }
+
+    pub fn write(&self, wire: Wire) -> Value {
+        Writing::default()
+            .with("state", self.state.as_str(wire))
+            .with_some("message", self.message.as_ref().map(|message| message.write(wire)))
+            .with_some("timestamp", self.at.map(|at| format!("{at:.3}")))
+            .done()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TaskState {
+    Submitted,
+    Working,
+    InputRequired,
+    AuthRequired,
+    Completed,
+    Failed,
+    Canceled,
+    Rejected,
+    /// The peer does not know, or does not say.
+    Unknown,
+}
+
+impl TaskState {
+    pub const ALL: [Self; 9] = [
+        Self::Submitted,
+        Self::Working,
+        Self::InputRequired,
+        Self::AuthRequired,
+        Self::Completed,
+        Self::Failed,
+        Self::Canceled,
+        Self::Rejected,
+        Self::Unknown,
+    ];
+
+    /// Nothing changes any more.
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Canceled | Self::Rejected)
+    }
+
+    /// The task waits for whoever asked.
+    pub fn is_interrupted(self) -> bool {
+        matches!(self, Self::InputRequired | Self::AuthRequired)
+    }
+
+    /// In any spelling.
+    pub fn named(text: &str) -> Option<Self> {
+        if text == "TASK_STATE_CANCELLED" || text == "cancelled" {
+            return Some(Self::Canceled);
+        }
+        let fits = |state: &Self| text == state.as_str(Wire::V1) || text == state.as_str(Wire::V03Rpc);
+        Self::ALL.into_iter().find(fits)
+    }
+
+    pub fn as_str(self, wire: Wire) -> &'static str {
+        let (older, newer) = match self {
+            Self::Submitted => ("submitted", "TASK_STATE_SUBMITTED"),
+            Self::Working => ("working", "TASK_STATE_WORKING"),
+            Self::InputRequired => ("input-required", "TASK_STATE_INPUT_REQUIRED"),
+            Self::AuthRequired => ("auth-required", "TASK_STATE_AUTH_REQUIRED"),
+            Self::Completed => ("completed", "TASK_STATE_COMPLETED"),
+            Self::Failed => ("failed", "TASK_STATE_FAILED"),
+            Self::Canceled if wire == Wire::V03Rest => ("canceled", "TASK_STATE_CANCELLED"),
+            Self::Canceled => ("canceled", "TASK_STATE_CANCELED"),
+            Self::Rejected => ("rejected", "TASK_STATE_REJECTED"),
+            Self::Unknown => ("unknown", "TASK_STATE_UNSPECIFIED"),
+        };
+        if wire == Wire::V03Rpc { older } else { newer }
+    }
+}
+
+/// A result of a task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Artifact {
+    pub id: ArtifactId,
+    pub name: Option<String>,
+    pub description: Option<String>,
+    pub parts: Vec<Part>,
+    pub extensions: Vec<String>,
+    pub metadata: Metadata,
+}
+
+impl Artifact {
+    pub fn text(id: ArtifactId, text: impl Into<String>) -> Self {
+        let (name, description) = (None, None);
+        Self {
+            id,
+            name,
+            description,
+            parts: vec![Part::text(text)],
+            extensions: Vec::new(),
+            metadata: Metadata::new(),
+        }
+    }
+
+    pub fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
+        let fields = Fields::of(value, wire)?;
+        Ok(Self {
+            id: ArtifactId::required(&fields, "artifactId")?,
+            name: fields.filled("name")?,
+            description: fields.filled("description")?,
+            parts: fields.list("parts", Part::read)?,
+            extensions: fields.texts("extensions")?,
+            metadata: fields.metadata("metadata")?,
+        })
+    }
+
+    pub fn write(&self, wire: Wire) -> Value {
+        let parts: Vec<Value> = self.parts.iter().map(|part| part.write(wire)).collect();
+        Writing::default()
+            .with("artifactId", &self.id)
+            .with_some("name", self.name.as_deref())
+            .with_some("description", self.description.as_deref())
+            .with("parts", parts)
+            .with_metadata(&self.metadata)
+            .with_texts("extensions", &self.extensions)
+            .done()
+    }
+}

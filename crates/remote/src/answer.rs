@@ -1,0 +1,157 @@
+//! The answer, put together from what comes: artifacts in pieces or whole, messages, states.
+
+use std::collections::HashMap;
+
+use lango_domain::text::visible;
+use lango_net::words::one_line;
+
+use crate::a2a::{Artifact, ArtifactId, Content, Message, Part};
+
+/// What a colleague may say in one task (B92).
+pub(crate) const MOST_BYTES: usize = 256 * 1024;
+const CUT: &str = "\n[the rest is cut: the answer is too long]";
+/// A datum that is longer is for programs.
+const MOST_DATA: usize = 16 * 1024;
+
+/// What was said so far.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    artifacts: HashMap<ArtifactId, String>,
+    bytes: usize,
+    is_cut: bool,
+}
+
+impl Answer {
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Whether nothing more is taken.
+    pub fn is_full(&self) -> bool {
+        self.is_cut
+    }
+
+    /// A further piece of an artifact.
+    pub fn more(&mut self, artifact: &Artifact) -> Option<String> {
+        let text = text_of(&artifact.parts);
+        if let Some(known) = self.artifacts.get_mut(&artifact.id) {
+            known.push_str(&text);
+            return self.taken(text);
+        }
+        self.whole(artifact)
+    }
+
+    /// An artifact as it stands now: what is new of it.
+    pub fn whole(&mut self, artifact: &Artifact) -> Option<String> {
+        let text = text_of(&artifact.parts);
+        let known = self.artifacts.insert(artifact.id.clone(), text.clone());
+        match known {
+            None => self.paragraph(text),
+            Some(known) => match text.strip_prefix(known.as_str()) {
+                Some(rest) => self.taken(rest.to_owned()),
+                // What was said stays said; the other version follows it.
+                None => self.paragraph(text),
+            },
+        }
+    }
+
+    pub fn message(&mut self, message: &Message) -> Option<String> {
+        self.paragraph(text_of(&message.parts))
+    }
+
+    pub fn paragraph(&mut self, text: String) -> Option<String> {
+        if text.trim().is_empty() {
+            return None;
+        }
+        let break_before = if self.is_empty() { "" } else { "\n\n" };
+        self.taken(format!("{break_before}{text}"))
+    }
+
+    fn taken(&mut self, mut text: String) -> Option<String> {
+        if text.is_empty() || self.is_cut {
+            return None;
+        }
+        let room = MOST_BYTES - self.bytes;
+        if text.len() > room {
+            text.truncate(text.floor_char_boundary(room));
+            text.push_str(CUT);
+            self.is_cut = true;
+        }
+        self.bytes = (self.bytes + text.len()).min(MOST_BYTES);
+        Some(text)
+    }
+}
+
+/// The words of parts; what is no text is named.
+pub(crate) fn text_of(parts: &[Part]) -> String {
+    let mut text = String::new();
+    for part in parts {
+        let before = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        match &part.content {
+            Content::Text(words) => text.push_str(&visible(words)),
+            Content::Data(data) => {
+                let mut data = data.to_string();
+                if data.len() > MOST_DATA {
+                    data = format!("[{} bytes of data]", data.len());
+                }
+                text.push_str(&format!("{before}{}", visible(&data)));
+            }
+            Content::Url(url) => text.push_str(&format!("{before}[{}: {}]", named(part), one_line(url, 500))),
+            Content::Raw(bytes) => {
+                text.push_str(&format!(
+                    "{before}[{}: {} bytes, not shown]",
+                    named(part),
+                    bytes.len() / 4 * 3
+                ));
+            }
+        }
+    }
+    text
+}
+
+fn named(part: &Part) -> String {
+    let name = part.filename.as_deref().or(part.media_type.as_deref());
+    name.map_or_else(|| "a file".to_owned(), |name| one_line(name, 80))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn artifact(id: &str, text: &str) -> Artifact {
+        Artifact::text(ArtifactId::new(id), text)
+    }
+
+    #[test]
+    fn nothing_is_said_twice() {
+        let mut answer = Answer::default();
+        assert_eq!(answer.more(&artifact("a", "One")).as_deref(), Some("One"));
+        assert_eq!(answer.more(&artifact("a", " two")).as_deref(), Some(" two"));
+        assert_eq!(answer.whole(&artifact("a", "One two three")).as_deref(), Some(" three"));
+        assert_eq!(answer.whole(&artifact("a", "One two three")), None);
+        assert_eq!(answer.whole(&artifact("b", "Other")).as_deref(), Some("\n\nOther"));
+        assert_eq!(answer.whole(&artifact("b", "Anew")).as_deref(), Some("\n\nAnew"));
+    }
+
+    #[test]
+    fn an_answer_has_an_end() {
+        let mut answer = Answer::default();
+        let said = answer.more(&artifact("a", &"ü".repeat(MOST_BYTES))).unwrap();
+        assert!(said.len() <= MOST_BYTES + CUT.len() && said.ends_with(CUT));
+        assert!(answer.is_full());
+        assert_eq!(answer.more(&artifact("a", "x")), None);
+    }
+
+    #[test]
+    fn what_is_no_text_is_named_and_nothing_commands_a_terminal() {
+        let file =
+            Part { filename: Some("a\u{1b}.png".to_owned()), ..Part::of(Content::Raw("aGkh".to_owned())) };
+        let link = Part::of(Content::Url("http://10.0.0.1/x".to_owned()));
+        let data = Part::of(Content::Data(serde_json::json!({ "a": 1 })));
+        let parts = [Part::text("x\u{1b}[2Jy"), data, link, file];
+        assert_eq!(
+            text_of(&parts),
+            "x[2Jy\n{\"a\":1}\n[a file: http://10.0.0.1/x]\n[a.png: 3 bytes, not shown]"
+        );
+    }
+}

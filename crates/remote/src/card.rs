@@ -1,0 +1,157 @@
+//! Fetching a card: quickly, or not at all.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use lango_net::{FetchError, body, next_hop};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING};
+use reqwest::{Method, Response, StatusCode};
+use serde_json::Value;
+use url::Url;
+
+use crate::a2a::{AgentCard, Malformed, ReadCard};
+use crate::outgoing::{BadSettings, Outgoing};
+
+/// From the first name looked up to the last byte, over all redirects and places.
+pub(crate) const WHOLE: Duration = Duration::from_secs(3);
+const MOST_BYTES: usize = 256 * 1024;
+const MOST_REDIRECTS: usize = 3;
+
+const NEWER: &str = ".well-known/agent-card.json";
+const OLDER: &str = ".well-known/agent.json";
+
+/// Why there is no card.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CardTrouble {
+    #[error("{0}")]
+    Settings(String),
+    #[error("{0}")]
+    Fetch(FetchError),
+    #[error("no card is there: the server answered with status {0}")]
+    NoCard(u16),
+    #[error("it refuses the credentials: the server answered with status {0}")]
+    Refused(u16),
+    #[error("the card is no JSON")]
+    NotJson,
+    #[error("the card is not valid: {0}")]
+    Invalid(#[from] Malformed),
+    #[error("nothing that the card offers can be used: {0}")]
+    Unusable(String),
+}
+
+impl From<FetchError> for CardTrouble {
+    fn from(error: FetchError) -> Self {
+        match error {
+            FetchError::Status(code @ (401 | 403)) => Self::Refused(code),
+            FetchError::Status(code @ (404 | 405 | 410)) => Self::NoCard(code),
+            other => Self::Fetch(other),
+        }
+    }
+}
+
+impl From<BadSettings> for CardTrouble {
+    fn from(error: BadSettings) -> Self {
+        Self::Settings(error.to_string())
+    }
+}
+
+/// A card and where it was.
+#[derive(Clone, Debug)]
+pub(crate) struct Fetched {
+    pub url: Url,
+    pub read: ReadCard,
+}
+
+/// The card of a colleague, at the first place that has one.
+pub(crate) async fn fetch(outgoing: &Outgoing) -> Result<Fetched, CardTrouble> {
+    let found = tokio::time::timeout(WHOLE, first_found(outgoing));
+    found.await.map_err(|_late| CardTrouble::Fetch(FetchError::TimedOut(WHOLE)))?
+}
+
+async fn first_found(outgoing: &Outgoing) -> Result<Fetched, CardTrouble> {
+    let mut trouble = None;
+    for place in places(outgoing.home()) {
+        match follow(outgoing, place).await.map_err(CardTrouble::from) {
+            Ok((url, bytes)) => {
+                let value: Value = serde_json::from_slice(&bytes).map_err(|_| CardTrouble::NotJson)?;
+                return Ok(Fetched { url, read: AgentCard::read(&value)? });
+            }
+            // The first place says best what is wrong.
+            Err(error @ CardTrouble::NoCard(_)) => trouble = trouble.or(Some(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(trouble.unwrap_or(CardTrouble::NoCard(404)))
+}
+
+/// Where a card may be: what ends in `.json` is its address, anything else is the agent's.
+fn places(url: &Url) -> Vec<Url> {
+    let path = url.path();
+    let sibling = |name: &str| url.join(name).ok();
+    let below = |name: &str| {
+        let mut place = url.clone();
+        place.set_path(&format!("{}/{name}", path.trim_end_matches('/')));
+        Some(place)
+    };
+    let places = match path {
+        _ if path.ends_with("/agent-card.json") => vec![Some(url.clone()), sibling("agent.json")],
+        _ if path.ends_with("/agent.json") => vec![Some(url.clone()), sibling("agent-card.json")],
+        _ if path.ends_with(".json") => vec![Some(url.clone())],
+        "" | "/" => vec![below(NEWER), below(OLDER)],
+        _ => vec![below(NEWER), below(OLDER), Some(url.clone())],
+    };
+    places.into_iter().flatten().collect()
+}
+
+async fn follow(outgoing: &Outgoing, mut url: Url) -> Result<(Url, Vec<u8>), FetchError> {
+    let mut seen = HashSet::new();
+    loop {
+        let request = outgoing.request(Method::GET, &url)?;
+        let request =
+            request.header(ACCEPT, "application/json").header(ACCEPT_ENCODING, body::ACCEPTED_ENCODINGS);
+        let response = request.send().await.map_err(|error| FetchError::of(&error))?;
+        let Some(next) = next_hop(&url, &response)? else { return Ok((url, whole(response).await?)) };
+        seen.insert(url);
+        if seen.contains(&next) {
+            return Err(FetchError::RedirectLoop);
+        }
+        if seen.len() > MOST_REDIRECTS {
+            return Err(FetchError::TooManyRedirects(MOST_REDIRECTS));
+        }
+        url = next;
+    }
+}
+
+async fn whole(response: Response) -> Result<Vec<u8>, FetchError> {
+    if response.status() != StatusCode::OK {
+        return Err(FetchError::Status(response.status().as_u16()));
+    }
+    body::read(response, MOST_BYTES).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_card_is_looked_for_where_it_may_be() {
+        let at = |url: &str| -> Vec<String> {
+            places(&Url::parse(url).unwrap()).into_iter().map(String::from).collect()
+        };
+        let base =
+            ["http://a.example/.well-known/agent-card.json", "http://a.example/.well-known/agent.json"];
+        assert_eq!(at("http://a.example"), base);
+        assert_eq!(at("http://a.example/"), base);
+        assert_eq!(at("http://a.example/.well-known/agent-card.json"), base);
+        assert_eq!(at("http://a.example/.well-known/agent.json"), [base[1], base[0]]);
+        assert_eq!(at("http://a.example/my.json"), ["http://a.example/my.json"]);
+        assert_eq!(
+            at("http://a.example/agents/x/?k=v"),
+            [
+                "http://a.example/agents/x/.well-known/agent-card.json?k=v",
+                "http://a.example/agents/x/.well-known/agent.json?k=v",
+                "http://a.example/agents/x/?k=v",
+            ]
+        );
+    }
+}

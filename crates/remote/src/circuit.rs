@@ -1,0 +1,76 @@
+//! Leaving a colleague alone for a while after it failed again and again.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+const MOST_FAILURES: u32 = 3;
+const OPEN_FOR: Duration = Duration::from_secs(60);
+
+/// Failures in a row, and since when nobody is let through.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Circuit {
+    failures: u32,
+    opened: Option<Instant>,
+    last: String,
+}
+
+impl Circuit {
+    /// Why nobody is let through now. When the time is over one is, and decides for the others.
+    pub fn closed_for_now(&mut self, now: Instant) -> Option<String> {
+        let opened = self.opened?;
+        let left = (opened + OPEN_FOR).saturating_duration_since(now);
+        if left.is_zero() {
+            self.opened = Some(now);
+            return None;
+        }
+        let (failures, seconds) = (self.failures, left.as_secs().max(1));
+        Some(format!(
+            "it failed {failures} times in a row and is left alone for another {seconds} s (the last time: {})",
+            self.last
+        ))
+    }
+
+    pub fn worked(&mut self) {
+        *self = Self::default();
+    }
+
+    pub fn failed(&mut self, why: &str, now: Instant) {
+        self.failures = self.failures.saturating_add(1);
+        why.clone_into(&mut self.last);
+        if self.failures >= MOST_FAILURES {
+            self.opened = Some(now);
+        }
+    }
+
+    /// What went wrong lately, for people.
+    pub fn trouble(&self) -> Option<&str> {
+        self.opened.map(|_| self.last.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_failures_in_a_row_open_it_for_a_while() {
+        let start = Instant::now();
+        let mut circuit = Circuit::default();
+        circuit.failed("a", start);
+        circuit.failed("a", start);
+        circuit.worked();
+        circuit.failed("a", start);
+        circuit.failed("a", start);
+        assert_eq!(circuit.closed_for_now(start), None);
+        circuit.failed("no connection", start);
+        let why = circuit.closed_for_now(start + Duration::from_secs(18)).unwrap();
+        assert!(why.contains("3 times") && why.contains("42 s") && why.contains("no connection"), "{why}");
+        // One is let through; while it tries, the others are not.
+        let later = start + OPEN_FOR;
+        assert_eq!(circuit.closed_for_now(later), None);
+        assert!(circuit.closed_for_now(later).is_some());
+        circuit.worked();
+        assert_eq!(circuit.closed_for_now(later), None);
+    }
+}

@@ -1,0 +1,204 @@
+//! One agent in another process: its card as it was last seen, and the tasks that it is given.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::stream::{self, BoxStream, StreamExt};
+use lango_domain::AgentName;
+use lango_domain::seams::{RemoteAgent, RemoteError, RemotePiece, RemoteTask};
+use lango_net::Reach;
+use lango_net::words::one_line;
+use tokio::sync::mpsc::channel;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::a2a::AgentCard;
+use crate::card::{self, CardTrouble};
+use crate::circuit::Circuit;
+use crate::endpoint::{Endpoint, choose};
+use crate::exchange::{Ended, Exchange, Pieces};
+use crate::outgoing::Outgoing;
+use crate::peer::{Peer, Trouble};
+use crate::settings::RemoteAgentSettings;
+
+/// What the orchestrator may read about a colleague, in characters.
+const MOST_DESCRIPTION: usize = 600;
+const MOST_SKILLS: usize = 12;
+
+const FIRST_RETRY: Duration = Duration::from_secs(2);
+const LONGEST_RETRY: Duration = Duration::from_secs(300);
+/// A card that was found is looked at again.
+const REFRESH: Duration = Duration::from_secs(600);
+
+pub(crate) struct Colleague {
+    pub name: AgentName,
+    pub url: String,
+    seconds: Duration,
+    outgoing: Result<Outgoing, CardTrouble>,
+    seen: Mutex<Seen>,
+    circuit: Mutex<Circuit>,
+    /// What is still being told to the colleague when nobody waits any more.
+    errands: TaskTracker,
+}
+
+/// What is known about a colleague.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    /// The last card that could be used.
+    pub card: Option<Known>,
+    /// Why the last look found none.
+    pub trouble: Option<CardTrouble>,
+    bad_looks: u32,
+    next_look: Option<Instant>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub description: String,
+    pub endpoint: Endpoint,
+    pub at: Instant,
+}
+
+impl Colleague {
+    pub fn new(name: AgentName, settings: &RemoteAgentSettings, reach: Reach, errands: TaskTracker) -> Self {
+        Self {
+            name,
+            url: one_line(&settings.agent_card_url, 200),
+            seconds: Duration::from_secs(settings.seconds.get()),
+            outgoing: Outgoing::new(settings, reach).map_err(CardTrouble::from),
+            seen: Mutex::default(),
+            circuit: Mutex::default(),
+            errands,
+        }
+    }
+
+    pub fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn circuit(&self) -> MutexGuard<'_, Circuit> {
+        self.circuit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When it is to be looked for again.
+    pub fn next_look(&self) -> Option<Instant> {
+        self.outgoing.as_ref().ok()?;
+        Some(self.seen().next_look.unwrap_or_else(Instant::now))
+    }
+
+    /// Looks for its card; whether what the team sees of it changed.
+    pub async fn look(&self) -> bool {
+        let found = self.found().await;
+        let mut seen = self.seen();
+        let before = seen.card.as_ref().map(|known| known.description.clone());
+        match found {
+            Ok(known) => {
+                seen.next_look = Some(known.at + REFRESH);
+                *seen = Seen { card: Some(known), next_look: seen.next_look, ..Seen::default() };
+            }
+            // The last good card stays.
+            Err(trouble) => {
+                let pause = (FIRST_RETRY * 2_u32.saturating_pow(seen.bad_looks)).min(LONGEST_RETRY);
+                seen.bad_looks = (seen.bad_looks + 1).min(16);
+                seen.next_look = Some(Instant::now() + pause);
+                seen.trouble = Some(trouble);
+            }
+        }
+        before != seen.card.as_ref().map(|known| known.description.clone())
+    }
+
+    async fn found(&self) -> Result<Known, CardTrouble> {
+        let outgoing = self.outgoing.as_ref().map_err(Clone::clone)?;
+        let fetched = card::fetch(outgoing).await?;
+        let card = &fetched.read.card;
+        let endpoint = choose(card, outgoing).map_err(CardTrouble::Unusable)?;
+        Ok(Known { description: description(card), endpoint, at: Instant::now() })
+    }
+
+    /// Words about a failure, without whatever the peer repeats of our secrets.
+    fn shown(&self, words: &str) -> String {
+        match &self.outgoing {
+            Ok(outgoing) => outgoing.shown(words),
+            Err(_) => one_line(words, 300),
+        }
+    }
+
+    async fn carry_out(&self, task: RemoteTask, pieces: Pieces, nobody_waits: CancellationToken) {
+        let fail = async |why: String| {
+            let why = self.shown(&why);
+            let _ = pieces.send(Err(RemoteError(why))).await;
+        };
+        let known = self.seen().card.clone();
+        let (Ok(outgoing), Some(known)) = (&self.outgoing, known) else {
+            return fail("it is not connected".to_owned()).await;
+        };
+        let left_alone = self.circuit().closed_for_now(Instant::now());
+        if let Some(why) = left_alone {
+            return fail(why).await;
+        }
+        let peer = Peer { outgoing, endpoint: &known.endpoint };
+        let mut exchange = Exchange::new(peer, &pieces);
+        let done = tokio::select! {
+            biased;
+            () = nobody_waits.cancelled() => Ok(Ended::Unheard),
+            done = tokio::time::timeout(self.seconds, exchange.run(&task)) => {
+                done.unwrap_or(Err(Trouble::TooLong(self.seconds)))
+            }
+        };
+        match done {
+            Ok(Ended::Answered) => self.circuit().worked(),
+            Ok(Ended::Declined(why)) => {
+                self.circuit().worked();
+                fail(why).await;
+            }
+            Ok(Ended::Unheard) => {}
+            Err(trouble) => {
+                let why = self.shown(&trouble.to_string());
+                self.circuit().failed(&why, Instant::now());
+                fail(why).await;
+            }
+        }
+        exchange.abandon().await;
+    }
+}
+
+/// A colleague that can be given tasks.
+#[derive(Clone)]
+pub(crate) struct Handle(pub Arc<Colleague>);
+
+impl RemoteAgent for Handle {
+    fn stream(&self, task: RemoteTask) -> BoxStream<'static, Result<RemotePiece, RemoteError>> {
+        let colleague = Arc::clone(&self.0);
+        let nobody_waits = CancellationToken::new();
+        let dropped = nobody_waits.clone().drop_guard();
+        let (pieces, coming) = channel(16);
+        let errands = colleague.errands.clone();
+        errands.spawn(async move { colleague.carry_out(task, pieces, nobody_waits).await });
+        stream::unfold((coming, dropped), |(mut coming, dropped)| async move {
+            let piece = coming.recv().await?;
+            Some((piece, (coming, dropped)))
+        })
+        .boxed()
+    }
+}
+
+/// What a card says, on one bounded line; the names of its skills belong to it.
+fn description(card: &AgentCard) -> String {
+    let own = match one_line(&card.description, MOST_DESCRIPTION) {
+        own if own.is_empty() => one_line(&card.name, 80),
+        own => own,
+    };
+    let skills: Vec<String> = card
+        .skills
+        .iter()
+        .take(MOST_SKILLS)
+        .map(|skill| one_line(&skill.name, 60))
+        .filter(|name| !name.is_empty())
+        .collect();
+    let text = match skills.is_empty() {
+        true => own,
+        false => format!("{own} Skills: {}.", skills.join(", ")),
+    };
+    one_line(&text, MOST_DESCRIPTION)
+}

@@ -1,0 +1,73 @@
+//! Which of a card's addresses is spoken to.
+
+use url::Url;
+
+use crate::a2a::{AgentCard, Binding, Interface, Version, Wire};
+use crate::outgoing::Outgoing;
+
+/// An address, and how it is spoken to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Endpoint {
+    pub url: Url,
+    pub binding: Spoken,
+    pub version: Version,
+    pub tenant: Option<String>,
+    pub streaming: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spoken {
+    JsonRpc,
+    HttpJson,
+}
+
+impl Endpoint {
+    pub fn wire(&self) -> Wire {
+        match self.binding {
+            Spoken::JsonRpc => Wire::rpc(self.version),
+            Spoken::HttpJson => Wire::rest(self.version),
+        }
+    }
+}
+
+/// The first address of 1.0 that can be used, else the first of 0.3; without one, why each cannot.
+pub(crate) fn choose(card: &AgentCard, outgoing: &Outgoing) -> Result<Endpoint, String> {
+    let judged: Vec<Result<Endpoint, String>> = card
+        .interfaces
+        .iter()
+        .map(|interface| {
+            let endpoint = judge(interface, outgoing)?;
+            Ok(Endpoint { streaming: card.capabilities.streaming, ..endpoint })
+        })
+        .collect();
+    let usable = || judged.iter().filter_map(|judged| judged.as_ref().ok());
+    let newer = usable().find(|endpoint| endpoint.version == Version::V1_0);
+    if let Some(endpoint) = newer.or_else(|| usable().next()) {
+        return Ok(endpoint.clone());
+    }
+    let mut reasons: Vec<String> = judged.into_iter().filter_map(Result::err).take(3).collect();
+    reasons.dedup();
+    Err(reasons.join("; "))
+}
+
+/// How an address would be spoken to, or why it is not.
+pub(crate) fn judge(interface: &Interface, outgoing: &Outgoing) -> Result<Endpoint, String> {
+    let binding = match &interface.binding {
+        Binding::JsonRpc => Spoken::JsonRpc,
+        Binding::HttpJson => Spoken::HttpJson,
+        other => return Err(format!("{other} is not spoken here")),
+    };
+    let version = interface.spoken().ok_or_else(|| {
+        let version = lango_net::words::one_line(&interface.version, 20);
+        format!("version {version} is not spoken here")
+    })?;
+    let url = lango_net::parsed(&interface.url).map_err(|error| error.to_string())?;
+    outgoing.check(&url).map_err(|error| error.to_string())?;
+    if outgoing.has_credentials() && !outgoing.is_own(&url) {
+        let origin = url.origin().ascii_serialization();
+        return Err(format!(
+            "{origin} is not where the card was configured, so it gets no credentials; allowedOrigins can name it"
+        ));
+    }
+    Ok(Endpoint { url, binding, version, tenant: interface.tenant.clone(), streaming: false })
+}

@@ -1,0 +1,372 @@
+//! One task at a colleague: sent, followed as a stream or by asking how it stands, until it is over or waits for the user.
+
+use std::time::Duration;
+
+use lango_domain::event::Thread;
+use lango_domain::seams::{RemoteError, RemotePiece, RemoteTask};
+use lango_domain::wording::REJECT;
+use serde_json::{Value, json};
+use tokio::sync::mpsc::Sender;
+use uuid::Uuid;
+
+use crate::a2a::{
+    ContextId, ErrorKind, Message, MessageId, Reply, Request, Role, SendMessage, StreamEvent, Task, TaskId,
+    TaskState, TaskStatus, Waiting, Wire,
+};
+use crate::answer::{Answer, text_of};
+use crate::peer::{Opened, Peer, Trouble};
+
+const FIRST_LOOK: Duration = Duration::from_millis(300);
+const LONGEST_LOOK: Duration = Duration::from_secs(5);
+const ONE_LOOK: Duration = Duration::from_secs(30);
+/// So many looks in a row may fail.
+const MOST_BAD_LOOKS: usize = 3;
+/// Of a task's history, as much is wanted as may hold its last words.
+const HISTORY: u32 = 10;
+
+pub(crate) type Pieces = Sender<Result<RemotePiece, RemoteError>>;
+
+/// How a task ended, where it did not break.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Answered,
+    /// The colleague works, but it did not do this.
+    Declined(String),
+    /// Nobody listens any more.
+    Unheard,
+}
+
+/// Where a colleague's side of a session stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Place {
+    context: Option<ContextId>,
+    /// A task that waits for an answer of the user's.
+    task: Option<TaskId>,
+}
+
+pub(crate) struct Exchange<'a> {
+    peer: Peer<'a>,
+    pieces: &'a Pieces,
+    answer: Answer,
+    place: Place,
+    /// The task that is being worked on there.
+    running: Option<TaskId>,
+}
+
+/// Whether more is to come.
+#[derive(PartialEq)]
+enum Flow {
+    More,
+    Over(Ended),
+}
+
+impl<'a> Exchange<'a> {
+    pub fn new(peer: Peer<'a>, pieces: &'a Pieces) -> Self {
+        Self { peer, pieces, answer: Answer::default(), place: Place::default(), running: None }
+    }
+
+    /// Nobody waits any more for what is being worked on.
+    pub async fn abandon(&mut self) {
+        if let Some(task) = self.running.take() {
+            self.peer.cancel(task).await;
+        }
+    }
+
+    pub async fn run(&mut self, task: &RemoteTask) -> Result<Ended, Trouble> {
+        let before = task.thread.as_ref().map(Place::read).unwrap_or_default();
+        let words = words(task);
+        let done = self.attempt(message(&words, &before)).await;
+        let is_forgotten = |trouble: &Trouble| {
+            let Trouble::Protocol(error) = trouble else { return false };
+            use ErrorKind::{InvalidParams, TaskNotFound, UnsupportedOperation};
+            matches!(error.kind, TaskNotFound | InvalidParams | UnsupportedOperation)
+        };
+        match done {
+            // The colleague began anew, or the task ended meanwhile: then so does the conversation there.
+            Err(trouble)
+                if is_forgotten(&trouble) && before != Place::default() && self.answer.is_empty() =>
+            {
+                self.running = None;
+                self.attempt(message(&words, &Place::default())).await
+            }
+            done => done,
+        }
+    }
+
+    async fn attempt(&mut self, message: Message) -> Result<Ended, Trouble> {
+        if !self.peer.endpoint.streaming {
+            return self.sent(message).await;
+        }
+        let wish = Request::StreamMessage(Box::new(SendMessage::new(message.clone())));
+        let mut events = match self.peer.open(wish).await {
+            Ok(Opened::Stream(events)) => events,
+            Ok(Opened::Answer(answer)) => return self.replied(&answer).await,
+            Err(trouble) if trouble.is_unsupported() => return self.sent(message).await,
+            Err(trouble) => return Err(trouble),
+        };
+        loop {
+            let next = match events.next().await {
+                Ok(Some(data)) => self.peer.event(&data).map(Some),
+                Ok(None) => Ok(None),
+                Err(trouble) => Err(trouble),
+            };
+            let event = match next {
+                Ok(Some(event)) => event,
+                Ok(None) => break,
+                Err(trouble)
+                    if trouble.is_unsupported() && self.running.is_none() && self.answer.is_empty() =>
+                {
+                    return self.sent(message).await;
+                }
+                Err(trouble) if trouble.is_broken_connection() && self.running.is_some() => break,
+                Err(trouble) => return Err(trouble),
+            };
+            if let Flow::Over(ended) = self.take(event).await? {
+                return Ok(ended);
+            }
+        }
+        self.looked_after().await
+    }
+
+    async fn sent(&mut self, message: Message) -> Result<Ended, Trouble> {
+        let wish = SendMessage { waiting: Waiting::NotAtAll, ..SendMessage::new(message) };
+        let answer = self.peer.call(Request::SendMessage(Box::new(wish))).await?;
+        self.replied(&answer).await
+    }
+
+    async fn replied(&mut self, answer: &Value) -> Result<Ended, Trouble> {
+        let event = match Reply::read(answer, self.wire())? {
+            Reply::Task(task) => StreamEvent::Task(task),
+            Reply::Message(message) => StreamEvent::Message(message),
+        };
+        match self.take(event).await? {
+            Flow::Over(ended) => Ok(ended),
+            Flow::More => self.looked_after().await,
+        }
+    }
+
+    /// Asks how the task stands until it is over.
+    async fn looked_after(&mut self) -> Result<Ended, Trouble> {
+        let task = self.running.clone().ok_or(Trouble::Unfinished)?;
+        let (mut pause, mut bad_looks) = (FIRST_LOOK, 0);
+        loop {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 3 / 2).min(LONGEST_LOOK);
+            let look = self.peer.call(Request::GetTask { task: task.clone(), history: Some(HISTORY) });
+            let looked = tokio::time::timeout(ONE_LOOK, look).await;
+            let looked = looked.unwrap_or(Err(Trouble::TooLong(ONE_LOOK)));
+            let value = match looked {
+                Ok(value) => value,
+                Err(trouble) if trouble.is_broken_connection() && bad_looks < MOST_BAD_LOOKS => {
+                    bad_looks += 1;
+                    continue;
+                }
+                Err(trouble) => return Err(trouble),
+            };
+            bad_looks = 0;
+            let found = Task::read_answer(&value, self.wire())?;
+            if let Flow::Over(ended) = self.take(StreamEvent::Task(found)).await? {
+                return Ok(ended);
+            }
+        }
+    }
+
+    fn wire(&self) -> Wire {
+        self.peer.endpoint.wire()
+    }
+
+    async fn take(&mut self, event: StreamEvent) -> Result<Flow, Trouble> {
+        match event {
+            StreamEvent::Message(message) => {
+                self.stands(message.context.clone(), None).await;
+                let text = self.answer.message(&message);
+                self.say(text).await;
+                self.running = None;
+                Ok(Flow::Over(Ended::Answered))
+            }
+            StreamEvent::Task(task) => {
+                if !self.is_ours(&task.id) {
+                    return Ok(Flow::More);
+                }
+                self.stands(task.context.clone(), None).await;
+                for artifact in &task.artifacts {
+                    let text = self.answer.whole(artifact);
+                    self.say(text).await;
+                }
+                let last_words = task.history.iter().rev().find(|message| message.role == Role::Agent);
+                let status = TaskStatus {
+                    message: task.status.message.or_else(|| last_words.cloned()),
+                    ..task.status
+                };
+                self.status(status).await
+            }
+            StreamEvent::Artifact(update) => {
+                if !self.is_ours(&update.task) {
+                    return Ok(Flow::More);
+                }
+                self.stands(update.context.clone(), None).await;
+                let text = match update.append {
+                    true => self.answer.more(&update.artifact),
+                    false => self.answer.whole(&update.artifact),
+                };
+                self.say(text).await;
+                Ok(self.heard())
+            }
+            StreamEvent::Status(update) => {
+                if !self.is_ours(&update.task) {
+                    return Ok(Flow::More);
+                }
+                self.stands(update.context.clone(), None).await;
+                self.status(update.status).await
+            }
+        }
+    }
+
+    async fn status(&mut self, status: TaskStatus) -> Result<Flow, Trouble> {
+        let said = status.message.as_ref().map(|message| text_of(&message.parts)).unwrap_or_default();
+        let why = |otherwise: &str| if said.trim().is_empty() { otherwise.to_owned() } else { said.clone() };
+        match status.state {
+            TaskState::Submitted | TaskState::Working | TaskState::Unknown => return Ok(self.heard()),
+            TaskState::Completed => {
+                if self.answer.is_empty() {
+                    let text = self.answer.paragraph(said);
+                    self.say(text).await;
+                }
+            }
+            // The question goes to the user, whose next words go to this very task.
+            TaskState::InputRequired => {
+                let text = self.answer.paragraph(why("It needs more from you, but does not say what."));
+                self.say(text).await;
+                let waiting = self.running.take();
+                self.stands(None, waiting).await;
+            }
+            TaskState::AuthRequired => {
+                self.abandon().await;
+                return Ok(declined(format!(
+                    "it asks to sign in elsewhere, which is not done from here: {}",
+                    why("-")
+                )));
+            }
+            TaskState::Rejected if self.answer.is_empty() => {
+                let text = self.answer.paragraph(format!("{REJECT} {}", why("it does not do this")));
+                self.say(text).await;
+            }
+            TaskState::Rejected => return Ok(self.ended(declined(why("it does not do this")))),
+            TaskState::Failed => {
+                return Ok(
+                    self.ended(declined(format!("the task failed there: {}", why("it does not say why"))))
+                );
+            }
+            TaskState::Canceled => return Ok(self.ended(declined("the task was cancelled there".to_owned()))),
+        }
+        Ok(self.ended(Flow::Over(Ended::Answered)))
+    }
+
+    fn ended(&mut self, flow: Flow) -> Flow {
+        self.running = None;
+        flow
+    }
+
+    /// Goes on as long as there is room, and somebody who listens.
+    fn heard(&self) -> Flow {
+        if self.answer.is_full() {
+            Flow::Over(Ended::Answered)
+        } else if self.pieces.is_closed() {
+            Flow::Over(Ended::Unheard)
+        } else {
+            Flow::More
+        }
+    }
+
+    /// The first task that is named is ours; whatever is said about others is not.
+    fn is_ours(&mut self, task: &TaskId) -> bool {
+        self.running.get_or_insert_with(|| task.clone()) == task
+    }
+
+    /// Tells where the conversation goes on, whenever that changes.
+    async fn stands(&mut self, context: Option<ContextId>, waiting: Option<TaskId>) {
+        let place = Place { context: context.or_else(|| self.place.context.clone()), task: waiting };
+        if place != self.place {
+            self.place = place;
+            let thread = RemotePiece::Thread(self.place.write());
+            // Who does not listen does not need it.
+            let _ = self.pieces.send(Ok(thread)).await;
+        }
+    }
+
+    async fn say(&mut self, text: Option<String>) {
+        if let Some(text) = text {
+            let _ = self.pieces.send(Ok(RemotePiece::Text(text))).await;
+        }
+    }
+}
+
+fn declined(why: String) -> Flow {
+    Flow::Over(Ended::Declined(why))
+}
+
+/// What the colleague is told: its task, with the user's own words where the task does not hold them.
+fn words(task: &RemoteTask) -> String {
+    let request = task.request.trim();
+    match task.task.as_deref().map(str::trim).filter(|task| !task.is_empty()) {
+        Some(given) if given.contains(request) => given.to_owned(),
+        Some(given) => format!("{given}\n\nThe user's own words: {request}"),
+        None => request.to_owned(),
+    }
+}
+
+fn message(words: &str, place: &Place) -> Message {
+    let mut message = Message::text(MessageId::new(Uuid::new_v4().to_string()), Role::User, words);
+    message.context = place.context.clone();
+    message.task = place.task.clone();
+    message
+}
+
+impl Place {
+    fn read(thread: &Thread) -> Self {
+        let value: Value = serde_json::from_str(thread.as_str()).unwrap_or_default();
+        let context = value.get("context").and_then(|id| ContextId::read(id, Wire::V1).ok());
+        let task = value.get("task").and_then(|id| TaskId::read(id, Wire::V1).ok());
+        Self { context, task }
+    }
+
+    fn write(&self) -> Thread {
+        let id = |id: Option<&str>| id.map_or(Value::Null, Value::from);
+        let context = id(self.context.as_ref().map(ContextId::as_str));
+        Thread::new(
+            json!({ "context": context, "task": id(self.task.as_ref().map(TaskId::as_str)) }).to_string(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lango_domain::event::{Principal, SessionId};
+
+    #[test]
+    fn where_a_conversation_stands_reads_back() {
+        let place = Place { context: Some(ContextId::new("c\"1")), task: Some(TaskId::new("t")) };
+        assert_eq!(Place::read(&place.write()), place);
+        for odd in ["", "null", "[]", "{\"context\":7}", "{\"context\":\"a\\u001b\"}"] {
+            assert_eq!(Place::read(&Thread::new(odd)), Place::default(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn the_task_comes_with_the_users_words() {
+        let told = |request: &str, task: Option<&str>| {
+            words(&RemoteTask {
+                session: SessionId::new("s"),
+                principal: Principal::local(),
+                request: request.to_owned(),
+                task: task.map(str::to_owned),
+                thread: None,
+            })
+        };
+        assert_eq!(told("오늘 비 와?", None), "오늘 비 와?");
+        assert_eq!(told("rain?", Some(" ")), "rain?");
+        assert_eq!(told("rain?", Some("answer: rain? please")), "answer: rain? please");
+        assert_eq!(told("rain?", Some("find out")), "find out\n\nThe user's own words: rain?");
+    }
+}

@@ -1,0 +1,210 @@
+//! The way out to one colleague: which addresses may be reached, and which of them get its credentials.
+//!
+//! Invariant: credentials go only to the origin that the user configured, or to one that the user allowed.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use lango_domain::secret::Secret;
+use lango_net::words::one_line;
+use lango_net::{FetchError, Reach, check, checked_builder};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Method, RequestBuilder};
+use url::{Host, Url};
+
+use crate::settings::RemoteAgentSettings;
+
+const CONNECT: Duration = Duration::from_secs(5);
+
+pub(crate) struct Outgoing {
+    home: Url,
+    allowed: Vec<Url>,
+    /// For addresses that somebody else named.
+    reach: Reach,
+    credentials: HeaderMap,
+    secrets: Vec<Secret>,
+    /// Clients for what the user named and for the rest; made when first needed.
+    own: OnceLock<Client>,
+    foreign: OnceLock<Client>,
+}
+
+/// What in the settings of a colleague cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BadSettings {
+    #[error("agentCardUrl: {0}")]
+    Address(FetchError),
+    #[error("allowedOrigins: {0}")]
+    Allowed(FetchError),
+    #[error("headers: `{0}` cannot be sent")]
+    Header(String),
+    #[error("token: it cannot be sent")]
+    Token,
+}
+
+impl Outgoing {
+    pub fn new(settings: &RemoteAgentSettings, reach: Reach) -> Result<Self, BadSettings> {
+        let home = named(&settings.agent_card_url).map_err(BadSettings::Address)?;
+        let allowed =
+            settings.allowed_origins.iter().map(|origin| named(origin).map_err(BadSettings::Allowed));
+        Ok(Self {
+            home,
+            allowed: allowed.collect::<Result<_, _>>()?,
+            reach,
+            credentials: credentials(settings)?,
+            secrets: settings.secrets().cloned().collect(),
+            own: OnceLock::new(),
+            foreign: OnceLock::new(),
+        })
+    }
+
+    pub fn home(&self) -> &Url {
+        &self.home
+    }
+
+    pub fn has_credentials(&self) -> bool {
+        !self.credentials.is_empty()
+    }
+
+    /// Whether the user named this origin.
+    pub fn is_own(&self, url: &Url) -> bool {
+        std::iter::once(&self.home).chain(&self.allowed).any(|own| is_same_place(own, url))
+    }
+
+    /// Whether anything may be sent there at all; names are checked again when the connection is made.
+    pub fn check(&self, url: &Url) -> Result<(), FetchError> {
+        check(url, if self.is_own(url) { Reach::Anywhere } else { self.reach })
+    }
+
+    /// A request, with credentials where they may go.
+    pub fn request(&self, method: Method, url: &Url) -> Result<RequestBuilder, FetchError> {
+        self.check(url)?;
+        if self.is_own(url) {
+            let client = client(&self.own, Reach::Anywhere)?;
+            return Ok(client.request(method, url.clone()).headers(self.credentials.clone()));
+        }
+        Ok(client(&self.foreign, self.reach)?.request(method, url.clone()))
+    }
+
+    /// Words without whatever a peer repeats of our secrets, on one line.
+    pub fn shown(&self, words: &str) -> String {
+        let worth = self.secrets.iter().filter(|secret| secret.is_worth_hiding());
+        one_line(&worth.fold(words.to_owned(), |words, secret| secret.hide_in(&words)), 300)
+    }
+}
+
+fn client(cell: &OnceLock<Client>, reach: Reach) -> Result<&Client, FetchError> {
+    if let Some(client) = cell.get() {
+        return Ok(client);
+    }
+    let built = checked_builder(CONNECT, reach).pool_max_idle_per_host(2).build();
+    let client = built.map_err(|error| FetchError::Setup(error.to_string()))?;
+    Ok(cell.get_or_init(|| client))
+}
+
+/// An address of the user's own.
+fn named(url: &str) -> Result<Url, FetchError> {
+    let url = lango_net::parsed(url)?;
+    check(&url, Reach::Anywhere)?;
+    Ok(url)
+}
+
+fn credentials(settings: &RemoteAgentSettings) -> Result<HeaderMap, BadSettings> {
+    let mut headers = HeaderMap::new();
+    let sensitive = |text: &str| {
+        let mut value = HeaderValue::from_str(text).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    };
+    if let Some(token) = &settings.token {
+        let value = sensitive(&format!("Bearer {}", token.expose().trim())).ok_or(BadSettings::Token)?;
+        headers.insert(AUTHORIZATION, value);
+    }
+    for (name, secret) in &settings.headers {
+        let bad = || BadSettings::Header(one_line(name, 60));
+        let header = HeaderName::try_from(name.as_str()).map_err(|_| bad())?;
+        headers.insert(header, sensitive(secret.expose()).ok_or_else(bad)?);
+    }
+    Ok(headers)
+}
+
+/// The same origin. Every name of this machine is the same one: cards say `localhost` where the user said `127.0.0.1`.
+fn is_same_place(a: &Url, b: &Url) -> bool {
+    a.scheme() == b.scheme()
+        && a.port_or_known_default() == b.port_or_known_default()
+        && (a.host() == b.host() || (is_this_machine(a) && is_this_machine(b)))
+}
+
+pub(crate) fn is_this_machine(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback() || address.is_unspecified(),
+        Some(Host::Ipv6(address)) => address.is_loopback() || address.is_unspecified(),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outgoing(url: &str, allowed: &[&str]) -> Outgoing {
+        let settings = RemoteAgentSettings {
+            agent_card_url: url.to_owned(),
+            allowed_origins: allowed.iter().map(|origin| (*origin).to_owned()).collect(),
+            token: Some(Secret::new("s3cret-token")),
+            ..RemoteAgentSettings::default()
+        };
+        Outgoing::new(&settings, Reach::Public).unwrap()
+    }
+
+    #[test]
+    fn credentials_go_only_where_the_user_said() {
+        let out = outgoing("https://a.example/card.json", &["https://api.a.example"]);
+        let sent_to = |url: &str| {
+            let request = out.request(Method::GET, &Url::parse(url).unwrap()).unwrap().build().unwrap();
+            request.headers().contains_key(AUTHORIZATION)
+        };
+        assert!(sent_to("https://a.example/elsewhere"));
+        assert!(sent_to("https://a.example:443/"));
+        assert!(sent_to("https://api.a.example/rpc"));
+        for foreign in [
+            "http://a.example/",
+            "https://a.example:8443/",
+            "https://b.example/",
+            "https://a.example.b.example/",
+            "https://xa.example/",
+        ] {
+            assert!(!sent_to(foreign), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn private_addresses_are_for_the_user_to_name() {
+        let out = outgoing("http://127.0.0.1:8000/", &[]);
+        for (url, may) in [
+            ("http://127.0.0.1:8000/a2a", true),
+            ("http://localhost:8000/a2a", true),
+            ("http://0.0.0.0:8000/", true),
+            ("http://127.0.0.1:8001/", false),
+            ("http://10.0.0.1/", false),
+            ("http://169.254.169.254/latest", false),
+            ("https://public.example/", true),
+            ("file:///etc/passwd", false),
+            ("http://me:pw@127.0.0.1:8000/", false),
+        ] {
+            assert_eq!(out.check(&Url::parse(url).unwrap()).is_ok(), may, "{url}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_told_without_showing_it() {
+        let settings = RemoteAgentSettings {
+            agent_card_url: "http://a.example".to_owned(),
+            token: Some(Secret::new("bad\nvalue")),
+            ..RemoteAgentSettings::default()
+        };
+        let error = Outgoing::new(&settings, Reach::Public).err().unwrap();
+        assert_eq!(error, BadSettings::Token);
+        assert_eq!(outgoing("http://a.example", &[]).shown("you sent s3cret-token!"), "you sent ***!");
+    }
+}

@@ -1,0 +1,185 @@
+//! All colleagues in other processes: who can be reached, who cannot and why, and who joins later (S90, S91).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use lango_domain::AgentName;
+use lango_domain::seams::RemoteAgent;
+use lango_net::Reach;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+use crate::colleague::{Colleague, Handle};
+use crate::names;
+use crate::settings::Settings;
+
+/// Looking is never idle for longer than this.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// The colleagues that were reached, and what the user should know.
+pub struct Loaded {
+    pub agents: Vec<RemoteMember>,
+    pub warnings: Vec<String>,
+}
+
+/// A colleague that can be given tasks.
+pub struct RemoteMember {
+    pub name: AgentName,
+    /// From its card: data from outside, on one bounded line (B92).
+    pub description: String,
+    pub agent: Arc<dyn RemoteAgent>,
+}
+
+/// How one colleague stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteStatus {
+    pub name: AgentName,
+    /// Where its card is to be.
+    pub url: String,
+    pub standing: Standing,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// In the team. `trouble` says why its card could not be read again, or why its tasks failed lately.
+    Joined { description: String, card_age: Duration, trouble: Option<String> },
+    /// Not in the team.
+    Absent { reason: String },
+}
+
+/// Fetches all cards side by side, within a bounded time; who cannot be reached is skipped with a warning (S91).
+///
+/// `taken` are the names of the local agents.
+pub async fn load_remote_agents(settings: &Settings, taken: Vec<AgentName>, reach: Reach) -> Loaded {
+    let team = RemoteTeam::new(settings, taken, reach);
+    team.load().await;
+    Loaded { agents: team.agents(), warnings: team.warnings() }
+}
+
+/// The same for as long as a conversation lasts: whoever was missing is looked for again, and can join between turns.
+#[derive(Clone)]
+pub struct RemoteTeam {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    colleagues: Vec<Arc<Colleague>>,
+    /// What became of the names.
+    notes: Vec<String>,
+    generation: watch::Sender<u64>,
+    errands: TaskTracker,
+}
+
+impl RemoteTeam {
+    /// Nobody is looked for yet.
+    pub fn new(settings: &Settings, taken: Vec<AgentName>, reach: Reach) -> Self {
+        let wanted = if settings.enabled { settings.remote_agents.as_slice() } else { &[] };
+        let named = names::resolve(wanted.iter().map(|one| one.name.as_str()), taken);
+        let notes = named.iter().filter_map(|named| named.note.clone()).collect();
+        let errands = TaskTracker::new();
+        let colleagues = wanted
+            .iter()
+            .zip(named)
+            .map(|(settings, named)| Arc::new(Colleague::new(named.name, settings, reach, errands.clone())));
+        let colleagues = colleagues.collect();
+        Self { shared: Arc::new(Shared { colleagues, notes, generation: watch::Sender::new(0), errands }) }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.shared.colleagues.is_empty()
+    }
+
+    /// Looks for everyone, side by side.
+    pub async fn load(&self) {
+        self.look_for(&self.shared.colleagues).await;
+    }
+
+    /// Those that can be given tasks, in the order of the settings.
+    pub fn agents(&self) -> Vec<RemoteMember> {
+        let member = |colleague: &Arc<Colleague>| {
+            let description = colleague.seen().card.as_ref()?.description.clone();
+            let agent = Arc::new(Handle(Arc::clone(colleague)));
+            Some(RemoteMember { name: colleague.name.clone(), description, agent })
+        };
+        self.shared.colleagues.iter().filter_map(member).collect()
+    }
+
+    pub fn statuses(&self) -> Vec<RemoteStatus> {
+        self.shared.colleagues.iter().map(|colleague| status(colleague)).collect()
+    }
+
+    /// What the user should know: names that were changed, and who is missing for which reason.
+    pub fn warnings(&self) -> Vec<String> {
+        let missing = self.statuses().into_iter().filter_map(|status| match status.standing {
+            Standing::Absent { reason } => {
+                Some(format!("the remote agent `{}` is left out ({}): {reason}", status.name, status.url))
+            }
+            Standing::Joined { .. } => None,
+        });
+        self.shared.notes.iter().cloned().chain(missing).collect()
+    }
+
+    /// Another number whenever who is in the team, or what they say about themselves, changed. Whoever built a team from
+    /// this builds it anew between turns when the number is another one (B40).
+    pub fn generation(&self) -> u64 {
+        *self.shared.generation.borrow()
+    }
+
+    /// Waits until the number is another one.
+    pub async fn changed_since(&self, generation: u64) {
+        let mut numbers = self.shared.generation.subscribe();
+        // The sender lives as long as we do.
+        let _ = numbers.wait_for(|number| *number != generation).await;
+    }
+
+    /// Looks again for whoever is missing, and now and then at whoever is there. It never ends.
+    pub async fn keep_looking(&self) {
+        loop {
+            let now = Instant::now();
+            let due: Vec<Arc<Colleague>> = self
+                .shared
+                .colleagues
+                .iter()
+                .filter(|colleague| colleague.next_look().is_some_and(|at| at <= now))
+                .cloned()
+                .collect();
+            self.look_for(&due).await;
+            let next = self.shared.colleagues.iter().filter_map(|colleague| colleague.next_look()).min();
+            let pause = next.map_or(LONGEST_PAUSE, |at| at.saturating_duration_since(Instant::now()));
+            tokio::time::sleep(pause.clamp(Duration::from_millis(50), LONGEST_PAUSE)).await;
+        }
+    }
+
+    /// Waits until colleagues whose tasks were cancelled have been told, each within its limit.
+    pub async fn settled(&self) {
+        self.shared.errands.close();
+        self.shared.errands.wait().await;
+        self.shared.errands.reopen();
+    }
+
+    async fn look_for(&self, colleagues: &[Arc<Colleague>]) {
+        let changed = join_all(colleagues.iter().map(|colleague| colleague.look())).await;
+        if changed.contains(&true) {
+            self.shared.generation.send_modify(|number| *number += 1);
+        }
+    }
+}
+
+fn status(colleague: &Colleague) -> RemoteStatus {
+    let lately = colleague.circuit().trouble().map(str::to_owned);
+    let seen = colleague.seen();
+    let trouble = seen.trouble.as_ref().map(ToString::to_string);
+    let standing = match &seen.card {
+        Some(known) => Standing::Joined {
+            description: known.description.clone(),
+            card_age: known.at.elapsed(),
+            trouble: trouble.or(lately),
+        },
+        None => {
+            Standing::Absent { reason: trouble.unwrap_or_else(|| "it was not looked for yet".to_owned()) }
+        }
+    };
+    RemoteStatus { name: colleague.name.clone(), url: colleague.url.clone(), standing }
+}

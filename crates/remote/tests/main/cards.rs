@@ -1,0 +1,144 @@
+//! What agents say about themselves, in every version.
+
+use lango_remote::a2a::{AgentCard, Binding, KeyPlace, SecurityScheme, Version};
+use serde_json::{Value, json};
+
+fn newer() -> Value {
+    json!({
+        "name": "Reisebüro", "description": "Plant Reisen.", "version": "2.1",
+        "supportedInterfaces": [
+            { "url": "https://a.example/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0", "tenant": "x" },
+            { "url": "https://a.example/grpc", "protocolBinding": "GRPC", "protocolVersion": "1.0" },
+        ],
+        "capabilities": { "streaming": true, "extendedAgentCard": true,
+            "extensions": [{ "uri": "https://e.example/x", "required": true }] },
+        "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
+        "skills": [{ "id": "trip", "name": "Trip", "description": "Plans a trip.", "tags": ["travel"] }],
+        "securitySchemes": {
+            "b": { "httpAuthSecurityScheme": { "scheme": "bearer" } },
+            "k": { "apiKeySecurityScheme": { "location": "header", "name": "X-Key" } },
+            "m": { "mtlsSecurityScheme": {} },
+        },
+        "securityRequirements": [{ "schemes": { "b": { "list": ["read"] } } }, { "schemes": { "k": {} } }],
+    })
+}
+
+fn older() -> Value {
+    json!({
+        "protocolVersion": "0.3.0", "name": "Old", "description": "d", "version": "1",
+        "url": "https://o.example/", "preferredTransport": "HTTP+JSON",
+        "additionalInterfaces": [
+            { "url": "https://o.example/", "transport": "HTTP+JSON" },
+            { "url": "https://o.example/rpc", "transport": "JSONRPC" },
+        ],
+        "capabilities": { "streaming": true, "pushNotifications": false },
+        "defaultInputModes": ["text"], "defaultOutputModes": ["text"],
+        "skills": [{ "id": "s", "name": "S", "description": "d", "tags": [] }],
+        "supportsAuthenticatedExtendedCard": true,
+        "securitySchemes": { "b": { "type": "http", "scheme": "Bearer" },
+            "k": { "type": "apiKey", "in": "query", "name": "key" } },
+        "security": [{ "b": [] }],
+    })
+}
+
+#[test]
+fn a_card_of_the_newer_version_is_read() {
+    let read = AgentCard::read(&newer()).unwrap();
+    assert_eq!(read.problems, Vec::<String>::new());
+    let card = read.card;
+    assert_eq!(card.name, "Reisebüro");
+    assert_eq!(card.interfaces[0].binding, Binding::JsonRpc);
+    assert_eq!(card.interfaces[0].spoken(), Some(Version::V1_0));
+    assert_eq!(card.interfaces[0].tenant.as_deref(), Some("x"));
+    assert!(card.capabilities.streaming && card.capabilities.extended_card);
+    assert!(card.capabilities.extensions[0].required);
+    assert_eq!(card.security_schemes["b"], SecurityScheme::Http { scheme: "bearer".to_owned() });
+    assert_eq!(
+        card.security_schemes["k"],
+        SecurityScheme::ApiKey { place: KeyPlace::Header, name: "X-Key".to_owned() }
+    );
+    assert_eq!(card.security[0].0["b"], ["read"]);
+    assert_eq!(card.security.len(), 2);
+}
+
+#[test]
+fn a_card_of_the_older_version_is_read() {
+    let read = AgentCard::read(&older()).unwrap();
+    assert_eq!(read.problems, Vec::<String>::new());
+    let addresses: Vec<(&str, &str)> =
+        read.card.interfaces.iter().map(|one| (one.url.as_str(), one.binding.as_str())).collect();
+    assert_eq!(addresses, [("https://o.example/", "HTTP+JSON"), ("https://o.example/rpc", "JSONRPC")]);
+    assert!(read.card.interfaces.iter().all(|one| one.spoken() == Some(Version::V0_3)));
+    assert!(read.card.capabilities.extended_card);
+    assert_eq!(read.card.security[0].0.keys().collect::<Vec<_>>(), ["b"]);
+}
+
+#[test]
+fn one_card_speaks_for_both_versions() {
+    let mut merged = newer();
+    for (name, value) in older().as_object().unwrap() {
+        if merged.get(name).is_none() {
+            merged[name] = value.clone();
+        }
+    }
+    let card = AgentCard::read(&merged).unwrap().card;
+    let versions: Vec<_> = card.interfaces.iter().filter_map(|one| one.spoken()).collect();
+    assert_eq!(versions, [Version::V1_0, Version::V1_0, Version::V0_3, Version::V0_3]);
+    let written = card.write();
+    assert_eq!(written["url"], "https://o.example/");
+    assert_eq!(written["preferredTransport"], "HTTP+JSON");
+    assert_eq!(written["protocolVersion"], "0.3.0");
+    assert_eq!(written["supportedInterfaces"].as_array().unwrap().len(), 4);
+    assert_eq!(written["securitySchemes"]["b"]["type"], "http");
+    assert_eq!(written["securitySchemes"]["b"]["httpAuthSecurityScheme"]["scheme"], "bearer");
+    assert_eq!(written["security"][0], json!({ "b": ["read"] }));
+    assert_eq!(AgentCard::read(&written).unwrap().card, card);
+}
+
+#[test]
+fn an_early_card_is_read_as_far_as_it_goes() {
+    let early = json!({ "name": "early", "url": "http://e.example", "capabilities": {}, "skills": [{ "name": "x" }] });
+    let read = AgentCard::read(&early).unwrap();
+    assert_eq!(read.card.interfaces[0].spoken(), Some(Version::V0_3));
+    assert!(read.problems.iter().any(|problem| problem.contains("protocolVersion")), "{:?}", read.problems);
+    assert!(read.problems.iter().any(|problem| problem.contains("description")));
+    let of_0_2 = json!({ "name": "n", "url": "http://e.example", "protocolVersion": "0.2.5" });
+    assert_eq!(AgentCard::read(&of_0_2).unwrap().card.interfaces[0].spoken(), Some(Version::V0_3));
+    let of_2 = json!({ "name": "n", "url": "http://e.example", "protocolVersion": "2.0" });
+    assert_eq!(AgentCard::read(&of_2).unwrap().card.interfaces[0].spoken(), None);
+}
+
+#[test]
+fn what_is_no_card_is_refused_with_its_place() {
+    for (bad, why) in [
+        (json!([]), "must be an object"),
+        (json!({ "url": "x" }), "`name` is missing"),
+        (json!({ "name": "x" }), "`supportedInterfaces` is missing, and so is `url`: it has no address"),
+        (json!({ "name": 3, "url": "x" }), "`name` must be a text"),
+        (json!({ "name": "x", "url": "u", "skills": {} }), "`skills` must be a list"),
+        (
+            json!({ "name": "x", "url": "u", "skills": [{ "tags": [1] }] }),
+            "`skills[0].tags[0]` must be a text",
+        ),
+        (
+            json!({ "name": "x", "url": "u", "capabilities": { "streaming": "yes" } }),
+            "`capabilities.streaming` must be true or false",
+        ),
+        (
+            json!({ "name": "x", "supportedInterfaces": [{ "protocolBinding": "JSONRPC" }] }),
+            "`supportedInterfaces[0].url` is missing",
+        ),
+    ] {
+        assert_eq!(AgentCard::read(&bad).unwrap_err().to_string(), why, "{bad}");
+    }
+}
+
+#[test]
+fn oddities_are_told() {
+    let mut card = older();
+    card["skills"] = json!([{ "id": "s", "name": "a" }, { "id": "s", "name": "b" }]);
+    card["security"] = json!([{ "nobody": [] }]);
+    let problems = AgentCard::read(&card).unwrap().problems.join("; ");
+    assert!(problems.contains("two skills have the id `s`"), "{problems}");
+    assert!(problems.contains("security scheme `nobody`"), "{problems}");
+}

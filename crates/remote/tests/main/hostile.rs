@@ -1,0 +1,242 @@
+//! What peers send that nobody should.
+
+use lango_remote::a2a::{AgentCard, Call, Method, Reply, StreamEvent, Task, Version, Wire, rest, rpc};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+const WIRES: [Wire; 3] = [Wire::V1, Wire::V03Rpc, Wire::V03Rest];
+
+fn good() -> [Value; 3] {
+    let status = |state| json!({ "state": state, "message": null });
+    [
+        json!({ "task": { "id": "t", "contextId": "c", "status": status("TASK_STATE_WORKING"),
+            "artifacts": [{ "artifactId": "a", "parts": [{ "text": "x" }] }] } }),
+        json!({ "kind": "task", "id": "t", "contextId": "c", "status": status("working"),
+            "artifacts": [{ "artifactId": "a", "parts": [{ "kind": "text", "text": "x" }] }] }),
+        json!({ "task": { "id": "t", "contextId": "c", "status": status("TASK_STATE_WORKING"),
+            "artifacts": [{ "artifactId": "a", "parts": [{ "text": "x" }] }] } }),
+    ]
+}
+
+/// Every place of a value, replaced by something else.
+fn spoiled(value: &Value, by: &Value) -> Vec<Value> {
+    let mut all = vec![by.clone()];
+    match value {
+        Value::Object(map) => {
+            for (name, inner) in map {
+                for bad in spoiled(inner, by) {
+                    let mut copy = map.clone();
+                    copy.insert(name.clone(), bad);
+                    all.push(Value::Object(copy));
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (at, inner) in items.iter().enumerate() {
+                for bad in spoiled(inner, by) {
+                    let mut copy = items.clone();
+                    copy[at] = bad;
+                    all.push(Value::Array(copy));
+                }
+            }
+        }
+        _ => {}
+    }
+    all
+}
+
+#[test]
+fn wrong_types_are_refused_with_their_place() {
+    for (wire, good) in WIRES.into_iter().zip(good()) {
+        assert!(Reply::read(&good, wire).is_ok(), "{wire:?}");
+        for by in [json!(17), json!(true), json!([[]]), json!({ "x": 1 })] {
+            for bad in spoiled(&good, &by) {
+                let read = Reply::read(&bad, wire);
+                assert!(read.is_err(), "{wire:?} {bad}");
+            }
+        }
+    }
+}
+
+#[test]
+fn unknown_fields_are_ignored() {
+    for (wire, mut value) in WIRES.into_iter().zip(good()) {
+        value["fromTheFuture"] = json!({ "deep": [1, 2, 3] });
+        assert!(StreamEvent::read(&value, wire).is_ok(), "{wire:?}");
+    }
+}
+
+#[test]
+fn an_event_is_exactly_one_thing() {
+    let mut two = good()[0].clone();
+    two["message"] = json!({ "messageId": "m", "role": "ROLE_AGENT", "parts": [] });
+    assert!(StreamEvent::read(&two, Wire::V1).is_err());
+    assert!(StreamEvent::read(&json!({}), Wire::V1).is_err());
+    assert!(StreamEvent::read(&json!({ "kind": "party" }), Wire::V03Rpc).is_err());
+    let both = json!({ "messageId": "m", "role": "ROLE_AGENT", "parts": [{ "text": "a", "url": "b" }] });
+    assert!(Reply::read(&json!({ "message": both }), Wire::V1).is_err());
+}
+
+#[test]
+fn states_and_roles_are_those_of_the_protocol() {
+    for state in ["", "TASK_STATE_PARTY", "Working", "working ", "3"] {
+        let task = json!({ "id": "t", "status": { "state": state } });
+        assert!(Task::read(&task, Wire::V1).is_err(), "{state}");
+    }
+    let lists = json!({ "status": "TASK_STATE_PARTY" });
+    assert!(Call::read(Method::ListTasks, &lists, Wire::V1).is_err());
+    for bad in [json!(0), json!(101), json!(-5), json!(1e99)] {
+        assert!(Call::read(Method::ListTasks, &json!({ "pageSize": bad }), Wire::V1).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn what_is_no_request_is_answered_by_its_number() {
+    for (body, code) in [
+        (&b""[..], -32700),
+        (b"{", -32700),
+        (b"\xff\xfe", -32700),
+        (b"[]", -32600),
+        (b"3", -32600),
+        (b"{}", -32600),
+        (b"{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"GetTask\"}", -32600),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"GetTask\"}", -32600),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"GetTask\"}", -32600),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":1}", -32600),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":7}", -32600),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"Party\"}", -32601),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"GetTask\",\"params\":[]}", -32602),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"GetTask\"}", -32602),
+        (
+            b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"message/send\",\"params\":{\"message\":\"hi\"}}",
+            -32602,
+        ),
+    ] {
+        let refused = rpc::read(body, Some("1.0")).unwrap_err();
+        assert_eq!(refused.answer()["error"]["code"], code, "{}", String::from_utf8_lossy(body));
+    }
+}
+
+#[test]
+fn deep_nesting_ends_at_the_reader() {
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let body = format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"message/send\",\"params\":{{\"metadata\":{deep}}}}}"
+    );
+    assert_eq!(rpc::read(body.as_bytes(), None).unwrap_err().answer()["error"]["code"], -32700);
+}
+
+#[test]
+fn endless_lists_and_ids_are_refused() {
+    let part = json!({ "text": "x" });
+    let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": vec![part; 10_001] });
+    assert!(Call::read(Method::SendMessage, &json!({ "message": message }), Wire::V1).is_err());
+    let task = json!({ "id": "x".repeat(1_000_000) });
+    let refused = Call::read(Method::GetTask, &task, Wire::V1).unwrap_err();
+    assert!(refused.to_string().len() < 100);
+    assert!(Call::read(Method::GetTask, &json!({ "id": "a\u{1b}]0;x\u{7}" }), Wire::V1).is_err());
+}
+
+#[test]
+fn a_message_without_parts_or_with_bad_bytes_is_refused() {
+    let send = |parts: Value| {
+        let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": parts });
+        Call::read(Method::SendMessage, &json!({ "message": message }), Wire::V1)
+    };
+    assert!(send(json!([])).is_err());
+    assert!(send(json!([{ "raw": "not base64!" }])).is_err());
+    assert!(send(json!([{ "raw": "aGk=" }])).is_ok());
+}
+
+#[test]
+fn answers_of_peers_are_results_or_errors() {
+    assert_eq!(rpc::result(json!({ "result": 1 })), Ok(json!(1)));
+    assert!(rpc::result(json!({ "result": 1, "error": null })).is_ok());
+    let long = "\u{1b}[31m".to_owned() + &"x".repeat(10_000);
+    let error = rpc::result(json!({ "error": { "code": "?", "message": long } })).unwrap_err();
+    assert!(error.message.len() < 300 && !error.message.contains('\u{1b}'));
+    for odd in [json!([]), json!({}), json!("x"), json!({ "error": 3 })] {
+        assert!(rpc::result(odd).is_err());
+    }
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "\\PC{0,8}".prop_map(Value::from),
+        prop::sample::select(vec!["task", "text", "working", "user", "ROLE_USER", "status-update", "2.0"])
+            .prop_map(Value::from),
+    ];
+    let names = prop::sample::select(vec![
+        "kind",
+        "task",
+        "message",
+        "status",
+        "state",
+        "parts",
+        "content",
+        "text",
+        "file",
+        "data",
+        "id",
+        "taskId",
+        "contextId",
+        "artifact",
+        "artifactId",
+        "messageId",
+        "role",
+        "url",
+        "supportedInterfaces",
+        "skills",
+        "name",
+        "securitySchemes",
+        "security",
+        "capabilities",
+        "params",
+        "method",
+        "jsonrpc",
+        "error",
+        "metadata",
+    ]);
+    leaf.prop_recursive(5, 64, 8, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((names.clone(), inner), 0..6).prop_map(|fields| fields
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect()),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_json_breaks_a_reader(value in any_json()) {
+        for wire in WIRES {
+            if let Ok(event) = StreamEvent::read(&value, wire) {
+                prop_assert_eq!(StreamEvent::read(&event.write(wire), wire).unwrap(), event);
+            }
+            for method in Method::ALL {
+                _ = Call::read(method, &value, wire);
+            }
+        }
+        if let Ok(read) = AgentCard::read(&value) {
+            prop_assert!(AgentCard::read(&read.card.write()).is_ok());
+        }
+        _ = rpc::read(&serde_json::to_vec(&value).unwrap(), Some("1.0"));
+        _ = rpc::result(value);
+    }
+
+    #[test]
+    fn no_path_breaks_a_route(path in "(/[a-zA-Z:%/.0-9]{0,12}){0,5}") {
+        for verb in [rest::Verb::Get, rest::Verb::Post, rest::Verb::Delete] {
+            let sent = rest::HttpRequest { verb, path: path.clone(), query: Vec::new(), body: None };
+            if let Some(Ok((_, version))) = rest::read(&sent, Some("1.0")) {
+                prop_assert_eq!(version == Version::V0_3, path.starts_with("/v1/"));
+            }
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! What holds for colleagues in other processes.
+
+#[cfg(test)]
+mod bad_peers;
+#[cfg(test)]
+mod cards;
+#[cfg(test)]
+mod client;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod server;
+#[cfg(test)]
+mod setup;
+#[cfg(test)]
+mod shapes;

@@ -1,0 +1,226 @@
+//! A colleague on loopback that plays what it is told, good days and bad.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// One answer to one request.
+pub enum Play {
+    Answer {
+        status: u16,
+        headers: Vec<(&'static str, String)>,
+        body: Vec<u8>,
+    },
+    /// Events; the connection closes behind them.
+    Events(Vec<Value>),
+    /// Events, and then nothing while the connection stays open.
+    EventsThenSilence(Vec<Value>),
+    /// Events, and then the connection breaks in the middle of one.
+    EventsThenBreak(Vec<Value>),
+    /// The same event again and again, for as long as anyone reads.
+    Endless(Value),
+    /// One byte after the other, with this pause.
+    Drip(Duration),
+    /// A promise of so many bytes, and zeros for as long as anyone reads.
+    Flood(u64),
+    Hang,
+}
+
+impl Play {
+    pub fn json(body: &Value) -> Self {
+        Self::status(200, body)
+    }
+
+    pub fn status(status: u16, body: &Value) -> Self {
+        let headers = vec![("content-type", "application/json".to_owned())];
+        Self::Answer { status, headers, body: body.to_string().into_bytes() }
+    }
+
+    pub fn redirect(to: String) -> Self {
+        Self::Answer { status: 302, headers: vec![("location", to)], body: Vec::new() }
+    }
+
+    pub fn rpc(result: Value) -> Self {
+        Self::json(&rpc(result))
+    }
+}
+
+pub fn rpc(result: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": 1, "result": result })
+}
+
+/// A request that the server got.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub path: String,
+    pub head: String,
+    pub body: Value,
+}
+
+impl Seen {
+    pub fn is_card(&self) -> bool {
+        self.path.ends_with("/.well-known/agent-card.json")
+    }
+
+    pub fn header(&self, name: &str) -> Option<String> {
+        self.head.lines().find_map(|line| {
+            let (found, value) = line.split_once(':')?;
+            found.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
+        })
+    }
+
+    /// The JSON-RPC method.
+    pub fn rpc(&self) -> &str {
+        self.body["method"].as_str().unwrap_or_default()
+    }
+}
+
+/// The server; it ends with the process that tests.
+pub struct Server {
+    port: u16,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+type Decide = dyn Fn(&Seen, &str) -> Play + Send + Sync;
+
+impl Server {
+    /// Plays what is decided for each request; the server's own origin is given along.
+    pub fn start(decide: impl Fn(&Seen, &str) -> Play + Send + Sync + 'static) -> Self {
+        let decide: Arc<Decide> = Arc::new(decide);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&seen);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (kept, decide) = (Arc::clone(&kept), Arc::clone(&decide));
+                thread::spawn(move || serve(stream, &*decide, &kept, port));
+            }
+        });
+        Self { port, seen }
+    }
+
+    /// A colleague of one binding and version, that plays the rest as it is decided.
+    pub fn colleague(
+        binding: &'static str,
+        version: &'static str,
+        streaming: bool,
+        decide: impl Fn(&Seen) -> Play + Send + Sync + 'static,
+    ) -> Self {
+        Self::start(move |seen, origin| match seen.is_card() {
+            true => Play::json(&card(origin, binding, version, streaming)),
+            false => decide(seen),
+        })
+    }
+
+    pub fn origin(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    pub fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    /// Requests that are not for the card.
+    pub fn asked(&self) -> Vec<Seen> {
+        self.seen().into_iter().filter(|seen| !seen.path.contains("/.well-known/")).collect()
+    }
+}
+
+pub fn card(origin: &str, binding: &str, version: &str, streaming: bool) -> Value {
+    let mut card = json!({
+        "name": "Weather", "description": "Knows the weather.", "version": "1",
+        "capabilities": { "streaming": streaming },
+        "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
+        "skills": [{ "id": "forecast", "name": "Forecast", "description": "Tells it.", "tags": ["weather"] }],
+    });
+    let url = format!("{origin}/a2a");
+    if version == "1.0" {
+        card["supportedInterfaces"] =
+            json!([{ "url": url, "protocolBinding": binding, "protocolVersion": version }]);
+    } else {
+        card["protocolVersion"] = json!(version);
+        card["url"] = json!(url);
+        card["preferredTransport"] = json!(binding);
+    }
+    card
+}
+
+fn serve(mut stream: TcpStream, decide: &Decide, kept: &Mutex<Vec<Seen>>, port: u16) -> Option<()> {
+    let seen = read_request(&mut stream)?;
+    kept.lock().unwrap().push(seen.clone());
+    let play = decide(&seen, &format!("http://127.0.0.1:{port}"));
+    let events = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    let written =
+        |events: &[Value]| -> String { events.iter().map(|event| format!("data: {event}\n\n")).collect() };
+    match play {
+        Play::Answer { status, headers, body } => {
+            let headers: String =
+                headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+            let length = body.len();
+            let head = format!(
+                "HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n"
+            );
+            stream.write_all(head.as_bytes()).ok()?;
+            stream.write_all(&body).ok()?;
+        }
+        Play::Events(list) => stream.write_all(format!("{events}{}", written(&list)).as_bytes()).ok()?,
+        Play::EventsThenSilence(list) => {
+            stream.write_all(format!("{events}{}", written(&list)).as_bytes()).ok()?;
+            thread::sleep(Duration::from_secs(120));
+        }
+        Play::EventsThenBreak(list) => {
+            let head = events.replace("connection: close", "content-length: 1000000");
+            stream.write_all(format!("{head}{}data: {{\"cut", written(&list)).as_bytes()).ok()?;
+        }
+        Play::Endless(event) => {
+            stream.write_all(events.as_bytes()).ok()?;
+            let block = written(&vec![event; 50]);
+            while stream.write_all(block.as_bytes()).is_ok() {}
+        }
+        Play::Drip(pause) => {
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n").ok()?;
+            while stream.write_all(b" ").is_ok() {
+                thread::sleep(pause);
+            }
+        }
+        Play::Flood(length) => {
+            let head = match length {
+                0 => "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n".to_owned(),
+                length => format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n"),
+            };
+            stream.write_all(head.as_bytes()).ok()?;
+            while stream.write_all(&[b' '; 65536]).is_ok() {}
+        }
+        Play::Hang => thread::sleep(Duration::from_secs(120)),
+    }
+    stream.shutdown(Shutdown::Both).ok()
+}
+
+fn read_request(stream: &mut TcpStream) -> Option<Seen> {
+    let (mut bytes, mut buffer) = (Vec::new(), [0; 65536]);
+    loop {
+        let read = stream.read(&mut buffer).ok().filter(|read| *read > 0)?;
+        bytes.extend_from_slice(&buffer[..read]);
+        let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
+        let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        let length = head.lines().find_map(|line| {
+            line.to_lowercase().strip_prefix("content-length:")?.trim().parse::<usize>().ok()
+        });
+        while bytes.len() < end + 4 + length.unwrap_or(0) {
+            let read = stream.read(&mut buffer).ok().filter(|read| *read > 0)?;
+            bytes.extend_from_slice(&buffer[..read]);
+        }
+        let mut words = head.split_whitespace();
+        let path = words.nth(1)?.to_owned();
+        return Some(Seen {
+            path,
+            body: serde_json::from_slice(&bytes[end + 4..]).unwrap_or_default(),
+            head,
+        });
+    }
+}

@@ -1,0 +1,78 @@
+//! Teams and tasks for tests.
+
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use lango_domain::event::{Principal, SessionId, Thread};
+use lango_domain::seams::{RemoteAgent, RemotePiece, RemoteTask};
+use lango_net::Reach;
+use lango_remote::{RemoteAgentSettings, RemoteTeam, Settings};
+
+use crate::server::Server;
+
+pub fn remote(name: &str, url: &str) -> RemoteAgentSettings {
+    let (name, agent_card_url) = (name.to_owned(), url.to_owned());
+    RemoteAgentSettings { name, agent_card_url, ..RemoteAgentSettings::default() }
+}
+
+pub fn settings(remote_agents: Vec<RemoteAgentSettings>) -> Settings {
+    Settings { enabled: true, remote_agents }
+}
+
+pub async fn team(remote_agents: Vec<RemoteAgentSettings>) -> RemoteTeam {
+    let team = RemoteTeam::new(&settings(remote_agents), Vec::new(), Reach::Public);
+    team.load().await;
+    team
+}
+
+/// The one colleague that this server is.
+pub async fn colleague_of(server: &Server) -> (RemoteTeam, Arc<dyn RemoteAgent>) {
+    colleague(remote("weather", &server.origin())).await
+}
+
+pub async fn colleague(settings: RemoteAgentSettings) -> (RemoteTeam, Arc<dyn RemoteAgent>) {
+    let team = team(vec![settings]).await;
+    let member = team.agents().into_iter().next();
+    let agent = member.unwrap_or_else(|| panic!("nobody joined: {:?}", team.warnings())).agent;
+    (team, agent)
+}
+
+pub fn seconds(seconds: u64) -> NonZeroU64 {
+    NonZeroU64::new(seconds).unwrap()
+}
+
+pub fn task(request: &str, thread: Option<Thread>) -> RemoteTask {
+    RemoteTask {
+        session: SessionId::new("s"),
+        principal: Principal::local(),
+        request: request.to_owned(),
+        task: None,
+        thread,
+    }
+}
+
+/// What came of a task.
+#[derive(Debug, Default)]
+pub struct Came {
+    pub text: String,
+    pub pieces: usize,
+    pub thread: Option<Thread>,
+    pub error: Option<String>,
+}
+
+pub async fn asked(agent: &Arc<dyn RemoteAgent>, request: &str, thread: Option<Thread>) -> Came {
+    let mut came = Came::default();
+    let mut stream = agent.stream(task(request, thread));
+    while let Some(piece) = stream.next().await {
+        match piece {
+            Ok(RemotePiece::Text(text)) => {
+                came.text.push_str(&text);
+                came.pieces += 1;
+            }
+            Ok(RemotePiece::Thread(thread)) => came.thread = Some(thread),
+            Err(error) => came.error = Some(error.0),
+        }
+    }
+    came
+}

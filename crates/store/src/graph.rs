@@ -1,0 +1,133 @@
+//! Facts in the same file as sessions: batches that are written once, and a list of those that were taken out.
+
+use std::time::{Duration, SystemTime};
+
+use futures::future::FutureExt;
+use lango_domain::documents::Answer;
+use lango_domain::event::Principal;
+use lango_domain::graph::{
+    Batch, Changes, GraphStore, NewBatch, Pulse, RangeText, Seen, Source, SourceRange,
+};
+use rusqlite::{Connection, TransactionBehavior, params};
+
+use crate::file::Place;
+use crate::store::SqliteStore;
+
+/// Numbers are never used again, and the trigger sees to it that nothing goes unnoticed.
+pub(crate) const TABLES: &str = "
+    CREATE TABLE graph_batches (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        principal TEXT NOT NULL,
+        source TEXT NOT NULL,
+        body BLOB NOT NULL
+    ) STRICT;
+    CREATE INDEX graph_batches_of ON graph_batches (principal);
+    CREATE INDEX graph_batches_from ON graph_batches (source);
+    CREATE TABLE graph_gone (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        principal TEXT NOT NULL,
+        batch INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX graph_gone_of ON graph_gone (principal);
+    CREATE TRIGGER graph_batch_gone AFTER DELETE ON graph_batches BEGIN
+        INSERT INTO graph_gone (principal, batch) VALUES (old.principal, old.number);
+    END;
+";
+
+/// So many bytes are read at one look.
+const MOST_BYTES: usize = 8 << 20;
+/// A log that was written to less than this ago may be written to again without looking different: clocks of file systems
+/// are coarse.
+const SETTLED: Duration = Duration::from_millis(50);
+
+impl GraphStore for SqliteStore {
+    fn append<'a>(&'a self, of: &'a Principal, batches: Vec<NewBatch>) -> Answer<'a, ()> {
+        let of = of.to_string();
+        async move { Ok(self.change(move |connection| append(connection, &of, &batches)).await?) }.boxed()
+    }
+
+    fn changes<'a>(&'a self, of: &'a Principal, seen: Seen) -> Answer<'a, Changes> {
+        let of = of.to_string();
+        async move { Ok(self.read(move |connection| changes(connection, &of, seen)).await?) }.boxed()
+    }
+
+    fn forget<'a>(&'a self, of: &'a Principal, range: SourceRange) -> Answer<'a, usize> {
+        let of = of.to_string();
+        async move {
+            let gone = self.change(move |connection| {
+                let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                let gone = forget(&change, &of, &range)?;
+                change.commit()?;
+                Ok(gone)
+            });
+            let gone = gone.await?;
+            if gone > 0 {
+                self.empty_log().await;
+            }
+            Ok(gone)
+        }
+        .boxed()
+    }
+
+    fn pulse(&self) -> Option<Pulse> {
+        let Place::File(file) = self.place() else { return None };
+        let mut log = file.clone().into_os_string();
+        log.push("-wal");
+        let found = std::fs::metadata(log).ok()?;
+        let modified = found.modified().ok()?;
+        if SystemTime::now().duration_since(modified).ok()? < SETTLED {
+            return None;
+        }
+        let nanoseconds = modified.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_nanos();
+        Some(Pulse(nanoseconds << 48 | u128::from(found.len())))
+    }
+}
+
+fn append(connection: &mut Connection, of: &str, batches: &[NewBatch]) -> rusqlite::Result<()> {
+    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for batch in batches {
+        let sql = "INSERT INTO graph_batches (principal, source, body) VALUES (?1, ?2, ?3)";
+        change.prepare_cached(sql)?.execute(params![of, batch.source.to_string(), batch.body])?;
+    }
+    change.commit()
+}
+
+fn changes(connection: &Connection, of: &str, seen: Seen) -> rusqlite::Result<Changes> {
+    let look = connection.unchecked_transaction()?;
+    let mut found = Changes { seen, ..Changes::default() };
+    let sql =
+        "SELECT number, source, body FROM graph_batches WHERE principal = ?1 AND number > ?2 ORDER BY number";
+    let mut query = look.prepare_cached(sql)?;
+    let mut rows = query.query(params![of, seen.batch as i64])?;
+    let mut bytes = 0;
+    while let Some(row) = rows.next()? {
+        let (number, body) = (row.get::<_, i64>(0)? as u64, row.get::<_, Vec<u8>>(2)?);
+        bytes += body.len();
+        found.batches.push(Batch { number, source: Source::from(row.get_ref(1)?.as_str()?), body });
+        found.seen.batch = number;
+        if bytes > MOST_BYTES {
+            break;
+        }
+    }
+    let sql = "SELECT number, batch FROM graph_gone WHERE principal = ?1 AND number > ?2 ORDER BY number";
+    let mut query = look.prepare_cached(sql)?;
+    let mut rows = query.query(params![of, seen.gone as i64])?;
+    while let Some(row) = rows.next()? {
+        found.seen.gone = row.get::<_, i64>(0)? as u64;
+        found.gone.push(row.get::<_, i64>(1)? as u64);
+    }
+    Ok(found)
+}
+
+/// Within a change of somebody's: a session that is deleted takes its facts along.
+pub(crate) fn forget(connection: &Connection, of: &str, range: &SourceRange) -> rusqlite::Result<usize> {
+    match range.text() {
+        RangeText::Exactly(text) => connection
+            .execute("DELETE FROM graph_batches WHERE principal = ?1 AND source = ?2", params![of, text]),
+        RangeText::Beginning(text) => connection.execute(
+            "DELETE FROM graph_batches WHERE principal = ?1 AND source > ?2 AND source < ?2 || char(0x10ffff)
+                AND instr(substr(source, length(?2) + 1), '#') = 0",
+            params![of, text],
+        ),
+    }
+}

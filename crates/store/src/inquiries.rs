@@ -1,0 +1,226 @@
+//! Inquiries in the same file as sessions; the tables stand beside those of knowledge.
+
+use futures::future::FutureExt;
+use jiff::Timestamp;
+use lango_domain::documents::Answer;
+use lango_domain::event::{Principal, SessionId, TurnId, Usage};
+use lango_domain::inquiries::{
+    Finder, Inquiry, InquiryStore, Marks, NewInquiry, Offered, Progress, Resolution, Settled,
+};
+use lango_domain::seams::Conversation;
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::knowledge::{keep, time};
+use crate::rows;
+use crate::store::SqliteStore;
+
+/// Whose usage it is, where no turn runs any more.
+const AGENT: &str = "librarian";
+const BRANCH: &str = "afterwards";
+
+const INQUIRY: &str =
+    "SELECT i.id, i.topic, i.question, i.why, i.priority, i.found_by, i.status, s.name, i.turn, i.created,
+    i.offers, o.name, i.offered_at, i.answer, i.knowledge_key, i.closed FROM inquiries i
+    JOIN sessions s ON s.id = i.session LEFT JOIN sessions o ON o.id = i.offered_in";
+
+impl InquiryStore for SqliteStore {
+    fn pending<'a>(&'a self, of: &'a Principal) -> Answer<'a, Vec<Inquiry>> {
+        let of = of.to_string();
+        async move {
+            let found = self.read(move |connection| {
+                let sql = format!("{INQUIRY} WHERE i.principal = ?1 AND i.status = 'pending' ORDER BY i.id");
+                connection.prepare_cached(&sql)?.query_map([of], inquiry)?.collect()
+            });
+            Ok(found.await?)
+        }
+        .boxed()
+    }
+
+    fn inquiries<'a>(&'a self, of: &'a Principal) -> Answer<'a, Vec<Inquiry>> {
+        let of = of.to_string();
+        async move {
+            let found = self.read(move |connection| {
+                let sql = format!("{INQUIRY} WHERE i.principal = ?1 ORDER BY i.id DESC");
+                connection.prepare_cached(&sql)?.query_map([of], inquiry)?.collect()
+            });
+            Ok(found.await?)
+        }
+        .boxed()
+    }
+
+    fn offer<'a>(&'a self, of: &'a Conversation, inquiry: u64, at: Timestamp) -> Answer<'a, bool> {
+        let of = of.clone();
+        async move {
+            let offered = self.change(move |connection| {
+                let sql = "UPDATE inquiries SET offers = offers + 1, offered_at = ?4,
+                    offered_in = (SELECT id FROM sessions WHERE principal = ?1 AND name = ?2)
+                    WHERE principal = ?1 AND id = ?3 AND status = 'pending'";
+                let (principal, session) = (of.principal.as_str(), of.session.as_str());
+                let changed = connection
+                    .execute(sql, params![principal, session, inquiry as i64, rows::sortable(at)])?;
+                Ok(changed > 0)
+            });
+            Ok(offered.await?)
+        }
+        .boxed()
+    }
+
+    fn dismiss<'a>(&'a self, of: &'a Principal, inquiry: u64, at: Timestamp) -> Answer<'a, bool> {
+        let of = of.to_string();
+        async move {
+            let dismissed = self.change(move |connection| {
+                let sql = "UPDATE inquiries SET status = 'dismissed', closed = ?3
+                    WHERE principal = ?1 AND id = ?2 AND status = 'pending'";
+                Ok(connection.execute(sql, params![of, inquiry as i64, rows::sortable(at)])? > 0)
+            });
+            Ok(dismissed.await?)
+        }
+        .boxed()
+    }
+
+    fn progress<'a>(&'a self, of: &'a Conversation) -> Answer<'a, Progress> {
+        let of = of.clone();
+        async move { Ok(self.read(move |connection| progress(connection, &of)).await?) }.boxed()
+    }
+
+    fn settle<'a>(&'a self, of: &'a Conversation, settled: Settled) -> Answer<'a, ()> {
+        let of = of.clone();
+        async move { Ok(self.change(move |connection| settle(connection, &of, &settled)).await?) }.boxed()
+    }
+
+    fn spent<'a>(&'a self, of: &'a Conversation, turn: TurnId, usage: Usage) -> Answer<'a, ()> {
+        let of = of.principal.to_string();
+        async move {
+            let spent = self.change(move |connection| {
+                let body = serde_json::to_string(&usage)
+                    .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+                let sql =
+                    "INSERT INTO usage (principal, turn, agent, branch, body) VALUES (?1, ?2, ?3, ?4, ?5)";
+                connection.execute(sql, params![of, turn.as_str(), AGENT, BRANCH, body]).map(drop)
+            });
+            Ok(spent.await?)
+        }
+        .boxed()
+    }
+}
+
+fn inquiry(row: &Row<'_>) -> rusqlite::Result<Inquiry> {
+    let optional_time = |at: usize| match row.get_ref(at)? {
+        rusqlite::types::ValueRef::Null => Ok(None),
+        _ => time(row, at).map(Some),
+    };
+    let offered_in: Option<String> = row.get(11)?;
+    let offered_at = optional_time(12)?;
+    Ok(Inquiry {
+        id: row.get::<_, i64>(0)? as u64,
+        topic: row.get(1)?,
+        question: row.get(2)?,
+        why: row.get(3)?,
+        priority: named(row, 4)?,
+        found_by: named(row, 5)?,
+        status: named(row, 6)?,
+        session: SessionId::new(row.get::<_, String>(7)?),
+        turn: TurnId::new(row.get::<_, String>(8)?),
+        created: time(row, 9)?,
+        offers: row.get(10)?,
+        offered: offered_at.map(|at| Offered { session: offered_in.map(SessionId::new), at }),
+        answer: row.get(13)?,
+        knowledge_key: row.get(14)?,
+        closed: optional_time(15)?,
+    })
+}
+
+/// A value that is kept by its name.
+fn named<T: DeserializeOwned>(row: &Row<'_>, at: usize) -> rusqlite::Result<T> {
+    serde_json::from_value(Value::from(row.get_ref(at)?.as_str()?))
+        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(at, Type::Text, error.into()))
+}
+
+fn name(value: impl Serialize) -> rusqlite::Result<String> {
+    match serde_json::to_value(value) {
+        Ok(Value::String(name)) => Ok(name),
+        other => Err(rusqlite::Error::ToSqlConversionFailure(format!("no name: {other:?}").into())),
+    }
+}
+
+fn progress(connection: &Connection, of: &Conversation) -> rusqlite::Result<Progress> {
+    let (principal, session) = (of.principal.as_str(), of.session.as_str());
+    let sql =
+        "SELECT max(l.asked) FROM looked_at l JOIN sessions s ON s.id = l.session WHERE s.principal = ?1";
+    let asked: Option<String> = connection.prepare_cached(sql)?.query_row([principal], |row| row.get(0))?;
+    let asked = asked.and_then(|at| at.parse().ok());
+    Ok(Progress { marks: marks(connection, principal, session)?, asked })
+}
+
+fn marks(connection: &Connection, principal: &str, session: &str) -> rusqlite::Result<Marks> {
+    let sql = "SELECT l.answers, l.gaps FROM looked_at l JOIN sessions s ON s.id = l.session
+        WHERE s.principal = ?1 AND s.name = ?2";
+    let marks = |row: &Row<'_>| {
+        Ok(Marks { answers: row.get::<_, i64>(0)? as u64, gaps: row.get::<_, i64>(1)? as u64 })
+    };
+    let found = connection.prepare_cached(sql)?.query_row(params![principal, session], marks).optional()?;
+    Ok(found.unwrap_or_default())
+}
+
+fn settle(connection: &mut Connection, of: &Conversation, settled: &Settled) -> rusqlite::Result<()> {
+    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let (principal, session) = (of.principal.as_str(), of.session.as_str());
+    let Some(place) = rows::find(&change, principal, session)? else { return Ok(()) };
+    if marks(&change, principal, session)? != settled.behind {
+        return Ok(());
+    }
+    let at = rows::sortable(settled.at);
+    let asked = (settled.by == Finder::Model).then_some(&at);
+    let sql =
+        "INSERT INTO looked_at (session, answers, gaps, asked) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (session)
+        DO UPDATE SET answers = ?2, gaps = ?3, asked = coalesce(?4, asked)";
+    let Marks { answers, gaps } = settled.through;
+    change.execute(sql, params![place.id, answers as i64, gaps as i64, asked])?;
+    for resolution in &settled.resolutions {
+        resolve(&change, principal, resolution, &at)?;
+    }
+    let sql = "UPDATE inquiries SET status = 'lapsed', closed = ?2
+        WHERE principal = ?1 AND status = 'pending' AND offers >= ?3 AND offered_at < ?4";
+    let before = rows::sortable(settled.lapse.before);
+    change.execute(sql, params![principal, at, settled.lapse.offers, before])?;
+    for found in &settled.found {
+        add(&change, (principal, place.id), found, (&at, settled.most_pending))?;
+    }
+    change.commit()
+}
+
+/// The answer and what is known from now on, for an inquiry that is still open.
+fn resolve(change: &Connection, of: &str, resolution: &Resolution, at: &str) -> rusqlite::Result<()> {
+    let sql = "UPDATE inquiries SET status = 'resolved', answer = ?3, knowledge_key = ?4, closed = ?5
+        WHERE principal = ?1 AND id = ?2 AND status = 'pending'";
+    let key = resolution.entry.as_ref().map(|entry| entry.key.as_str());
+    let changed = change.execute(sql, params![of, resolution.inquiry as i64, resolution.answer, key, at])?;
+    match &resolution.entry {
+        Some(entry) if changed > 0 => keep(change, of, entry).map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// One more, where there is room and nobody asked about it before.
+fn add(
+    change: &Connection,
+    (principal, session): (&str, i64),
+    new: &NewInquiry,
+    (at, most): (&str, usize),
+) -> rusqlite::Result<()> {
+    let sql = "INSERT OR IGNORE INTO inquiries (principal, session, turn, topic, question, why, priority, found_by, created)
+        SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9
+        WHERE (SELECT count(*) FROM inquiries WHERE principal = ?1 AND status = 'pending') < ?10";
+    let (priority, found_by) = (name(new.priority)?, name(new.found_by)?);
+    let NewInquiry { topic, question, why, turn, .. } = new;
+    let turn = turn.as_str();
+    let most = most as i64;
+    change
+        .prepare_cached(sql)?
+        .execute(params![principal, session, turn, topic, question, why, priority, found_by, at, most])
+        .map(drop)
+}

@@ -1,0 +1,247 @@
+//! Memory of conversations, in the same file as the sessions that it comes from.
+
+mod forgetting;
+mod observing;
+mod reflecting;
+mod remembered;
+
+use std::sync::Arc;
+
+use futures::future::FutureExt;
+use lango_domain::event::{Event, Principal, TurnId, Usage};
+use lango_domain::memory::{
+    Answer, Census, Kept, Listing, Memories, Memory, MemoryId, NewMemory, Piece, Progress, Reflections,
+    Revision, Setback,
+};
+use lango_domain::seams::Conversation;
+use lango_domain::session::StoreError;
+use rusqlite::Connection;
+
+use crate::store::SqliteStore;
+
+/// The tables. What was observed goes with its session; what somebody asked for stays, and cites it no more.
+pub(crate) const TABLES: &str = "
+    CREATE TABLE observed_pieces (
+        session INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        last INTEGER NOT NULL,
+        tokens INTEGER NOT NULL,
+        origin TEXT NOT NULL,
+        PRIMARY KEY (session, last)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE memory_progress (
+        session INTEGER PRIMARY KEY REFERENCES sessions (id) ON DELETE CASCADE,
+        active INTEGER NOT NULL DEFAULT 0,
+        generation INTEGER NOT NULL DEFAULT 0,
+        failures INTEGER NOT NULL DEFAULT 0,
+        unusable INTEGER NOT NULL DEFAULT 0,
+        not_before TEXT
+    ) STRICT;
+    CREATE TABLE observations (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        principal TEXT NOT NULL,
+        session TEXT NOT NULL,
+        -- The last event of the piece that it was observed in; nothing where somebody asked for it.
+        through INTEGER,
+        at TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        priority TEXT NOT NULL,
+        words TEXT NOT NULL,
+        origin TEXT NOT NULL,
+        text TEXT NOT NULL,
+        tokens INTEGER NOT NULL,
+        sources TEXT NOT NULL,
+        is_condensed INTEGER NOT NULL DEFAULT 0
+    ) STRICT;
+    CREATE INDEX observations_of ON observations (principal, session, id);
+    CREATE INDEX observations_by_age ON observations (principal, id);
+    CREATE TABLE reflections (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        principal TEXT NOT NULL,
+        session TEXT NOT NULL,
+        generation INTEGER NOT NULL,
+        at TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        priority TEXT NOT NULL,
+        words TEXT NOT NULL,
+        origin TEXT NOT NULL,
+        text TEXT NOT NULL,
+        tokens INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX reflections_of ON reflections (principal, session, id);
+    CREATE TABLE reflection_sources (
+        reflection INTEGER NOT NULL REFERENCES reflections (id) ON DELETE CASCADE,
+        observation INTEGER NOT NULL,
+        PRIMARY KEY (reflection, observation)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX reflections_from ON reflection_sources (observation);
+    -- Events that nothing may be remembered of any more, wherever a copy of their turn is.
+    CREATE TABLE forgotten_events (
+        principal TEXT NOT NULL,
+        turn TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        PRIMARY KEY (principal, turn, seq)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE observations_gone (
+        principal TEXT PRIMARY KEY,
+        count INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TRIGGER observation_gone AFTER DELETE ON observations BEGIN
+        INSERT INTO observations_gone (principal, count) VALUES (old.principal, 1)
+            ON CONFLICT (principal) DO UPDATE SET count = count + 1;
+    END;
+    CREATE TRIGGER memory_of_a_session AFTER DELETE ON sessions BEGIN
+        DELETE FROM observations WHERE principal = old.principal AND session = old.name AND through IS NOT NULL;
+        DELETE FROM reflections WHERE principal = old.principal AND session = old.name;
+        UPDATE observations SET sources = '[]' WHERE principal = old.principal AND session = old.name;
+    END;
+";
+
+/// Whoever deletes a session by name deletes what was asked to be remembered in it, too.
+pub(crate) fn delete_asked(
+    connection: &Connection,
+    principal: &str,
+    session: &str,
+) -> rusqlite::Result<usize> {
+    connection.execute("DELETE FROM observations WHERE principal = ?1 AND session = ?2", [principal, session])
+}
+
+/// Whose session, and which, as rows have it.
+#[derive(Clone)]
+struct Owned {
+    principal: String,
+    session: String,
+}
+
+impl From<&Conversation> for Owned {
+    fn from(of: &Conversation) -> Self {
+        Self { principal: of.principal.to_string(), session: of.session.to_string() }
+    }
+}
+
+impl SqliteStore {
+    fn look<'a, T, Look>(&'a self, look: Look) -> Answer<'a, T>
+    where
+        T: Send + 'static,
+        Look: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    {
+        async move { Ok(self.read(look).await?) }.boxed()
+    }
+
+    fn keep<'a, T, Keep>(&'a self, keep: Keep) -> Answer<'a, T>
+    where
+        T: Send + 'static,
+        Keep: FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+    {
+        async move { Ok(self.change(keep).await?) }.boxed()
+    }
+}
+
+impl Memories for SqliteStore {
+    fn progress<'a>(&'a self, of: &'a Conversation) -> Answer<'a, Progress> {
+        let of = Owned::from(of);
+        self.look(move |connection| observing::progress(connection, &of))
+    }
+
+    fn turns_behind<'a>(
+        &'a self,
+        of: &'a Conversation,
+        seq: u64,
+        bytes: usize,
+    ) -> Answer<'a, Vec<Arc<Event>>> {
+        let of = Owned::from(of);
+        self.look(move |connection| observing::turns_behind(connection, &of, seq, bytes))
+    }
+
+    fn request<'a>(&'a self, of: &'a Conversation, turn: &'a TurnId) -> Answer<'a, Option<(u64, String)>> {
+        let (of, turn) = (Owned::from(of), turn.clone());
+        self.look(move |connection| observing::request(connection, &of, &turn))
+    }
+
+    fn events<'a>(&'a self, of: &'a Conversation, seqs: Vec<u64>) -> Answer<'a, Vec<Arc<Event>>> {
+        let of = Owned::from(of);
+        self.look(move |connection| observing::events(connection, &of, &seqs))
+    }
+
+    fn forgotten<'a>(&'a self, of: &'a Principal, events: Vec<(TurnId, u64)>) -> Answer<'a, Vec<u64>> {
+        let of = of.to_string();
+        self.look(move |connection| forgetting::forgotten(connection, &of, &events))
+    }
+
+    fn keep_piece<'a>(&'a self, of: &'a Conversation, piece: Piece) -> Answer<'a, Kept> {
+        let of = Owned::from(of);
+        self.keep(move |connection| observing::keep_piece(connection, &of, &piece))
+    }
+
+    fn activate<'a>(&'a self, of: &'a Conversation, through: u64) -> Answer<'a, ()> {
+        let of = Owned::from(of);
+        self.keep(move |connection| observing::activate(connection, &of, through))
+    }
+
+    fn told<'a>(&'a self, of: &'a Conversation) -> Answer<'a, Vec<Memory>> {
+        let of = Owned::from(of);
+        self.look(move |connection| reflecting::told(connection, &of))
+    }
+
+    fn uncondensed<'a>(&'a self, of: &'a Conversation) -> Answer<'a, Vec<Memory>> {
+        let of = Owned::from(of);
+        self.look(move |connection| reflecting::uncondensed(connection, &of))
+    }
+
+    fn keep_reflections<'a>(&'a self, of: &'a Conversation, new: Reflections) -> Answer<'a, Kept> {
+        let of = Owned::from(of);
+        self.keep(move |connection| reflecting::keep(connection, &of, &new))
+    }
+
+    fn store<'a>(&'a self, of: &'a Conversation, memory: NewMemory) -> Answer<'a, MemoryId> {
+        let of = Owned::from(of);
+        self.keep(move |connection| remembered::store(connection, &of, &memory))
+    }
+
+    fn put_off<'a>(&'a self, of: &'a Conversation, setback: Setback) -> Answer<'a, ()> {
+        let of = Owned::from(of);
+        self.keep(move |connection| observing::put_off(connection, &of, &setback))
+    }
+
+    fn spent<'a>(&'a self, of: &'a Conversation, turn: TurnId, usage: Usage) -> Answer<'a, ()> {
+        let principal = of.principal.to_string();
+        self.keep(move |connection| observing::spent(connection, &principal, &turn, &usage))
+    }
+
+    fn revision<'a>(&'a self, of: &'a Principal) -> Answer<'a, Revision> {
+        let of = of.to_string();
+        self.look(move |connection| remembered::revision(connection, &of))
+    }
+
+    fn observations_behind<'a>(&'a self, of: &'a Principal, id: u64, most: usize) -> Answer<'a, Vec<Memory>> {
+        let of = of.to_string();
+        self.look(move |connection| remembered::behind(connection, &of, id, most))
+    }
+
+    fn list<'a>(&'a self, of: &'a Principal, which: Listing) -> Answer<'a, Vec<Memory>> {
+        let of = of.to_string();
+        self.look(move |connection| remembered::list(connection, &of, &which))
+    }
+
+    fn memory<'a>(&'a self, of: &'a Principal, id: MemoryId) -> Answer<'a, Option<Memory>> {
+        let of = of.to_string();
+        self.look(move |connection| remembered::memory(connection, &of, id))
+    }
+
+    fn forget<'a>(&'a self, of: &'a Principal, ids: Vec<MemoryId>) -> Answer<'a, Vec<Memory>> {
+        let of = of.to_string();
+        async move {
+            let gone = self.change(move |connection| forgetting::forget(connection, &of, &ids)).await;
+            let gone = gone.map_err(StoreError::from)?;
+            if !gone.is_empty() {
+                self.empty_log().await;
+            }
+            Ok(gone)
+        }
+        .boxed()
+    }
+
+    fn census<'a>(&'a self, of: &'a Principal) -> Answer<'a, Census> {
+        let of = of.to_string();
+        self.look(move |connection| remembered::census(connection, &of))
+    }
+}

@@ -1,0 +1,174 @@
+//! How far a session is observed, and what was observed.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use lango_domain::event::{Body, Event, SessionId, TurnId, Usage};
+use lango_domain::memory::{Kept, NewMemory, Piece, Progress, Setback};
+use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
+
+use super::{Owned, forgetting, remembered};
+use crate::rows;
+
+pub fn progress(connection: &Connection, of: &Owned) -> rusqlite::Result<Progress> {
+    let Some(place) = rows::find(connection, &of.principal, &of.session)? else {
+        return Ok(Progress::default());
+    };
+    let sql =
+        "SELECT active, generation, failures, unusable, not_before FROM memory_progress WHERE session = ?1";
+    let state = |row: &Row<'_>| {
+        let not_before: Option<String> = row.get(4)?;
+        let setback = not_before.and_then(|at| at.parse().ok()).map(|not_before: Timestamp| {
+            Ok::<_, rusqlite::Error>(Setback { failures: row.get(2)?, unusable: row.get(3)?, not_before })
+        });
+        Ok((row.get::<_, i64>(0)? as u64, row.get(1)?, setback.transpose()?))
+    };
+    let state = connection.prepare_cached(sql)?.query_row([place.id], state).optional()?;
+    let (active, generation, setback) = state.unwrap_or_default();
+    let sql = "SELECT last, tokens FROM observed_pieces WHERE session = ?1 AND last > ?2 ORDER BY last";
+    let piece = |row: &Row<'_>| Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as usize));
+    let waiting: Vec<(u64, usize)> = connection
+        .prepare_cached(sql)?
+        .query_map(params![place.id, active as i64], piece)?
+        .collect::<Result<_, _>>()?;
+    let sql = "SELECT coalesce(sum(tokens), 0) FROM observations
+        WHERE principal = ?1 AND session = ?2 AND through <= ?3 AND is_condensed = 0";
+    let tokens: i64 = connection
+        .prepare_cached(sql)?
+        .query_row(params![of.principal, of.session, active as i64], |row| row.get(0))?;
+    let observed = waiting.last().map_or(active, |(last, _)| *last);
+    Ok(Progress { observed, active, waiting, generation, tokens: tokens as usize, setback })
+}
+
+pub fn turns_behind(
+    connection: &Connection,
+    of: &Owned,
+    seq: u64,
+    bytes: usize,
+) -> rusqlite::Result<Vec<Arc<Event>>> {
+    let Some(place) = rows::find(connection, &of.principal, &of.session)? else { return Ok(Vec::new()) };
+    let session = SessionId::new(&*of.session);
+    let sql = format!("SELECT {} FROM events WHERE session = ?1 AND seq > ?2 ORDER BY seq", rows::COLUMNS);
+    let mut query = connection.prepare_cached(&sql)?;
+    let mut found = query.query(params![place.id, seq as i64])?;
+    let (mut events, mut read, mut whole) = (Vec::new(), 0, 0);
+    while let Some(row) = found.next()? {
+        read += row.get_ref(5)?.as_str().map_or(0, str::len);
+        let event = rows::event(row, &session)?;
+        let is_end = matches!(event.body, Body::TurnDone | Body::TurnFailed { .. });
+        events.push(event);
+        if is_end {
+            whole = events.len();
+            if read >= bytes {
+                break;
+            }
+        }
+    }
+    events.truncate(whole);
+    Ok(events)
+}
+
+/// Backwards: it is nearly always the newest.
+pub fn request(
+    connection: &Connection,
+    of: &Owned,
+    turn: &TurnId,
+) -> rusqlite::Result<Option<(u64, String)>> {
+    let Some(place) = rows::find(connection, &of.principal, &of.session)? else { return Ok(None) };
+    let session = SessionId::new(&*of.session);
+    let sql = format!(
+        "SELECT {} FROM events WHERE session = ?1 AND kind = 'user' AND turn = ?2 ORDER BY seq DESC LIMIT 1",
+        rows::COLUMNS
+    );
+    let event = |row: &Row<'_>| rows::event(row, &session);
+    let found =
+        connection.prepare_cached(&sql)?.query_row(params![place.id, turn.as_str()], event).optional()?;
+    Ok(found.and_then(|event| match &event.body {
+        Body::User { text } => Some((event.seq, text.clone())),
+        _ => None,
+    }))
+}
+
+pub fn events(connection: &Connection, of: &Owned, seqs: &[u64]) -> rusqlite::Result<Vec<Arc<Event>>> {
+    let Some(place) = rows::find(connection, &of.principal, &of.session)? else { return Ok(Vec::new()) };
+    let session = SessionId::new(&*of.session);
+    let sql = format!("SELECT {} FROM events WHERE session = ?1 AND seq = ?2", rows::COLUMNS);
+    let mut query = connection.prepare_cached(&sql)?;
+    let mut events = Vec::new();
+    for seq in seqs {
+        events.extend(
+            query.query_row(params![place.id, *seq as i64], |row| rows::event(row, &session)).optional()?,
+        );
+    }
+    Ok(events)
+}
+
+/// Invariant: pieces follow each other without gaps, so that every event is observed exactly once.
+pub fn keep_piece(connection: &mut Connection, of: &Owned, piece: &Piece) -> rusqlite::Result<Kept> {
+    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let Some(place) = rows::find(&change, &of.principal, &of.session)? else { return Ok(Kept::Overtaken) };
+    let observed: i64 = change.query_row(
+        "SELECT coalesce(max(last), 0) FROM observed_pieces WHERE session = ?1",
+        [place.id],
+        |row| row.get(0),
+    )?;
+    if observed as u64 != piece.behind || piece.last <= piece.behind || piece.last > place.last {
+        return Ok(Kept::Overtaken);
+    }
+    let sql = "INSERT INTO observed_pieces (session, last, tokens, origin) VALUES (?1, ?2, ?3, ?4)";
+    change
+        .execute(sql, params![place.id, piece.last as i64, piece.tokens as i64, piece.origin.to_string()])?;
+    for observation in &piece.observations {
+        if is_wanted(&change, of, observation)? {
+            remembered::insert(&change, of, observation, &piece.origin, Some(piece.last))?;
+        }
+    }
+    let sql = "UPDATE memory_progress SET failures = 0, unusable = 0, not_before = NULL WHERE session = ?1";
+    change.execute(sql, [place.id])?;
+    change.commit()?;
+    Ok(Kept::Kept)
+}
+
+/// What was forgotten meanwhile, or is known in the same words, is not kept.
+fn is_wanted(connection: &Connection, of: &Owned, new: &NewMemory) -> rusqlite::Result<bool> {
+    if forgetting::touches_forgotten(connection, of, &new.sources)? {
+        return Ok(false);
+    }
+    let sql =
+        "SELECT count(*) FROM observations WHERE principal = ?1 AND session = ?2 AND lower(text) = lower(?3)";
+    let same: i64 = connection
+        .prepare_cached(sql)?
+        .query_row(params![of.principal, of.session, new.note.text], |row| row.get(0))?;
+    Ok(same == 0)
+}
+
+/// It only ever goes forward, and only to where a piece ends.
+pub fn activate(connection: &mut Connection, of: &Owned, through: u64) -> rusqlite::Result<()> {
+    let Some(place) = rows::find(connection, &of.principal, &of.session)? else { return Ok(()) };
+    let sql = "INSERT INTO memory_progress (session, active) SELECT session, last FROM observed_pieces
+        WHERE session = ?1 AND last = ?2
+        ON CONFLICT (session) DO UPDATE SET active = max(active, excluded.active)";
+    connection.execute(sql, params![place.id, through as i64]).map(drop)
+}
+
+pub fn put_off(connection: &mut Connection, of: &Owned, setback: &Setback) -> rusqlite::Result<()> {
+    let Some(place) = rows::find(connection, &of.principal, &of.session)? else { return Ok(()) };
+    let sql = "INSERT INTO memory_progress (session, failures, unusable, not_before) VALUES (?1, ?2, ?3, ?4)
+        ON CONFLICT (session) DO UPDATE SET
+        failures = excluded.failures, unusable = excluded.unusable, not_before = excluded.not_before";
+    let at = setback.not_before.to_string();
+    connection.execute(sql, params![place.id, setback.failures, setback.unusable, at]).map(drop)
+}
+
+/// Beside the sessions' own usage: no event of a turn tells of it.
+pub fn spent(
+    connection: &mut Connection,
+    principal: &str,
+    turn: &TurnId,
+    usage: &Usage,
+) -> rusqlite::Result<()> {
+    let body = serde_json::to_string(usage)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    let sql = "INSERT INTO usage (principal, turn, agent, branch, body) VALUES (?1, ?2, 'chronicler', 'observer', ?3)";
+    connection.execute(sql, params![principal, turn.as_str(), body]).map(drop)
+}

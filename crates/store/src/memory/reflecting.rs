@@ -1,0 +1,91 @@
+//! What stands for the earlier part of a session, and how it is condensed.
+
+use std::collections::BTreeSet;
+
+use lango_domain::memory::{Kept, Memory, Note, Reflections};
+use rusqlite::{Connection, TransactionBehavior, params};
+
+use super::{Owned, observing, remembered};
+use crate::rows;
+
+pub fn told(connection: &Connection, of: &Owned) -> rusqlite::Result<Vec<Memory>> {
+    let active = observing::progress(connection, of)?.active;
+    let values = params![of.principal, of.session];
+    let mut told =
+        remembered::reflections(connection, "principal = ?1 AND session = ?2 ORDER BY id", values)?;
+    let condition = "principal = ?1 AND session = ?2 AND through <= ?3 AND is_condensed = 0 ORDER BY id";
+    let values = params![of.principal, of.session, active as i64];
+    told.extend(remembered::observations(connection, condition, values)?);
+    Ok(told)
+}
+
+pub fn uncondensed(connection: &Connection, of: &Owned) -> rusqlite::Result<Vec<Memory>> {
+    let condition =
+        "principal = ?1 AND session = ?2 AND through IS NOT NULL AND is_condensed = 0 ORDER BY id";
+    remembered::observations(connection, condition, params![of.principal, of.session])
+}
+
+/// Nothing is kept where anything that it was made of is gone: what is forgotten does not come back this way.
+pub fn keep(connection: &mut Connection, of: &Owned, new: &Reflections) -> rusqlite::Result<Kept> {
+    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let Some(place) = rows::find(&change, &of.principal, &of.session)? else { return Ok(Kept::Overtaken) };
+    if observing::progress(&change, of)?.generation != new.behind || !all_there(&change, of, new)? {
+        return Ok(Kept::Overtaken);
+    }
+    let session = params![of.principal, of.session];
+    change.execute("DELETE FROM reflections WHERE principal = ?1 AND session = ?2", session)?;
+    let sql = "INSERT INTO memory_progress (session, generation) VALUES (?1, ?2)
+        ON CONFLICT (session) DO UPDATE SET generation = excluded.generation, failures = 0, unusable = 0, not_before = NULL";
+    change.execute(sql, params![place.id, new.behind + 1])?;
+    insert(&change, of, new)?;
+    let mut condense = change.prepare_cached("UPDATE observations SET is_condensed = 1 WHERE id = ?1")?;
+    for id in &new.condensed {
+        condense.execute([*id as i64])?;
+    }
+    drop(condense);
+    change.commit()?;
+    Ok(Kept::Kept)
+}
+
+fn all_there(connection: &Connection, of: &Owned, new: &Reflections) -> rusqlite::Result<bool> {
+    let cited = new.reflections.iter().flat_map(|reflection| &reflection.condenses);
+    let ids: BTreeSet<u64> = new.condensed.iter().chain(cited).copied().collect();
+    let sql = "SELECT count(*) FROM observations WHERE id = ?1 AND principal = ?2 AND session = ?3";
+    let mut query = connection.prepare_cached(sql)?;
+    for id in ids {
+        let found: i64 = query.query_row(params![id as i64, of.principal, of.session], |row| row.get(0))?;
+        if found == 0 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn insert(connection: &Connection, of: &Owned, new: &Reflections) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO reflections
+        (principal, session, generation, at, kind, priority, words, origin, text, tokens)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    let mut insert = connection.prepare_cached(sql)?;
+    let sql = "INSERT OR IGNORE INTO reflection_sources (reflection, observation) VALUES (?1, ?2)";
+    let mut cite = connection.prepare_cached(sql)?;
+    for reflection in &new.reflections {
+        let Note { text, kind, priority, words, at } = &reflection.note;
+        insert.execute(params![
+            of.principal,
+            of.session,
+            new.behind + 1,
+            at.to_string(),
+            kind.as_str(),
+            priority.as_str(),
+            words.as_str(),
+            new.origin.to_string(),
+            text,
+            remembered::tokens_of(text) as i64,
+        ])?;
+        let id = connection.last_insert_rowid();
+        for observation in &reflection.condenses {
+            cite.execute(params![id, *observation as i64])?;
+        }
+    }
+    Ok(())
+}

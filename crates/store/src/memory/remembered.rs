@@ -1,0 +1,182 @@
+//! Memories as rows, and rows as memories.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use lango_domain::event::SessionId;
+use lango_domain::memory::{
+    Census, Kind, Listed, Listing, Memory, MemoryId, NewMemory, Note, Origin, Priority, Revision, Words,
+};
+use lango_domain::tokens;
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+
+use super::Owned;
+
+/// What date, kind and number take beside the words.
+const TOKENS_AROUND: usize = 14;
+
+/// The first columns of observations and reflections.
+const NOTE: &str = "id, session, text, kind, priority, words, at, origin";
+
+pub fn store(connection: &mut Connection, of: &Owned, memory: &NewMemory) -> rusqlite::Result<MemoryId> {
+    let sql =
+        "SELECT id FROM observations WHERE principal = ?1 AND through IS NULL AND lower(text) = lower(?2)";
+    let same = connection
+        .query_row(sql, params![of.principal, memory.note.text], |row| row.get::<_, i64>(0))
+        .optional()?;
+    let id = match same {
+        Some(id) => id as u64,
+        None => insert(connection, of, memory, &Origin::Asked, None)?,
+    };
+    Ok(MemoryId::Observation(id))
+}
+
+pub fn insert(
+    connection: &Connection,
+    of: &Owned,
+    memory: &NewMemory,
+    origin: &Origin,
+    through: Option<u64>,
+) -> rusqlite::Result<u64> {
+    let sql = "INSERT INTO observations
+        (principal, session, through, at, kind, priority, words, origin, text, tokens, sources)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+    let Note { text, kind, priority, words, at } = &memory.note;
+    connection.prepare_cached(sql)?.execute(params![
+        of.principal,
+        of.session,
+        through.map(|seq| seq as i64),
+        at.to_string(),
+        kind.as_str(),
+        priority.as_str(),
+        words.as_str(),
+        origin.to_string(),
+        text,
+        tokens_of(text) as i64,
+        serde_json::to_string(&memory.sources).unwrap_or_default(),
+    ])?;
+    Ok(connection.last_insert_rowid() as u64)
+}
+
+pub fn tokens_of(text: &str) -> usize {
+    tokens::estimate(text) + TOKENS_AROUND
+}
+
+/// Observations that fit a condition.
+pub fn observations(
+    connection: &Connection,
+    condition: &str,
+    values: impl Params,
+) -> rusqlite::Result<Vec<Memory>> {
+    let sql = format!("SELECT {NOTE}, sources FROM observations WHERE {condition}");
+    let observation = |row: &Row<'_>| {
+        let sources = row.get_ref(8)?.as_str().ok().and_then(|text| serde_json::from_str(text).ok());
+        Ok(Memory {
+            id: MemoryId::Observation(row.get::<_, i64>(0)? as u64),
+            session: SessionId::new(row.get::<_, String>(1)?),
+            note: note(row)?,
+            origin: Origin::from(row.get::<_, String>(7)?),
+            sources: sources.unwrap_or_default(),
+            condenses: Vec::new(),
+            generation: 0,
+        })
+    };
+    connection.prepare_cached(&sql)?.query_map(values, observation)?.collect()
+}
+
+/// Reflections that fit a condition, with what they come from.
+pub fn reflections(
+    connection: &Connection,
+    condition: &str,
+    values: impl Params,
+) -> rusqlite::Result<Vec<Memory>> {
+    let sql = format!("SELECT {NOTE}, generation FROM reflections WHERE {condition}");
+    let reflection = |row: &Row<'_>| {
+        Ok(Memory {
+            id: MemoryId::Reflection(row.get::<_, i64>(0)? as u64),
+            session: SessionId::new(row.get::<_, String>(1)?),
+            note: note(row)?,
+            origin: Origin::from(row.get::<_, String>(7)?),
+            sources: Vec::new(),
+            condenses: Vec::new(),
+            generation: row.get(8)?,
+        })
+    };
+    let mut found: Vec<Memory> =
+        connection.prepare_cached(&sql)?.query_map(values, reflection)?.collect::<Result<_, _>>()?;
+    for memory in &mut found {
+        let MemoryId::Reflection(id) = memory.id else { continue };
+        let of = "id IN (SELECT observation FROM reflection_sources WHERE reflection = ?1) ORDER BY id";
+        let mut sources = BTreeSet::new();
+        for observation in observations(connection, of, [id as i64])? {
+            sources.extend(observation.sources);
+            if let MemoryId::Observation(number) = observation.id {
+                memory.condenses.push(number);
+            }
+        }
+        memory.sources = sources.into_iter().collect();
+    }
+    Ok(found)
+}
+
+/// What rows have that another Lango wrote is read as well as it can be.
+fn note(row: &Row<'_>) -> rusqlite::Result<Note> {
+    let word = |at: usize| row.get_ref(at)?.as_str().map_err(rusqlite::Error::from);
+    Ok(Note {
+        text: row.get(2)?,
+        kind: Kind::named(word(3)?).unwrap_or(Kind::Fact),
+        priority: Priority::named(word(4)?).unwrap_or(Priority::Low),
+        words: if word(5)? == Words::User.as_str() { Words::User } else { Words::Others },
+        at: word(6)?.parse().unwrap_or(Timestamp::UNIX_EPOCH),
+    })
+}
+
+pub fn behind(connection: &Connection, of: &str, id: u64, most: usize) -> rusqlite::Result<Vec<Memory>> {
+    let condition = "principal = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
+    observations(connection, condition, params![of, id as i64, most as i64])
+}
+
+pub fn list(connection: &Connection, of: &str, which: &Listing) -> rusqlite::Result<Vec<Memory>> {
+    let session = which.session.as_ref().map(SessionId::as_str);
+    let condition = "principal = ?1 AND (?2 IS NULL OR session = ?2) ORDER BY id DESC LIMIT ?3";
+    let values = params![of, session, which.most as i64];
+    match which.what {
+        Listed::Observations => observations(connection, condition, values),
+        Listed::Reflections => reflections(connection, condition, values),
+    }
+}
+
+pub fn memory(connection: &Connection, of: &str, id: MemoryId) -> rusqlite::Result<Option<Memory>> {
+    let condition = "principal = ?1 AND id = ?2";
+    let found = match id {
+        MemoryId::Observation(id) => observations(connection, condition, params![of, id as i64])?,
+        MemoryId::Reflection(id) => reflections(connection, condition, params![of, id as i64])?,
+    };
+    Ok(found.into_iter().next())
+}
+
+pub fn revision(connection: &Connection, of: &str) -> rusqlite::Result<Revision> {
+    let sql = "SELECT coalesce((SELECT max(id) FROM observations WHERE principal = ?1), 0),
+        coalesce((SELECT count FROM observations_gone WHERE principal = ?1), 0)";
+    let revision = |row: &Row<'_>| {
+        Ok(Revision { newest: row.get::<_, i64>(0)? as u64, gone: row.get::<_, i64>(1)? as u64 })
+    };
+    connection.prepare_cached(sql)?.query_row([of], revision)
+}
+
+pub fn census(connection: &Connection, of: &str) -> rusqlite::Result<Census> {
+    let count = |sql: &str| {
+        connection.prepare_cached(sql)?.query_row([of], |row| row.get::<_, i64>(0)).map(|count| count as u64)
+    };
+    let progress = "FROM memory_progress JOIN sessions ON id = session WHERE principal = ?1";
+    Ok(Census {
+        observations: count("SELECT count(*) FROM observations WHERE principal = ?1")?,
+        asked: count("SELECT count(*) FROM observations WHERE principal = ?1 AND through IS NULL")?,
+        reflections: count("SELECT count(*) FROM reflections WHERE principal = ?1")?,
+        sessions: count(
+            "SELECT count(DISTINCT session) FROM observed_pieces JOIN sessions ON id = session WHERE principal = ?1",
+        )?,
+        condensed_sessions: count(&format!("SELECT count(*) {progress} AND active > 0"))?,
+        put_off: count(&format!("SELECT count(*) {progress} AND not_before IS NOT NULL"))?,
+    })
+}

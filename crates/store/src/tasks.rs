@@ -1,0 +1,264 @@
+//! Tasks that other agents gave: what they are about is theirs to word, whose they are and how they stand is known here.
+
+use jiff::Timestamp;
+use lango_domain::event::{Principal, SessionId, TurnId};
+use lango_domain::session::SessionKey;
+use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
+
+use crate::error::Trouble;
+use crate::rows::sortable;
+use crate::store::SqliteStore;
+
+pub(crate) const TABLES: &str = "
+    CREATE TABLE tasks (
+        id TEXT PRIMARY KEY,
+        principal TEXT NOT NULL,
+        session TEXT NOT NULL,
+        turn TEXT,
+        state TEXT NOT NULL,
+        is_over INTEGER NOT NULL,
+        created TEXT NOT NULL,
+        updated TEXT NOT NULL,
+        body TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX tasks_by_use ON tasks (principal, updated, id);
+    -- What was sent, so that sending it again begins nothing new.
+    CREATE TABLE task_messages (
+        principal TEXT NOT NULL,
+        message TEXT NOT NULL,
+        task TEXT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
+        at TEXT NOT NULL,
+        PRIMARY KEY (principal, message)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX task_messages_by_task ON task_messages (task);
+    CREATE TABLE task_listeners (
+        task TEXT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
+        id TEXT NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (task, id)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TRIGGER tasks_go_with_their_session AFTER DELETE ON sessions BEGIN
+        DELETE FROM tasks WHERE principal = old.principal AND session = old.name;
+    END;
+";
+
+/// A task as it is kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskRow {
+    pub id: String,
+    pub principal: Principal,
+    pub session: SessionId,
+    /// The turn that works on it, once there is one.
+    pub turn: Option<TurnId>,
+    pub state: String,
+    /// Nothing changes any more.
+    pub is_over: bool,
+    pub created: Timestamp,
+    pub updated: Timestamp,
+    /// The whole of it, in words of whoever keeps it.
+    pub body: String,
+}
+
+/// What a new task is kept with.
+#[derive(Clone, Debug)]
+pub struct NewTask {
+    pub row: TaskRow,
+    /// The id of the message that it begins with.
+    pub message: String,
+    /// A message with that id that came since then is the same one.
+    pub repeated_since: Timestamp,
+    /// So many of the principal's tasks are kept; the oldest that are over make room.
+    pub most: usize,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum TaskBegun {
+    New,
+    /// The message came before, and this task with it.
+    Repeated(Box<TaskRow>),
+    /// All that are kept still run.
+    TooMany,
+}
+
+/// Which of a principal's tasks.
+#[derive(Clone, Debug)]
+pub struct TaskQuery {
+    pub principal: Principal,
+    pub session: Option<SessionId>,
+    pub state: Option<String>,
+    pub changed_after: Option<Timestamp>,
+    /// Those that stand behind this one: its time and id.
+    pub behind: Option<(Timestamp, String)>,
+    pub most: usize,
+}
+
+/// Where a task's changes are told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskListener {
+    pub id: String,
+    pub body: String,
+}
+
+const COLUMNS: &str = "id, principal, session, turn, state, is_over, created, updated, body";
+
+impl SqliteStore {
+    /// Keeps a new task, unless its message began one before.
+    pub async fn begin_task(&self, new: NewTask) -> Result<TaskBegun, Trouble> {
+        self.change(move |connection| begin(connection, &new)).await
+    }
+
+    /// Keeps how a task stands now; one that is gone stays gone.
+    pub async fn keep_task(&self, row: TaskRow) -> Result<(), Trouble> {
+        self.change(move |connection| {
+            let sql = "UPDATE tasks SET turn = ?3, state = ?4, is_over = ?5, updated = ?6, body = ?7
+                WHERE id = ?1 AND principal = ?2";
+            let (turn, updated) = (row.turn.as_ref().map(TurnId::as_str), sortable(row.updated));
+            let principal = row.principal.as_str();
+            connection
+                .execute(sql, params![row.id, principal, turn, row.state, row.is_over, updated, row.body])
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// Takes a task away that never began.
+    pub async fn forget_task(&self, principal: &Principal, id: &str) -> Result<(), Trouble> {
+        let (principal, id) = (principal.clone(), id.to_owned());
+        self.change(move |connection| {
+            let sql = "DELETE FROM tasks WHERE id = ?1 AND principal = ?2";
+            connection.execute(sql, params![id, principal.as_str()])
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// A task of the principal's.
+    pub async fn task(&self, principal: &Principal, id: &str) -> Result<Option<TaskRow>, Trouble> {
+        let (principal, id) = (principal.clone(), id.to_owned());
+        self.read(move |connection| {
+            let sql = format!("SELECT {COLUMNS} FROM tasks WHERE id = ?1 AND principal = ?2");
+            connection.prepare_cached(&sql)?.query_row(params![id, principal.as_str()], task).optional()
+        })
+        .await
+    }
+
+    /// Tasks that fit, the one that changed last first, and how many there are without a limit.
+    pub async fn tasks(&self, query: TaskQuery) -> Result<(Vec<TaskRow>, usize), Trouble> {
+        self.read(move |connection| find(connection, &query)).await
+    }
+
+    /// Whether a turn of the session is running at this moment, here or in another process.
+    pub async fn is_turn_running(&self, principal: &Principal, session: &SessionId) -> bool {
+        self.locks().try_lock(SessionKey { session, principal }).await.is_none()
+    }
+
+    /// Adds an address to a task, or changes it; false where the task has `most` already.
+    pub async fn keep_task_listener(
+        &self,
+        task: &str,
+        listener: TaskListener,
+        most: usize,
+    ) -> Result<bool, Trouble> {
+        let task = task.to_owned();
+        self.change(move |connection| {
+            let sql = "INSERT INTO task_listeners (task, id, body)
+                SELECT ?1, ?2, ?3 WHERE (SELECT count(*) FROM task_listeners WHERE task = ?1 AND id <> ?2) < ?4
+                ON CONFLICT (task, id) DO UPDATE SET body = excluded.body";
+            let kept = connection.execute(sql, params![task, listener.id, listener.body, most as i64])?;
+            Ok(kept > 0)
+        })
+        .await
+    }
+
+    pub async fn task_listeners(&self, task: &str) -> Result<Vec<TaskListener>, Trouble> {
+        let task = task.to_owned();
+        self.read(move |connection| {
+            let sql = "SELECT id, body FROM task_listeners WHERE task = ?1 ORDER BY id";
+            let mut query = connection.prepare_cached(sql)?;
+            query.query_map([task], |row| Ok(TaskListener { id: row.get(0)?, body: row.get(1)? }))?.collect()
+        })
+        .await
+    }
+
+    pub async fn forget_task_listener(&self, task: &str, id: &str) -> Result<(), Trouble> {
+        let (task, id) = (task.to_owned(), id.to_owned());
+        self.change(move |connection| {
+            connection.execute("DELETE FROM task_listeners WHERE task = ?1 AND id = ?2", params![task, id])
+        })
+        .await?;
+        Ok(())
+    }
+}
+
+fn begin(connection: &mut Connection, new: &NewTask) -> rusqlite::Result<TaskBegun> {
+    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let (row, principal) = (&new.row, new.row.principal.as_str());
+    if let Some(found) = repeated(&change, new)? {
+        return Ok(TaskBegun::Repeated(Box::new(found)));
+    }
+    let count: i64 =
+        change.query_row("SELECT count(*) FROM tasks WHERE principal = ?1", [principal], |row| row.get(0))?;
+    let surplus = count + 1 - new.most as i64;
+    if surplus > 0 {
+        let sql = "DELETE FROM tasks WHERE id IN
+            (SELECT id FROM tasks WHERE principal = ?1 AND is_over ORDER BY updated LIMIT ?2)";
+        if (change.execute(sql, params![principal, surplus])? as i64) < surplus {
+            return Ok(TaskBegun::TooMany);
+        }
+    }
+    let sql = format!("INSERT INTO tasks ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
+    let (session, turn) = (row.session.as_str(), row.turn.as_ref().map(TurnId::as_str));
+    let (created, updated) = (sortable(row.created), sortable(row.updated));
+    let values =
+        params![row.id, principal, session, turn, row.state, row.is_over, created, updated, row.body];
+    change.execute(&sql, values)?;
+    let sql = "INSERT OR REPLACE INTO task_messages (principal, message, task, at) VALUES (?1, ?2, ?3, ?4)";
+    change.execute(sql, params![principal, new.message, row.id, created])?;
+    change.commit()?;
+    Ok(TaskBegun::New)
+}
+
+fn repeated(connection: &Connection, new: &NewTask) -> rusqlite::Result<Option<TaskRow>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM tasks WHERE id =
+            (SELECT task FROM task_messages WHERE principal = ?1 AND message = ?2 AND at >= ?3)"
+    );
+    let since = sortable(new.repeated_since);
+    connection.query_row(&sql, params![new.row.principal.as_str(), new.message, since], task).optional()
+}
+
+fn find(connection: &Connection, query: &TaskQuery) -> rusqlite::Result<(Vec<TaskRow>, usize)> {
+    const FITS: &str = "principal = ?1 AND (?2 IS NULL OR session = ?2) AND (?3 IS NULL OR state = ?3)
+        AND (?4 IS NULL OR updated > ?4)";
+    let principal = query.principal.as_str();
+    let session = query.session.as_ref().map(SessionId::as_str);
+    let after = query.changed_after.map(sortable);
+    let sql = format!("SELECT count(*) FROM tasks WHERE {FITS}");
+    let count: i64 =
+        connection.query_row(&sql, params![principal, session, query.state, after], |row| row.get(0))?;
+    let sql = format!(
+        "SELECT {COLUMNS} FROM tasks WHERE {FITS} AND (?5 IS NULL OR (updated, id) < (?5, ?6))
+        ORDER BY updated DESC, id DESC LIMIT ?7"
+    );
+    let (at, id) = query.behind.clone().map(|(at, id)| (sortable(at), id)).unzip();
+    let mut found = connection.prepare_cached(&sql)?;
+    let rows = found
+        .query_map(params![principal, session, query.state, after, at, id, query.most as i64], task)?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok((rows, usize::try_from(count).unwrap_or(0)))
+}
+
+fn task(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
+    let time = |at: usize| row.get::<_, String>(at).map(|text| text.parse::<Timestamp>().unwrap_or_default());
+    Ok(TaskRow {
+        id: row.get(0)?,
+        principal: Principal::new(row.get::<_, String>(1)?),
+        session: SessionId::new(row.get::<_, String>(2)?),
+        turn: row.get::<_, Option<String>>(3)?.map(TurnId::new),
+        state: row.get(4)?,
+        is_over: row.get(5)?,
+        created: time(6)?,
+        updated: time(7)?,
+        body: row.get(8)?,
+    })
+}

@@ -1,0 +1,115 @@
+use jiff::Timestamp;
+use lango_domain::event::{Principal, TurnId};
+use lango_domain::inquiries::{Finder, InquiryStore, Lapse, Marks, NewInquiry, Priority, Settled};
+use lango_domain::knowledge::{
+    Category, Kept, KnowledgeStore, NewEntry, NewLearning, Source, Tally, Trouble,
+};
+use lango_domain::seams::Conversation;
+use lango_store::{Place, SqliteStore};
+
+use crate::setup::{id, open, talk};
+
+fn me() -> Principal {
+    Principal::local()
+}
+
+fn of(session: &str) -> Conversation {
+    Conversation { session: id(session), principal: me() }
+}
+
+fn source() -> Source {
+    Source { session: Some(id("s")), turn: TurnId::new("t"), by: "librarian".to_owned() }
+}
+
+fn entry(key: &str, content: &str) -> NewEntry {
+    let (key, content) = (key.to_owned(), content.to_owned());
+    NewEntry {
+        key,
+        category: Category::Fact,
+        content,
+        tags: Vec::new(),
+        source: source(),
+        at: Timestamp::UNIX_EPOCH,
+    }
+}
+
+fn learning() -> NewLearning {
+    let (trigger, fix) = ("it rains".to_owned(), "take an umbrella".to_owned());
+    NewLearning { trigger, fix, category: Trouble::General, source: source(), at: Timestamp::UNIX_EPOCH }
+}
+
+fn found(topics: &[&str], behind: Marks, through: u64) -> Settled {
+    let inquiry = |topic: &&str| NewInquiry {
+        topic: (*topic).to_owned(),
+        question: format!("what about {topic}?"),
+        why: String::new(),
+        priority: Priority::Medium,
+        found_by: Finder::Rule,
+        turn: TurnId::new("t"),
+    };
+    Settled {
+        behind,
+        through: Marks { answers: through, gaps: through },
+        by: Finder::Rule,
+        at: Timestamp::UNIX_EPOCH,
+        resolutions: Vec::new(),
+        found: topics.iter().map(inquiry).collect(),
+        most_pending: 2,
+        lapse: Lapse { offers: 3, before: Timestamp::UNIX_EPOCH },
+    }
+}
+
+#[tokio::test]
+async fn a_backup_brings_back_what_was_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    talk(&store, "s", "t", "hello").await;
+    store.keep(&me(), entry("tea", "oolong")).await.unwrap();
+    store.learn(&me(), learning()).await.unwrap();
+    store.settle(&of("s"), found(&["sister"], Marks::default(), 3)).await.unwrap();
+    let copy = folder.path().join("copy.sqlite");
+    store.back_up(&copy).await.unwrap();
+    assert_eq!(store.keep(&me(), entry("tea", "sencha")).await.unwrap(), Kept::Changed(2));
+    let place = store.place().clone();
+    drop(store);
+    SqliteStore::restore(place.clone(), &copy, &folder.path().join("before.sqlite")).await.unwrap();
+    let store = SqliteStore::open(place).unwrap();
+    assert_eq!(store.history(&me(), "tea").await.unwrap().len(), 1);
+    assert_eq!(store.learnings(&me()).await.unwrap().len(), 1);
+    let pending = store.pending(&me()).await.unwrap();
+    assert_eq!((pending.len(), &pending[0].session), (1, &id("s")));
+    assert_eq!(store.progress(&of("s")).await.unwrap().marks.gaps, 3);
+}
+
+#[tokio::test]
+async fn a_look_that_was_overtaken_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    talk(&store, "s", "t", "hello").await;
+    store.settle(&of("s"), found(&["sister"], Marks::default(), 3)).await.unwrap();
+    store.settle(&of("s"), found(&["brother"], Marks::default(), 3)).await.unwrap();
+    assert_eq!(store.pending(&me()).await.unwrap().len(), 1);
+    let behind = Marks { answers: 3, gaps: 3 };
+    store.settle(&of("s"), found(&["sister", "boss", "cat"], behind, 6)).await.unwrap();
+    let topics: Vec<String> = store.pending(&me()).await.unwrap().into_iter().map(|one| one.topic).collect();
+    assert_eq!(topics, ["sister", "boss"], "no topic twice, and no more than are allowed");
+    store.settle(&of("nowhere"), found(&["dog"], Marks::default(), 3)).await.unwrap();
+    store.count(&of("nowhere"), Tally { behind: 0, through: 9, outcomes: Vec::new() }).await.unwrap();
+    assert_eq!(store.counted(&of("nowhere")).await, Ok(0));
+}
+
+#[tokio::test]
+async fn what_is_forgotten_is_in_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let words = "unforgettable-words-about-tea";
+    store.keep(&me(), entry("tea", words)).await.unwrap();
+    store.keep(&me(), entry("tea", "sencha")).await.unwrap();
+    assert_eq!(store.forget(&me(), "tea").await, Ok(2));
+    let Place::File(file) = store.place().clone() else { panic!("a file") };
+    for entry in std::fs::read_dir(file.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path()) {
+        let bytes = if entry.is_file() { std::fs::read(&entry).unwrap() } else { Vec::new() };
+        assert!(!bytes.windows(words.len()).any(|window| window == words.as_bytes()), "{}", entry.display());
+    }
+    assert_eq!(store.forget(&me(), "tea").await, Ok(0));
+}
