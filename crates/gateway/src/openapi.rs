@@ -62,36 +62,37 @@ fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
 }
 
 fn operations() -> Vec<Operation> {
-    let mut all = own();
+    let mut all = asking();
+    all.extend(answering());
+    all.extend(looking());
     all.extend(for_openai());
     all.extend(about_itself());
     all
 }
 
-fn own() -> Vec<Operation> {
-    let operation = |method, path, summary| Op(method, path, summary);
+fn asking() -> Vec<Operation> {
     vec![
-        operation("post", "/api/turns", "Asks the team; the events of the turn come as they happen.").with(
+        Op("post", "/api/turns", "Asks the team; the events of the turn come as they happen.").with(
             &[Chat],
             Takes::Body(of::<turns::TurnBody>),
             Gives::Events(of::<EventSchema>),
         ),
-        operation("get", "/api/sessions", "Lists your sessions, the one used last first.").with(
+        Op("get", "/api/sessions", "Lists your sessions, the one used last first.").with(
             &[Read],
             Takes::Nothing,
             Gives::Json(of::<sessions::Items<sessions::SessionItem>>),
         ),
-        operation("get", "/api/sessions/{session}", "Shows a session and its events.").with(
+        Op("get", "/api/sessions/{session}", "Shows a session and its events.").with(
             &[Read],
             Takes::Query(of::<sessions::Window>),
             Gives::Json(of::<sessions::SessionBody>),
         ),
-        operation("delete", "/api/sessions/{session}", "Deletes a session for good.").with(
+        Op("delete", "/api/sessions/{session}", "Deletes a session for good.").with(
             &[Admin],
             Takes::Nothing,
             Gives::Nothing,
         ),
-        operation(
+        Op(
             "get",
             "/api/sessions/{session}/events",
             "Follows a session: what is kept behind `Last-Event-ID`, then what happens.",
@@ -101,42 +102,52 @@ fn own() -> Vec<Operation> {
             Takes::Query(of::<turns::Following>),
             Gives::Events(of::<EventSchema>),
         ),
-        operation("post", "/api/sessions/{session}/cancel", "Ends the running turn of a session.").with(
+        Op("post", "/api/sessions/{session}/cancel", "Ends the running turn of a session.").with(
             &[Chat],
             Takes::Nothing,
             Gives::Json(of::<turns::Cancelled>),
         ),
-        operation("get", "/api/approvals", "Lists questions about calls that wait for an answer.").with(
+    ]
+}
+
+fn answering() -> Vec<Operation> {
+    vec![
+        Op("get", "/api/approvals", "Lists questions about calls that wait for an answer.").with(
             &[Approve],
             Takes::Nothing,
             Gives::Json(of::<sessions::Items<approvals::QuestionItem>>),
         ),
-        operation("post", "/api/approvals", "Answers such a question.").with(
+        Op("post", "/api/approvals", "Answers such a question.").with(
             &[Approve],
             Takes::Body(of::<approvals::AnswerBody>),
             Gives::Nothing,
         ),
-        operation("get", "/api/agents", "Lists the team.").with(
+    ]
+}
+
+fn looking() -> Vec<Operation> {
+    vec![
+        Op("get", "/api/agents", "Lists the team.").with(
             &[Chat, Read, Approve],
             Takes::Nothing,
             Gives::Json(of::<team::AgentList>),
         ),
-        operation("post", "/api/route", "Says which agent a request's words point to.").with(
+        Op("post", "/api/route", "Says which agent a request's words point to.").with(
             &[Chat, Read, Approve],
             Takes::Body(of::<team::RouteBody>),
             Gives::Json(of::<team::RouteAnswer>),
         ),
-        operation("get", "/api/usage", "Adds up what models took.").with(
+        Op("get", "/api/usage", "Adds up what models took.").with(
             &[Read],
             Takes::Query(of::<ledger::Of>),
             Gives::Json(of::<Value>),
         ),
-        operation("get", "/api/audit", "Lists what tools did and who allowed it.").with(
+        Op("get", "/api/audit", "Lists what tools did and who allowed it.").with(
             &[Read],
             Takes::Query(of::<ledger::Of>),
             Gives::Json(of::<sessions::Items<ledger::AuditItem>>),
         ),
-        operation("get", "/api/openapi.json", "This description.").with(
+        Op("get", "/api/openapi.json", "This description.").with(
             &[Chat, Read, Approve],
             Takes::Nothing,
             Gives::Json(of::<Value>),

@@ -122,37 +122,49 @@ impl Gateway {
 /// Turns that run at this moment, by session.
 #[derive(Default)]
 pub(crate) struct Running {
-    turns: Mutex<(u64, HashMap<Thread, Vec<(u64, CancellationToken)>>)>,
+    turns: Mutex<Register>,
+}
+
+#[derive(Default)]
+struct Register {
+    /// How many turns were entered so far.
+    count: u64,
+    /// By their number.
+    of: HashMap<Thread, Vec<(u64, CancellationToken)>>,
 }
 
 impl Running {
     fn enter(&self, thread: &Thread) -> (u64, CancellationToken) {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        turns.0 += 1;
-        let (number, cancel) = (turns.0, CancellationToken::new());
-        turns.1.entry(thread.clone()).or_default().push((number, cancel.clone()));
+        let mut turns = self.turns();
+        turns.count += 1;
+        let (number, cancel) = (turns.count, CancellationToken::new());
+        turns.of.entry(thread.clone()).or_default().push((number, cancel.clone()));
         (number, cancel)
     }
 
     fn leave(&self, thread: &Thread, number: u64) {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(of) = turns.1.get_mut(thread) {
+        let mut turns = self.turns();
+        if let Some(of) = turns.of.get_mut(thread) {
             of.retain(|(own, _)| *own != number);
             if of.is_empty() {
-                turns.1.remove(thread);
+                turns.of.remove(thread);
             }
         }
     }
 
     fn cancel(&self, thread: &Thread) -> bool {
-        let turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        let running = turns.1.get(thread);
+        let turns = self.turns();
+        let running = turns.of.get(thread);
         running.into_iter().flatten().for_each(|(_, cancel)| cancel.cancel());
         running.is_some()
     }
 
     pub fn has(&self, thread: &Thread) -> bool {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner).1.contains_key(thread)
+        self.turns().of.contains_key(thread)
+    }
+
+    fn turns(&self) -> std::sync::MutexGuard<'_, Register> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

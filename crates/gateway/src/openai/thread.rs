@@ -100,10 +100,10 @@ fn is_what_was_said(log: &[Arc<Event>], history: &[Said]) -> bool {
     let is_settled = log.last().is_some_and(|event| matches!(event.body, Body::TurnDone));
     let mut history = history.iter();
     for turn in turns(log) {
-        if let Some(asked) = turn.asked {
-            if !matches!(history.next(), Some(Said::Asked(text)) if text == asked.trim()) {
-                return false;
-            }
+        if let Some(asked) = turn.asked
+            && !matches!(history.next(), Some(Said::Asked(text)) if text == asked.trim())
+        {
+            return false;
         }
         let heard = |text: &String| turn.spoken().iter().any(|spoken| spoken == text);
         if !matches!(history.next(), Some(Said::Answered(text)) if heard(text)) {

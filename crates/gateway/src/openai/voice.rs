@@ -71,7 +71,7 @@ impl Voice {
     fn rest(&mut self, answer: &str) -> Option<String> {
         let (_, heard) = self.speaker.take()?;
         match answer.strip_prefix(heard.as_str()) {
-            Some(rest) if rest.is_empty() => None,
+            Some("") => None,
             Some(rest) => Some(rest.to_owned()),
             // What was heard may differ from what is kept by the space around it.
             None if answer.trim() == heard.trim() => None,

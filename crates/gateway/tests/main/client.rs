@@ -25,11 +25,10 @@ impl Reply {
     }
 
     pub fn header(&self, name: &str) -> Option<String> {
-        let found = self.head.lines().find_map(|line| {
+        self.head.lines().find_map(|line| {
             let (key, value) = line.split_once(':')?;
             key.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
-        });
-        found
+        })
     }
 }
 
