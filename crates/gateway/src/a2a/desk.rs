@@ -9,12 +9,12 @@ use lango_remote::a2a::{
     Call, ContextId, ErrorKind, Message, Metadata, ProtocolError, Reply, Request, SendMessage, StreamEvent,
     Task, TaskId, TaskState, TaskStatus, Waiting, Wire,
 };
-use lango_store::{NewTask, TaskBegun, TokenScope};
+use lango_store::{NewTask, TaskBegun, TokenScope, Trouble};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::board::{Live, Watch};
-use super::kept::{Kept, trouble};
+use super::kept::{Kept, broken, trouble};
 use super::looking::{Looked, Standing};
 use super::watching::{Until, done, watched};
 use super::worker::{Answer, Assignment, Heard, Step, Steps};
@@ -41,6 +41,7 @@ enum Sent {
     Task(Task),
 }
 
+#[derive(Clone)]
 pub(crate) struct Desk {
     pub gateway: Gateway,
     pub caller: Caller,
@@ -61,7 +62,10 @@ impl Desk {
                 shortened(self.look(&task).await?.kept.task, history).write(wire)
             }
             Request::ListTasks(list) => self.list(list).await?.write(wire),
-            Request::CancelTask { task } => self.cancel(&task).await?.write(wire),
+            Request::CancelTask { task } => {
+                let desk = self.clone();
+                self.undisturbed(async move { desk.cancel(&task).await }).await?.write(wire)
+            }
             Request::SubscribeToTask { task } => return self.subscribe(&task).await.map(Answered::Stream),
             Request::CreatePushConfig(config) => self.listen(config, wire).await?.write(wire),
             Request::GetPushConfig { task, config } => self.listener(&task, config).await?.write(wire),
@@ -101,13 +105,25 @@ impl Desk {
         if let Some(config) = &send.push {
             self.check_listener(config)?;
         }
-        match send.message.task.clone() {
-            Some(task) => self.go_on(&task, send, wire).await,
-            None => match self.gateway.a2a().worker.reply(&send.message) {
-                Some(reply) => Ok(Sent::Message(reply)),
-                None => self.begin(send, wire).await,
-            },
-        }
+        let desk = self.clone();
+        self.undisturbed(async move {
+            match send.message.task.clone() {
+                Some(task) => desk.go_on(&task, send, wire).await,
+                None => match desk.gateway.a2a().worker.reply(&send.message) {
+                    Some(reply) => Ok(Sent::Message(reply)),
+                    None => desk.begin(send, wire).await,
+                },
+            }
+        })
+        .await
+    }
+
+    /// Comes to its end though the caller may leave: nothing is half begun.
+    async fn undisturbed<T: Send + 'static>(
+        &self,
+        doing: impl Future<Output = Result<T, ProtocolError>> + Send + 'static,
+    ) -> Result<T, ProtocolError> {
+        self.gateway.pumps().spawn(doing).await.unwrap_or_else(|_| Err(broken()))
     }
 
     async fn begin(&self, send: SendMessage, wire: Wire) -> Result<Sent, ProtocolError> {
@@ -115,46 +131,54 @@ impl Desk {
             Some(context) => session_of(context)?,
             None => self.gateway.new_session(),
         };
-        let live = self.gateway.a2a().board.open(self.new_task(session, send.message.clone()));
-        let kept = live.kept();
-        let now = self.gateway.now();
-        let settings = &self.gateway.settings().a2a;
-        let begun = self.gateway.store().begin_task(NewTask {
-            row: kept.row(),
-            message: send.message.id.to_string(),
-            repeated_since: now.checked_sub(settings.repeat_time()).unwrap_or(jiff::Timestamp::MIN),
-            most: settings.tasks.get(),
-        });
-        let refuse = |error| {
-            self.gateway.a2a().board.remove(&live);
-            Err(error)
-        };
-        match begun.await {
+        let board = &self.gateway.a2a().board;
+        // Live before it is kept, so that nobody finds it kept and takes it for left behind.
+        let live = board.open(self.new_task(session, send.message.clone()));
+        match self.keep_new(&live.kept(), &send.message).await {
             Ok(TaskBegun::New) => {}
             Ok(TaskBegun::Repeated(row)) => {
-                self.gateway.a2a().board.remove(&live);
+                board.remove(&live);
                 return self.again(&TaskId::new(row.id)).await;
             }
             Ok(TaskBegun::TooMany) => {
+                board.remove(&live);
                 let message = "too many of your tasks are open; wait for some to end, or cancel them";
-                return refuse(ProtocolError::new(ErrorKind::Busy, message));
+                return Err(ProtocolError::new(ErrorKind::Busy, message));
             }
-            Err(error) => return refuse(trouble(error)),
-        }
-        if let Some(config) = send.push {
-            self.keep_listener(&kept.task.id, config, wire).await?;
+            Err(error) => {
+                board.remove(&live);
+                return Err(trouble(error));
+            }
         }
         let watch = live.watch();
-        let message = kept.task.history.last().cloned().unwrap_or(send.message);
-        match self.take_up(&live, message) {
-            Ok(steps) => self.gateway.pumps().spawn(live.carry(self.gateway.clone(), steps)),
-            Err(error) => {
-                let id = kept.task.id.as_str();
-                self.gateway.store().forget_task(self.caller.principal(), id).await.map_err(trouble)?;
-                return refuse(error);
-            }
-        };
+        if let Err(error) = self.start(&live, send, wire).await {
+            board.remove(&live);
+            let forgotten = self.gateway.store().forget_task(self.caller.principal(), watch.task.id.as_str());
+            forgotten.await.map_err(trouble)?;
+            return Err(error);
+        }
         Ok(Sent::Watch(watch))
+    }
+
+    async fn keep_new(&self, kept: &Kept, message: &Message) -> Result<TaskBegun, Trouble> {
+        let settings = &self.gateway.settings().a2a;
+        let since = self.gateway.now().checked_sub(settings.repeat_time());
+        let new = NewTask {
+            row: kept.row(),
+            message: message.id.to_string(),
+            repeated_since: since.unwrap_or(jiff::Timestamp::MIN),
+            most: settings.tasks.get(),
+        };
+        self.gateway.store().begin_task(new).await
+    }
+
+    async fn start(&self, live: &Arc<Live>, send: SendMessage, wire: Wire) -> Result<(), ProtocolError> {
+        if let Some(config) = send.push {
+            self.keep_listener(&live.kept().task.id, config, wire).await?;
+        }
+        let steps = self.take_up(live, send.message)?;
+        self.gateway.pumps().spawn(Arc::clone(live).carry(self.gateway.clone(), steps));
+        Ok(())
     }
 
     fn new_task(&self, session: SessionId, message: Message) -> Kept {

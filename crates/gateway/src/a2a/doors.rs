@@ -30,15 +30,13 @@ pub(crate) async fn rpc(
         true => Some(body(request, &gateway).await?),
         false => None,
     };
+    let said = said_version(&headers, &uri);
     let read = match bytes {
-        Some(bytes) => rpc::read(&bytes, said_version(&headers, &uri).as_deref()),
-        None => Err(Box::new(Refused {
-            id: rpc::RpcId::Null,
-            version: said_version(&headers, &uri)
-                .and_then(|said| Version::named(&said))
-                .unwrap_or(Version::V0_3),
-            error: not_json(),
-        })),
+        Some(bytes) => rpc::read(&bytes, said.as_deref()),
+        None => {
+            let version = said.as_deref().and_then(Version::named).unwrap_or(Version::V0_3);
+            Err(Box::new(Refused { id: rpc::RpcId::Null, version, error: not_json() }))
+        }
     };
     let RpcRequest { id, version, call } = match read {
         Ok(read) => read,
