@@ -40,7 +40,7 @@ impl Output {
 
     #[must_use]
     pub fn with_warnings(mut self, warnings: Vec<String>) -> Self {
-        self.warnings = warnings;
+        self.warnings.extend(warnings);
         self
     }
 

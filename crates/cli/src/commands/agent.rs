@@ -15,7 +15,9 @@ use crate::output::{DIM, Failure, NAME, Output, styled};
 pub fn run(global: &Global, command: AgentCommand) -> Result<Output, Failure> {
     let setting = Setting::read(global)?;
     match command {
-        AgentCommand::List { tools } => Ok(list(&setting.team(&tools)?)),
+        AgentCommand::List { tools } => {
+            Ok(list(&setting.team(&tools)?).with_warnings(setting.loaded.warnings.clone()))
+        }
         AgentCommand::Tree { tools } => Ok(tree(&setting.team(&tools)?)),
         AgentCommand::Prompt { agent, tools } => prompt(&setting.team(&tools)?, agent.as_deref()),
         AgentCommand::Describe { names } => Ok(describe(&setting.team(&no_tools())?, &names)),

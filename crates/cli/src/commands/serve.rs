@@ -42,7 +42,7 @@ fn make_tools(setting: &Setting) -> Result<MakeTools, Failure> {
 }
 
 fn assignments(wish: &Serve) -> Vec<String> {
-    let host = wish.host.iter().map(|host| format!("server.host=\"{host}\""));
+    let host = wish.host.iter().map(|host| format!("server.host={host}"));
     host.chain(wish.port.iter().map(|port| format!("server.port={port}"))).collect()
 }
 

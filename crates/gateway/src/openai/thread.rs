@@ -76,9 +76,11 @@ pub(crate) async fn place(gateway: &Gateway, principal: &Principal, chat: &Chat)
             return Ok(Place { session: thread.session, is_new: false, claim: Some(claim) });
         }
     }
+    // Before the history is in it, because then it is what others with the same history look for.
+    let claim = gateway.claims().claim(&Thread { principal: principal.clone(), session: session.clone() });
     let key = SessionKey { session: &session, principal };
     gateway.store().append(key, imported(gateway, chat)).await?;
-    Ok(Place { session, is_new: false, claim: None })
+    Ok(Place { session, is_new: false, claim })
 }
 
 /// What the names of a conversation's sessions begin with: it says nothing, and the same beginnings share it.
