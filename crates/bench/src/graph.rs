@@ -55,7 +55,8 @@ fn write_facts(file: &Path, triples: usize) -> Result<()> {
     let (names, mut chance) = ((triples as u64 / 5).max(10), Chance(17));
     for _ in 0..triples {
         let subject = chance.next() % names;
-        let object = if chance.next() % 4 == 0 { chance.skewed(names) } else { chance.next() % names };
+        let object =
+            if chance.next().is_multiple_of(4) { chance.skewed(names) } else { chance.next() % names };
         writeln!(out, "Entity {subject}\trelation_{}\tEntity {object}", chance.skewed(PREDICATES))?;
     }
     Ok(out.flush()?)
@@ -86,7 +87,9 @@ async fn ask(graph: &Graph, view: &View, questions: usize) -> Result<()> {
         let view = graph.view(&Principal::local()).await?;
         let pattern = Pattern {
             subject: Some(view.find(subject)?),
-            predicate: (chance.next() % 2 == 0).then(|| view.find_predicate(predicate)).transpose()?,
+            predicate: (chance.next().is_multiple_of(2))
+                .then(|| view.find_predicate(predicate))
+                .transpose()?,
             object: None,
         };
         let found = view.query(pattern, When::At(graph.now()), 50);

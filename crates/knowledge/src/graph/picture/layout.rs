@@ -193,7 +193,7 @@ mod tests {
     fn nothing_lies_on_anything_and_the_same_graph_looks_the_same() {
         let name = |at: usize| Name {
             name: format!("a name of some length {at}"),
-            kind: if at % 3 == 0 { "thing".to_owned() } else { String::new() },
+            kind: if at.is_multiple_of(3) { "thing".to_owned() } else { String::new() },
             depth: match at {
                 0 => 0,
                 1..=12 => 1,

@@ -19,9 +19,9 @@ fn holding(folder: &std::path::Path, words: &str) -> bool {
 async fn what_another_connection_writes_is_seen_at_once() {
     let desk = Desk::new();
     let other = graph(&open(&desk.folder));
-    for number in 0..40 {
+    for number in 0_usize..40 {
         let fact = NewFact::new(format!("name {number}"), "is", "thing");
-        let writer = if number % 2 == 0 { &desk.graph } else { &other };
+        let writer = if number.is_multiple_of(2) { &desk.graph } else { &other };
         writer.assert(&me(), Source::User, &[fact]).await.unwrap();
         for reader in [&desk.graph, &other] {
             let view = reader.view(&me()).await.unwrap();
