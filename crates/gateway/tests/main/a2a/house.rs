@@ -28,7 +28,6 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 pub struct House {
     pub folder: TempDir,
     pub address: String,
-    pub gateway: Gateway,
     pub store: SqliteStore,
     end: Option<oneshot::Sender<()>>,
     served: JoinHandle<()>,
@@ -64,11 +63,10 @@ pub async fn open(folder: TempDir, script: &str, settings: Settings, reach: Reac
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let (end, told_to_end) = oneshot::channel::<()>();
-    let serving = gateway.clone();
     let served = tokio::spawn(async move {
-        serving.serve(listener, async { drop(told_to_end.await) }).await;
+        gateway.serve(listener, async { drop(told_to_end.await) }).await;
     });
-    House { folder, address, gateway, store, end: Some(end), served }
+    House { folder, address, store, end: Some(end), served }
 }
 
 fn gateway(store: &SqliteStore, script: &str, settings: Settings, reach: Reach) -> Gateway {
@@ -118,12 +116,6 @@ impl House {
     pub async fn close(mut self) -> TempDir {
         drop(self.end.take());
         tokio::time::timeout(PATIENCE, &mut self.served).await.unwrap().unwrap();
-        self.folder
-    }
-
-    /// Ends the server as a crash would.
-    pub fn crash(self) -> TempDir {
-        self.served.abort();
         self.folder
     }
 
