@@ -1,6 +1,7 @@
 //! The workshop: `cargo xtask test`, `tidy`, `bless`.
 
 mod bless;
+mod interop;
 mod routing;
 mod test;
 mod tidy;
@@ -12,6 +13,7 @@ use anyhow::{Context, Result, bail};
 
 const USAGE: &str = "\
 cargo xtask test     install what the tests need, then fmt, clippy, tests, tidy
+cargo xtask interop  the real binary beside the A2A kits and OpenAI clients of others [WORD chooses cases]
 cargo xtask tidy     layers, file sizes, forbidden names, agent files, ids of the contract
 cargo xtask bless    write golden files and generated pages anew
 cargo xtask train routing   learn the offline router's table from evals/routing/train
@@ -23,6 +25,8 @@ fn main() -> ExitCode {
     let command = words.first().copied().unwrap_or_default();
     let done = match words.as_slice() {
         ["test"] => test::run(),
+        ["interop"] => interop::run(""),
+        ["interop", word] => interop::run(word),
         ["tidy"] => tidy::run(),
         ["bless"] => bless::run(),
         ["train", "routing"] => routing::train(),

@@ -1,0 +1,172 @@
+//! Who talks to whom, and what must come of it.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::lango::Lango;
+use super::peers::Peers;
+use super::process::{Server, lines_of};
+
+pub struct Case {
+    pub name: String,
+    pub run: Box<dyn Fn(&Peers) -> Result<()>>,
+}
+
+pub fn all() -> Vec<Case> {
+    let mut cases = vec![
+        case("openai for Python", |peers| openai(peers, Speaker::Python)),
+        case("openai for JavaScript", |peers| openai(peers, Speaker::Node)),
+        case("llm", llm),
+        case("three Langos in a row", three_in_a_row),
+    ];
+    for client in CLIENTS {
+        cases.push(case(&format!("client {}", client.join(" ")), |peers| client_of_ours(peers, client)));
+    }
+    for server in SERVERS {
+        cases.push(case(&format!("server {}", server.join(" ")), |peers| server_for_ours(peers, server)));
+    }
+    cases
+}
+
+fn case(name: &str, run: impl Fn(&Peers) -> Result<()> + 'static) -> Case {
+    Case { name: name.to_owned(), run: Box::new(run) }
+}
+
+/// Kit, binding and way of waiting of each client.
+const CLIENTS: [&[&str]; 10] = [
+    &["python-1.0", "JSONRPC", "stream"],
+    &["python-1.0", "JSONRPC", "poll"],
+    &["python-1.0", "HTTP+JSON", "stream"],
+    &["python-1.0", "HTTP+JSON", "poll"],
+    &["python-0.3", "stream"],
+    &["python-0.3", "poll"],
+    &["node", "JSONRPC", "stream"],
+    &["node", "HTTP+JSON", "poll"],
+    &["rust", "JSONRPC"],
+    &["rust", "HTTP+JSON"],
+];
+
+/// Kit, binding and whether it streams, of each server.
+const SERVERS: [&[&str]; 9] = [
+    &["python-1.0", "JSONRPC", "streaming"],
+    &["python-1.0", "HTTP+JSON", "streaming"],
+    &["python-1.0", "JSONRPC", "whole"],
+    &["python-0.3", "streaming"],
+    &["python-0.3", "whole"],
+    &["node", "JSONRPC"],
+    &["node", "HTTP+JSON"],
+    &["rust", "JSONRPC"],
+    &["rust", "HTTP+JSON"],
+];
+
+enum Speaker {
+    Python,
+    Node,
+}
+
+fn openai(peers: &Peers, speaker: Speaker) -> Result<()> {
+    let (server, token) = Lango::new(peers)?.serve()?;
+    let mut client = match speaker {
+        Speaker::Python => peers.python("python-1.0", "openai_chat.py"),
+        Speaker::Node => peers.node("openai_chat.mjs"),
+    };
+    let seen = lines_of(client.arg(format!("{}/v1", server.url())).arg(token))?;
+    let seen = seen.first().context("something was printed")?;
+    ensure!(seen["models"].as_array().is_some_and(|models| models.len() > 3), "{seen}");
+    for words in ["plain", "streamed"] {
+        ensure!(seen[words].as_str().is_some_and(|text| text.contains("Lango")), "{seen}");
+    }
+    ensure!(seen["usage"].is_number(), "{seen}");
+    ensure!(seen.get("refused").is_none_or(|status| *status == 401), "{seen}");
+    Ok(())
+}
+
+fn llm(peers: &Peers) -> Result<()> {
+    let (server, token) = Lango::new(peers)?.serve()?;
+    let folder = tempfile::tempdir()?;
+    let models = format!("- model_id: lango\n  model_name: lango\n  api_base: \"{}/v1\"\n", server.url());
+    std::fs::write(folder.path().join("extra-openai-models.yaml"), models)?;
+    let mut command = peers.python_program("python-1.0", "llm");
+    command.args(["-m", "lango", "--key", &token, "hello"]).env("LLM_USER_PATH", folder.path());
+    let output = command.output()?;
+    let words = String::from_utf8_lossy(&output.stdout);
+    ensure!(words.contains("Lango"), "{words}{}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
+
+/// B93: Lango is asked twice in one context by a client of somebody else's.
+fn client_of_ours(peers: &Peers, client: &[&str]) -> Result<()> {
+    let (server, token) = Lango::new(peers)?.serve()?;
+    let mut command = match client[0] {
+        "python-0.3" => peers.python(client[0], "client_0_3.py"),
+        "node" => peers.node("a2a_client.mjs"),
+        "rust" => {
+            let mut peer = peers.rust();
+            peer.arg("ask");
+            peer
+        }
+        environment => peers.python(environment, "client_1_0.py"),
+    };
+    let seen =
+        lines_of(command.arg(server.url()).arg(token).args(&client[1..]).args(["hello", "thank you"]))?;
+    let turns: Vec<&Value> = seen.iter().filter(|line| line.get("states").is_some()).collect();
+    ensure!(turns.len() == 2, "{seen:?}");
+    for turn in turns {
+        let last = turn["states"].as_array().and_then(|states| states.last()?.as_str());
+        let is_done = last.is_some_and(|state| state.to_lowercase().ends_with("completed"));
+        ensure!(is_done, "{turn}");
+        let words =
+            turn["words"].as_array().map(|words| words.iter().filter_map(Value::as_str).collect::<String>());
+        ensure!(words.is_some_and(|words| !words.is_empty()), "{turn}");
+    }
+    Ok(())
+}
+
+/// S90: an agent of somebody else's is given a task, answers under its name, fails, and asks back.
+fn server_for_ours(peers: &Peers, server: &[&str]) -> Result<()> {
+    let running = Server::start(|port| {
+        let mut command = match server[0] {
+            "python-0.3" => peers.python(server[0], "server_0_3.py"),
+            "node" => peers.node("a2a_server.mjs"),
+            "rust" => {
+                let mut peer = peers.rust();
+                peer.arg("serve");
+                peer
+            }
+            environment => peers.python(environment, "server_1_0.py"),
+        };
+        command.arg(port.to_string()).args(&server[1..]);
+        command
+    })?;
+    let lango = Lango::new(peers)?.with_remote("parrot", &running.url(), "");
+    let said = answer_of(&lango.ask("parrot: repeat the words good morning")?, "parrot")?;
+    ensure!(said.contains("You said:") && said.contains("good morning"), "{said}");
+    let asked = answer_of(&lango.ask("parrot: ask me something")?, "parrot")?;
+    ensure!(asked.contains("Which colour?"), "{asked}");
+    let failed = lango.command(&["ask", "parrot: fail, please", "--json"]).output()?;
+    let events = String::from_utf8_lossy(&failed.stdout);
+    ensure!(!failed.status.success() && events.contains("the kettle is broken"), "{events}");
+    Ok(())
+}
+
+/// B93: a request goes through the one in the middle to the last, and the answer comes back.
+fn three_in_a_row(peers: &Peers) -> Result<()> {
+    let (last, last_token) = Lango::new(peers)?.serve()?;
+    let middle = Lango::new(peers)?.with_remote("basement", &last.url(), &last_token);
+    let (middle, middle_token) = middle.serve()?;
+    let first = Lango::new(peers)?.with_remote("hallway", &middle.url(), &middle_token);
+    let said = answer_of(&first.ask("hallway: tell basement: hello")?, "hallway")?;
+    ensure!(said.contains("Lango"), "{said}");
+    drop(last);
+    let output = first.command(&["ask", "hallway: tell basement: hello", "--json"]).output()?;
+    let events = String::from_utf8_lossy(&output.stdout);
+    ensure!(!output.status.success() && events.contains("turn_failed"), "{events}");
+    Ok(())
+}
+
+fn answer_of(events: &[Value], author: &str) -> Result<String> {
+    let answer =
+        events.iter().find(|event| event["type"] == "answer").with_context(|| format!("{events:?}"))?;
+    ensure!(answer["author"] == author, "{answer}");
+    Ok(answer["text"].as_str().unwrap_or_default().to_owned())
+}

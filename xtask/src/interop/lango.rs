@@ -1,0 +1,62 @@
+//! Our own binary, at home in a folder of its own.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use super::peers::Peers;
+use super::process::{Server, lines_of};
+
+/// One Lango with its own home; without a language model, so that every answer is known beforehand.
+pub struct Lango {
+    program: PathBuf,
+    home: tempfile::TempDir,
+    settings: Vec<String>,
+}
+
+impl Lango {
+    pub fn new(peers: &Peers) -> Result<Self> {
+        let home = tempfile::tempdir()?;
+        Ok(Self { program: peers.lango.clone(), home, settings: Vec::new() })
+    }
+
+    /// With an agent elsewhere in its team.
+    pub fn with_remote(mut self, name: &str, url: &str, token: &str) -> Self {
+        let card = format!("{url}/.well-known/agent-card.json");
+        let mut remote = json!({ "name": name, "agentCardUrl": card });
+        if !token.is_empty() {
+            remote["token"] = Value::from(token);
+        }
+        self.settings.push("a2a.enabled=true".to_owned());
+        self.settings.push(format!("a2a.remoteAgents={}", json!([remote])));
+        self
+    }
+
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(words).args(["--provider", "offline"]).env("LANGO_HOME", self.home.path());
+        for setting in &self.settings {
+            command.args(["--set", setting]);
+        }
+        command.current_dir(self.home.path());
+        command
+    }
+
+    /// Listens, and gives a token to come in with.
+    pub fn serve(&self) -> Result<(Server, String)> {
+        let mut create = self.command(&["token", "create", "peer", "--scope", "chat,read", "--json"]);
+        let output = create.output()?;
+        let made: Value = serde_json::from_slice(&output.stdout)
+            .with_context(|| format!("no token: {}", String::from_utf8_lossy(&output.stderr)))?;
+        let token = made["token"].as_str().context("a token")?.to_owned();
+        let server = Server::start(|port| self.command(&["serve", "--port", &port.to_string()]))?;
+        Ok((server, token))
+    }
+
+    /// The events of one turn.
+    pub fn ask(&self, request: &str) -> Result<Vec<Value>> {
+        lines_of(&mut self.command(&["ask", request, "--json"]))
+    }
+}

@@ -1,0 +1,70 @@
+//! Programs that run while a case does, and what they print.
+
+use std::io::Read as _;
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server that ends with the case.
+pub struct Server {
+    child: Child,
+    pub port: u16,
+}
+
+impl Server {
+    /// Starts it and waits until it listens.
+    pub fn start(make: impl FnOnce(u16) -> Command) -> Result<Self> {
+        let port = free_port()?;
+        let mut command = make(port);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
+        let mut server = Self { child, port };
+        let started = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            if let Some(status) = server.child.try_wait()? {
+                let mut words = String::new();
+                if let Some(mut stderr) = server.child.stderr.take() {
+                    stderr.read_to_string(&mut words)?;
+                }
+                bail!("{command:?} ended ({status}):\n{words}");
+            }
+            if started.elapsed() > PATIENCE {
+                bail!("{command:?} does not listen");
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(server)
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The JSON lines that a program prints; it has to end well.
+pub fn lines_of(command: &mut Command) -> Result<Vec<Value>> {
+    let output =
+        command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {command:?}"))?;
+    let (printed, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if !output.status.success() {
+        bail!("{command:?} failed:\n{printed}\n{told}");
+    }
+    let lines = printed.lines().filter(|line| !line.trim().is_empty());
+    lines.map(|line| serde_json::from_str(line).with_context(|| format!("not JSON: {line}"))).collect()
+}
+
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
