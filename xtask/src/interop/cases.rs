@@ -7,9 +7,11 @@ use super::lango::Lango;
 use super::peers::Peers;
 use super::process::{Server, lines_of};
 
+type Run = Box<dyn Fn(&Peers) -> Result<()>>;
+
 pub struct Case {
     pub name: String,
-    pub run: Box<dyn Fn(&Peers) -> Result<()>>,
+    pub run: Run,
 }
 
 pub fn all() -> Vec<Case> {
