@@ -12,12 +12,15 @@ mod documents;
 mod faults;
 #[cfg(test)]
 mod graph;
+#[cfg(test)]
 mod knowledge;
+#[cfg(test)]
 mod memory;
 #[cfg(test)]
 mod operator;
 #[cfg(test)]
 mod remote;
+#[cfg(test)]
 mod serve;
 #[cfg(test)]
 mod session;

@@ -8,7 +8,9 @@ mod embedding;
 mod fusion;
 #[cfg(test)]
 mod graph;
+#[cfg(test)]
 mod inquiries;
+#[cfg(test)]
 mod kept_vectors;
 #[cfg(test)]
 mod knowing;
