@@ -18,22 +18,28 @@ const MARGIN: f64 = 36.0;
 const LEGEND_LINE: f64 = 20.0;
 
 const STYLE: &str = "
-  svg { --ground: #fbfbfa; --box: #ffffff; --line: #c9ccd1; --ink: #24292f; --soft: #6b7280; --middle: #2b4c7e; --middle-ink: #ffffff; }
-  @media (prefers-color-scheme: dark) {
-    svg { --ground: #16181c; --box: #22262c; --line: #454b54; --ink: #e6e8eb; --soft: #9aa3af; --middle: #9db8dd; --middle-ink: #16181c; }
-  }
-  text { font-family: system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif; fill: var(--ink); }
-  .ground { fill: var(--ground); }
-  .name { fill: var(--box); stroke: var(--line); stroke-width: 1.2; }
-  .middle .name { fill: var(--middle); stroke: var(--middle); }
-  .middle text, .middle .kind { fill: var(--middle-ink); }
+  text { font-family: system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif; fill: #24292f; }
+  .ground { fill: #fbfbfa; }
+  .name { fill: #ffffff; stroke: #c9ccd1; stroke-width: 1.2; }
+  .middle .name { fill: #2b4c7e; stroke: #2b4c7e; }
+  .middle text, .middle .kind { fill: #ffffff; }
   .label { font-size: 13px; text-anchor: middle; }
   .middle .label { font-size: 15px; font-weight: 600; }
-  .kind { font-size: 10.5px; text-anchor: middle; fill: var(--soft); }
+  .kind { font-size: 10.5px; text-anchor: middle; fill: #6b7280; }
   .fact { fill: none; stroke-width: 1.6; opacity: 0.85; }
-  .predicate { font-size: 10px; text-anchor: middle; paint-order: stroke; stroke: var(--ground); stroke-width: 4px; stroke-linejoin: round; }
+  .predicate { font-size: 10px; text-anchor: middle; paint-order: stroke; stroke: #fbfbfa; stroke-width: 4px; stroke-linejoin: round; }
   .legend { font-size: 12px; }
-  .soft { fill: var(--soft); }
+  .soft { fill: #6b7280; }
+  @media (prefers-color-scheme: dark) {
+    text { fill: #e6e8eb; }
+    .ground { fill: #16181c; }
+    .name { fill: #22262c; stroke: #454b54; }
+    .middle .name { fill: #9db8dd; stroke: #9db8dd; }
+    .middle text, .middle .kind { fill: #16181c; }
+    .kind { fill: #9aa3af; }
+    .predicate { stroke: #16181c; }
+    .soft { fill: #9aa3af; }
+  }
 ";
 
 pub fn svg(sketch: &Sketch) -> String {
