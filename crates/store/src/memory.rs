@@ -10,11 +10,11 @@ use std::sync::Arc;
 use futures::future::FutureExt;
 use lango_domain::event::{Event, Principal, TurnId, Usage};
 use lango_domain::memory::{
-    Answer, Census, Kept, Listing, Memories, Memory, MemoryId, NewMemory, Piece, Progress, Reflections,
-    Revision, Setback,
+    Census, Kept, Listing, Memories, Memory, MemoryId, NewMemory, Piece, Progress, Reflections, Revision,
+    Setback,
 };
 use lango_domain::seams::Conversation;
-use lango_domain::session::StoreError;
+use lango_domain::session::{Answer, StoreError};
 use rusqlite::Connection;
 
 use crate::store::SqliteStore;
@@ -94,6 +94,16 @@ pub(crate) const TABLES: &str = "
         DELETE FROM reflections WHERE principal = old.principal AND session = old.name;
         UPDATE observations SET sources = '[]' WHERE principal = old.principal AND session = old.name;
     END;
+";
+
+/// Takes these tables over from an attached backup. What was forgotten since stays marked.
+pub(crate) const RESTORE: &str = "
+    INSERT INTO observed_pieces SELECT * FROM backup.observed_pieces;
+    INSERT INTO memory_progress SELECT * FROM backup.memory_progress;
+    INSERT INTO observations SELECT * FROM backup.observations;
+    INSERT INTO reflections SELECT * FROM backup.reflections;
+    INSERT INTO reflection_sources SELECT * FROM backup.reflection_sources;
+    INSERT OR IGNORE INTO forgotten_events SELECT * FROM backup.forgotten_events;
 ";
 
 /// Whoever deletes a session by name deletes what was asked to be remembered in it, too.

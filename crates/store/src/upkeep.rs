@@ -7,6 +7,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::error::Trouble;
 use crate::file::{self, Place};
 use crate::knowledge;
+use crate::memory;
 use crate::store::SqliteStore;
 
 /// What a look at the file found.
@@ -116,7 +117,7 @@ fn replace(connection: &mut Connection, from: &Path) -> rusqlite::Result<()> {
             INSERT INTO events SELECT * FROM backup.events;
             INSERT INTO usage SELECT * FROM backup.usage;
             DELETE FROM documents; DELETE FROM vectors; DELETE FROM graph_batches;
-            DELETE FROM knowledge; DELETE FROM learnings;",
+            DELETE FROM knowledge; DELETE FROM learnings; DELETE FROM observations; DELETE FROM reflections;",
         )?;
         // A backup of an older Lango does not have all.
         let has = |table: &str| {
@@ -125,6 +126,9 @@ fn replace(connection: &mut Connection, from: &Path) -> rusqlite::Result<()> {
         };
         if has("knowledge")? {
             change.execute_batch(knowledge::RESTORE)?;
+        }
+        if has("observations")? {
+            change.execute_batch(memory::RESTORE)?;
         }
         if has("documents")? {
             change.execute_batch(

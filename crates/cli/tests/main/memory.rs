@@ -42,6 +42,20 @@ fn what_is_remembered_is_recalled_in_another_session() {
     assert!(desk.lango(&["memory", "reflections"]).stdout.contains("There is nothing"));
 }
 
+/// S82: a backup holds what is remembered; whatever was remembered since goes with restoring it.
+#[test]
+fn a_backup_brings_memory_back() {
+    let desk = Desk::new();
+    ask(&desk, &["--session", "first", "remember that I prefer tea"]);
+    assert_eq!(desk.lango(&["backup", "b.sqlite"]).exit, 0);
+    assert_eq!(desk.lango(&["memory", "forget", "o1", "--yes"]).exit, 0);
+    ask(&desk, &["--session", "later", "remember that I prefer cocoa"]);
+    assert_eq!(desk.lango(&["restore", "b.sqlite"]).exit, 0);
+    let found = observations(&desk);
+    assert_eq!((found.len(), &found[0]["text"]), (1, &json!("I prefer tea")), "{found:?}");
+    assert_eq!(found[0]["sources"], json!([{ "session": "first", "seq": 1 }]));
+}
+
 /// S82: rules observe when there is no model, and it is said that they do.
 #[test]
 fn what_is_said_in_passing_is_observed() {
