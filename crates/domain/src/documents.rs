@@ -1,10 +1,9 @@
 //! The seam to where documents are kept: pieces of text that can be found and cited.
 
-use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Principal, SessionId};
-use crate::session::StoreError;
+use crate::session::Answer;
 
 /// Keeps documents as numbered pieces. Ships as SQLite; what searches them is derived from it and can be made anew.
 pub trait DocumentStore: Send + Sync {
@@ -35,8 +34,6 @@ pub trait DocumentStore: Send + Sync {
     /// Vectors of words that stand in no piece any more go.
     fn forget_unused_vectors(&self) -> Answer<'_, ()>;
 }
-
-pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 /// A collection, and how much is in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use crate::documents::{Answer, Place, Unit};
+use crate::documents::{Place, Unit};
 use crate::event::{Principal, SessionId};
+use crate::session::Answer;
 
 /// Keeps facts as a log of batches that are written once. Ships as SQLite; whoever asks holds what is derived from it.
 pub trait GraphStore: Send + Sync {

@@ -5,10 +5,10 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::documents::Answer;
 use crate::event::{Principal, SessionId, TurnId, Usage};
 use crate::knowledge::NewEntry;
 use crate::seams::Conversation;
+use crate::session::Answer;
 
 /// Keeps inquiries, and how far sessions were searched for them. Ships as SQLite.
 pub trait InquiryStore: Send + Sync {

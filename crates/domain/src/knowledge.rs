@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::documents::Answer;
 use crate::event::{Principal, SessionId, TurnId};
 use crate::seams::Conversation;
+use crate::session::Answer;
 
 /// Keeps facts with their history, and what helped when something failed. Ships as SQLite.
 pub trait KnowledgeStore: Send + Sync {

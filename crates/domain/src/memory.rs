@@ -4,14 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Event, Principal, SessionId, TurnId, Usage};
 use crate::seams::Conversation;
-use crate::session::StoreError;
+use crate::session::Answer;
 
 /// Keeps memory of conversations. Ships as SQLite, in the same file as the sessions that it tells of.
 pub trait Memories: Send + Sync {
@@ -77,8 +76,6 @@ pub trait Memories: Send + Sync {
 
     fn census<'a>(&'a self, of: &'a Principal) -> Answer<'a, Census>;
 }
-
-pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 /// The number of an observation (`o12`) or a reflection (`r3`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

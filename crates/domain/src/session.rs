@@ -9,28 +9,16 @@ use crate::event::{ApprovalState, Body, Draft, Event, Grant, Principal, SessionI
 /// Keeps sessions as append-only logs. Ships in memory and as SQLite; one suite of tests holds for both.
 pub trait SessionStore: Send + Sync {
     /// Waits until no other turn of the session runs, and keeps others waiting until the lock is dropped (B60).
-    fn lock<'a>(&'a self, key: SessionKey<'a>) -> BoxFuture<'a, Result<TurnLock, StoreError>>;
+    fn lock<'a>(&'a self, key: SessionKey<'a>) -> Answer<'a, TurnLock>;
 
     /// Events in order up to the newest, at least as far back as asked for; none for a session that does not exist yet.
-    fn load<'a>(
-        &'a self,
-        key: SessionKey<'a>,
-        reach: Reach,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>>;
+    fn load<'a>(&'a self, key: SessionKey<'a>, reach: Reach) -> Answer<'a, Vec<Arc<Event>>>;
 
     /// Returns when the events are durable.
-    fn append<'a>(
-        &'a self,
-        key: SessionKey<'a>,
-        drafts: Vec<Draft>,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>>;
+    fn append<'a>(&'a self, key: SessionKey<'a>, drafts: Vec<Draft>) -> Answer<'a, Vec<Arc<Event>>>;
 
     /// The permissions for calls of a tool that were given for the rest of the session, however long ago.
-    fn grants<'a>(
-        &'a self,
-        key: SessionKey<'a>,
-        tool: &'a str,
-    ) -> BoxFuture<'a, Result<Vec<Grant>, StoreError>>;
+    fn grants<'a>(&'a self, key: SessionKey<'a>, tool: &'a str) -> Answer<'a, Vec<Grant>>;
 }
 
 /// The permission that an event gives, if it is for that tool.
@@ -78,6 +66,9 @@ impl TurnLock {
         Self(Box::new(guard))
     }
 }
+
+/// What a store gives, in time.
+pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the session could not be read or written: {0}")]

@@ -2,10 +2,10 @@
 
 use futures::future::FutureExt;
 use lango_domain::documents::{
-    Answer, Change, CollectionInfo, DocumentStore, NewDocument, NewPiece, Owner, Piece, Place, Source, Unit,
-    Which,
+    Change, CollectionInfo, DocumentStore, NewDocument, NewPiece, Owner, Piece, Place, Source, Unit, Which,
 };
 use lango_domain::event::{Principal, SessionId};
+use lango_domain::session::Answer;
 use rusqlite::{Connection, Row, TransactionBehavior, params};
 
 use crate::store::SqliteStore;

@@ -3,11 +3,11 @@
 use std::time::{Duration, SystemTime};
 
 use futures::future::FutureExt;
-use lango_domain::documents::Answer;
 use lango_domain::event::Principal;
 use lango_domain::graph::{
     Batch, Changes, GraphStore, NewBatch, Pulse, RangeText, Seen, Source, SourceRange,
 };
+use lango_domain::session::Answer;
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use crate::file::Place;

@@ -2,12 +2,12 @@
 
 use futures::future::FutureExt;
 use jiff::Timestamp;
-use lango_domain::documents::Answer;
 use lango_domain::event::{Principal, SessionId, TurnId, Usage};
 use lango_domain::inquiries::{
     Finder, Inquiry, InquiryStore, Marks, NewInquiry, Offered, Progress, Resolution, Settled,
 };
 use lango_domain::seams::Conversation;
+use lango_domain::session::Answer;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use serde::Serialize;

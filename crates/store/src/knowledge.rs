@@ -2,13 +2,13 @@
 
 use futures::future::FutureExt;
 use jiff::Timestamp;
-use lango_domain::documents::Answer;
 use lango_domain::event::{Principal, SessionId, TurnId};
 use lango_domain::knowledge::{
     Category, Effect, Entry, Kept, KnowledgeStore, Learned, Learning, NewEntry, NewLearning, Source, Tally,
     Trouble,
 };
 use lango_domain::seams::Conversation;
+use lango_domain::session::Answer;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
 use crate::rows;

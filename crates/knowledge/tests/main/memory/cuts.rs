@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::future::{FutureExt, pending};
 use lango_domain::event::{Event, Principal, TurnId, Usage};
 use lango_domain::memory::{
-    Answer, Census, Kept, Listing, Memories, Memory, MemoryId, NewMemory, Piece, Progress, Reflections,
-    Revision, Setback,
+    Census, Kept, Listing, Memories, Memory, MemoryId, NewMemory, Piece, Progress, Reflections, Revision,
+    Setback,
 };
 use lango_domain::seams::Conversation;
+use lango_domain::session::Answer;
 use lango_store::SqliteStore;
 use tokio::sync::Notify;
 

@@ -2,8 +2,9 @@ use std::sync::{Arc, Mutex};
 
 use futures::future::FutureExt;
 use lango_domain::event::{Principal, SessionId};
-use lango_domain::memory::{Answer, Forgets, Memory, MemoryId};
+use lango_domain::memory::{Forgets, Memory, MemoryId};
 use lango_domain::seams::{Afterwards, Digests};
+use lango_domain::session::Answer;
 use lango_domain::session::StoreError;
 
 use super::{Desk, Writer, me, of, texts};
