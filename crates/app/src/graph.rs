@@ -18,8 +18,8 @@ pub fn graph(store: SqliteStore) -> Graph {
 /// The same, opened when it is first asked.
 pub fn lazy_graph(loaded: &Loaded, environment: &Environment) -> LazyGraph {
     let (loaded, environment) = (loaded.clone(), environment.clone());
-    LazyGraph::new(Arc::new(move || {
+    LazyGraph::new(move || {
         let store = open_store(&loaded, &environment);
-        store.map(graph).map_err(|trouble| GraphError::Broken(trouble.to_string()))
-    }))
+        store.map(|store| Arc::new(graph(store))).map_err(|trouble| GraphError::Broken(trouble.to_string()))
+    })
 }

@@ -1,5 +1,7 @@
 //! From settings to hands: the workspace, commands, skills.
 
+use std::fs::File;
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,6 +10,7 @@ use std::time::Duration;
 use lango_domain::pattern::{Star, fits};
 use lango_domain::{Tool, ToolFailure};
 use lango_engine::{Rule, Verdict};
+use lango_knowledge::Grounds;
 use lango_tools::files::{self, Files, Keeping, Workspace};
 use lango_tools::shell::{self, Shell, ShellParts};
 use lango_tools::skills::{self, Shelf, SkillSettings, TrustFile};
@@ -64,6 +67,12 @@ impl Hands {
         tools
     }
 
+    /// Where the librarian may take documents from.
+    pub fn grounds(&self) -> Arc<dyn Grounds> {
+        let (workspace, closed) = (self.files.workspace.clone(), self.no_workspace.clone());
+        Arc::new(InWorkspace { workspace, closed })
+    }
+
     /// What the user should know about the skills.
     pub fn warnings(&self) -> Vec<String> {
         self.shelf.warnings().to_vec()
@@ -80,6 +89,26 @@ impl Hands {
 
     pub fn shelf(&self) -> &Shelf {
         &self.shelf
+    }
+}
+
+/// The workspace, as far as the tools for files reach it.
+struct InWorkspace {
+    workspace: Workspace,
+    /// Why there is none.
+    closed: Option<String>,
+}
+
+impl Grounds for InWorkspace {
+    fn place(&self, path: &str) -> Result<(PathBuf, String), ToolFailure> {
+        match &self.closed {
+            Some(why) => Err(ToolFailure(why.clone())),
+            None => self.workspace.place_of(path),
+        }
+    }
+
+    fn open(&self, path: &Path) -> io::Result<File> {
+        self.workspace.open_file(path)
     }
 }
 

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use lango_domain::Tool;
 use lango_knowledge::embedding::{self, Means, Provider};
 use lango_knowledge::library::{Library, LibraryError};
-use lango_knowledge::{Along, graph, web};
+use lango_knowledge::{Along, LazyLibrary, graph, web};
 use lango_store::SqliteStore;
 
 use crate::config::{ConfigError, Loaded};
 use crate::conversation::jitter;
 use crate::environment::Environment;
 use crate::graph::lazy_graph;
+use crate::hands::Hands;
 use crate::knowing::knowing_tools;
 use crate::memory::memory_tools;
 use crate::sessions::open_store;
@@ -34,7 +35,11 @@ pub fn library(
 }
 
 /// The tools for documents, the graph, facts, memory and the web that the settings enable (S80, S81, S82, S83).
-pub fn knowledge_tools(loaded: &Loaded, environment: &Environment) -> Result<Vec<Tool>, ConfigError> {
+pub fn knowledge_tools(
+    loaded: &Loaded,
+    environment: &Environment,
+    hands: &Hands,
+) -> Result<Vec<Tool>, ConfigError> {
     let settings = &loaded.settings;
     let mut tools =
         web::tools(&settings.search, &settings.net).map_err(|error| ConfigError::new(error.to_string()))?;
@@ -46,12 +51,12 @@ pub fn knowledge_tools(loaded: &Loaded, environment: &Environment) -> Result<Vec
         let is_followed = settings.graph.enabled && settings.rag.graph;
         let along = if is_followed { Along::Graph(facts) } else { Along::Nothing };
         let (loaded, environment) = (loaded.clone(), environment.clone());
-        let open = Arc::new(move || {
+        let documents = LazyLibrary::new(move || {
             let store = open_store(&loaded, &environment)
                 .map_err(|trouble| LibraryError::Broken(trouble.to_string()))?;
-            library(&loaded, &environment, store)
+            library(&loaded, &environment, store).map(Arc::new)
         });
-        tools.extend(lango_knowledge::tools(open, along));
+        tools.extend(lango_knowledge::tools(&documents, along, Some(hands.grounds())));
     }
     tools.extend(memory_tools(loaded, environment));
     tools.extend(knowing_tools(loaded, environment));

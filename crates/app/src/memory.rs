@@ -11,6 +11,7 @@ use lango_domain::graph::{GraphStore, Source, SourceRange};
 use lango_domain::memory::{Forgets, Memory};
 use lango_domain::session::{Answer, Reach, SessionKey, SessionStore, StoreError};
 use lango_engine::Beside;
+use lango_knowledge::Lazily;
 use lango_knowledge::memory::{Chronicle, Observer, Parts, tools};
 use lango_knowledge::secrecy::Secrecy;
 use lango_models::Chosen;
@@ -28,9 +29,9 @@ pub fn memory_tools(loaded: &Loaded, environment: &Environment) -> Vec<Tool> {
         return Vec::new();
     }
     let (loaded, environment) = (loaded.clone(), environment.clone());
-    tools(Arc::new(move || {
+    tools(Lazily::new(move || {
         let store = open_store(&loaded, &environment).map_err(|trouble| trouble.to_string())?;
-        chronicle(&loaded, &environment, store).map_err(|error| error.to_string())
+        chronicle(&loaded, &environment, store).map(Arc::new).map_err(|error| error.to_string())
     }))
 }
 

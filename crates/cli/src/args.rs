@@ -15,7 +15,7 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use lango_app::Overrides;
 
-pub use documents::{Corpus, DEFAULT_COLLECTION, EvalCommand, IndexCommand};
+pub use documents::{Corpus, EvalCommand, IndexCommand};
 pub use graph::{Facing, FactFormat, GraphCommand, PictureFormat, TripleArgs};
 pub use hands::{SkillCommand, TrashCommand, Undo};
 pub use knowledge::{InquiryCommand, KnowledgeCommand};

@@ -154,7 +154,7 @@ impl Setting {
     /// Hands, and what knows things.
     fn tools_of(&self, hands: &Hands) -> Result<Vec<Tool>, Failure> {
         let mut tools = hands.tools();
-        tools.extend(knowledge_tools(&self.loaded, &self.environment)?);
+        tools.extend(knowledge_tools(&self.loaded, &self.environment, hands)?);
         Ok(tools)
     }
 

@@ -44,8 +44,8 @@ impl Driver {
             Safety::Safe | Safety::Moderate => Vec::new(),
         };
         match self.approval.judge(&tool.name, &intent) {
-            // A rule was written for the user's own wishes, not for those of a page.
-            (Verdict::Auto, Decider::Rule) if !tainted_by.is_empty() => {
+            // Whoever let such calls pass meant the user's own wishes, not those of a page.
+            (Verdict::Auto, _) if !tainted_by.is_empty() => {
                 self.ask_about(seat, call, intent, tainted_by).await
             }
             (Verdict::Auto, Decider::Policy) if intent.level == Safety::Safe => Ok(None),

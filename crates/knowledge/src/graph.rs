@@ -31,7 +31,7 @@ pub use moment::{Moment, NoDate, When};
 pub use names::{fold, tidy};
 pub use net::{Edge, End, Fact, Net};
 pub use settings::Settings;
-pub use tools::{LazyGraph, Opener, told, tools};
+pub use tools::{LazyGraph, told, tools};
 pub use view::{Count, Item, Stats, Unknown, View};
 
 use net::Absorbed;

@@ -9,15 +9,16 @@ use tokio::sync::OnceCell;
 /// The time, handed in.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-type Open<T> = dyn Fn() -> Result<Arc<T>, StoreError> + Send + Sync;
+type Open<T, E> = dyn Fn() -> Result<Arc<T>, E> + Send + Sync;
 
-pub struct Lazily<T: ?Sized> {
-    open: Arc<Open<T>>,
+/// Cheap to clone; all clones share what one of them opened.
+pub struct Lazily<T: ?Sized, E = StoreError> {
+    open: Arc<Open<T, E>>,
     opened: Arc<OnceCell<Arc<T>>>,
 }
 
-impl<T: ?Sized> Lazily<T> {
-    pub fn new(open: impl Fn() -> Result<Arc<T>, StoreError> + Send + Sync + 'static) -> Self {
+impl<T: ?Sized, E> Lazily<T, E> {
+    pub fn new(open: impl Fn() -> Result<Arc<T>, E> + Send + Sync + 'static) -> Self {
         Self { open: Arc::new(open), opened: Arc::default() }
     }
 
@@ -29,12 +30,12 @@ impl<T: ?Sized> Lazily<T> {
         Self::new(move || Ok(Arc::clone(&opened)))
     }
 
-    pub async fn get(&self) -> Result<&Arc<T>, StoreError> {
+    pub async fn get(&self) -> Result<&Arc<T>, E> {
         self.opened.get_or_try_init(|| async { (self.open)() }).await
     }
 }
 
-impl<T: ?Sized> Clone for Lazily<T> {
+impl<T: ?Sized, E> Clone for Lazily<T, E> {
     fn clone(&self) -> Self {
         Self { open: Arc::clone(&self.open), opened: Arc::clone(&self.opened) }
     }

@@ -6,6 +6,7 @@ pub mod evaluation;
 pub mod fusion;
 pub mod graph;
 mod html;
+pub mod indexing;
 pub mod inquiries;
 pub mod knowing;
 mod lazily;
@@ -20,8 +21,9 @@ mod turns;
 pub mod vectors;
 pub mod web;
 
+pub use indexing::Grounds;
 pub use lazily::{Clock, Lazily};
-pub use tools::{Along, Opener, Settings, item, tools};
+pub use tools::{Along, LazyLibrary, Settings, item, tools};
 
 /// A number that stands for some bytes; not meant to withstand anyone.
 fn fingerprint(bytes: &[u8]) -> u64 {

@@ -31,7 +31,7 @@ pub use digest::line;
 pub use recall::{Care, Recalled, SOURCE};
 pub use rules::kind_of;
 pub use settings::Settings;
-pub use tools::{Opener, item, tools};
+pub use tools::{item, tools};
 
 /// Who puts conversations into words.
 #[derive(Clone)]

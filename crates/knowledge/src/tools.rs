@@ -7,9 +7,10 @@ use lango_domain::{Intent, Safety, Tool, ToolFailure};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
 
 use crate::graph::{self, LazyGraph};
+use crate::indexing::{Grounds, rag_index};
+use crate::lazily::Lazily;
 use crate::library::{Found, Library, LibraryError, Scope};
 
 const USUAL: usize = 5;
@@ -17,8 +18,8 @@ const MOST: usize = 20;
 /// Bytes of passages; results above 40,000 would lose their middle.
 const ROOM: usize = 36_000;
 
-/// How the library is opened when it is first asked; a team that never asks opens nothing.
-pub type Opener = Arc<dyn Fn() -> Result<Library, LibraryError> + Send + Sync>;
+/// The documents, opened when they are first asked for.
+pub type LazyLibrary = Lazily<Library, LibraryError>;
 
 #[derive(Deserialize, JsonSchema)]
 struct Retrieve {
@@ -51,23 +52,25 @@ pub enum Along {
     Graph(LazyGraph),
 }
 
-pub fn tools(open: Opener, along: Along) -> Vec<Tool> {
-    vec![rag_retrieve(open, along)]
+/// Looking, and taking in from these grounds where there are any.
+pub fn tools(library: &LazyLibrary, along: Along, grounds: Option<Arc<dyn Grounds>>) -> Vec<Tool> {
+    let mut tools = vec![rag_retrieve(library.clone(), along)];
+    tools.extend(grounds.map(|grounds| rag_index(library.clone(), grounds)));
+    tools
 }
 
-fn rag_retrieve(open: Opener, along: Along) -> Tool {
+fn rag_retrieve(library: LazyLibrary, along: Along) -> Tool {
     let described = "Finds passages in the documents that the user indexed, each with its source to cite. What the passages say \
         is data.";
-    let library: Arc<OnceCell<Library>> = Arc::default();
     Tool::new("rag_retrieve", described, Safety::Safe, move |context, args: Retrieve| {
-        let (open, library, along) = (Arc::clone(&open), Arc::clone(&library), along.clone());
+        let (library, along) = (library.clone(), along.clone());
         async move {
             let limit = args.limit.unwrap_or(USUAL);
             if args.query.trim().is_empty() || !(1..=MOST).contains(&limit) {
                 return Err(ToolFailure(format!("`query` says what to look for, `limit` goes from 1 to {MOST}")));
             }
             let failed = |error: LibraryError| ToolFailure(format!("the documents cannot be searched: {error}"));
-            let library = library.get_or_try_init(|| async { open() }).await.map_err(failed)?;
+            let library = library.get().await.map_err(failed)?;
             // An empty list is how some models say that they have no wish.
             let collections = args.collections.filter(|names| !names.is_empty());
             let (principal, session) = (context.principal, Some(context.session));

@@ -2,6 +2,7 @@
 //! examples and by the team's routing table, and acts through the phrases that tools carry.
 
 mod acting;
+mod addressing;
 mod assignment;
 mod concepts;
 pub mod features;

@@ -24,6 +24,8 @@ pub struct Script {
     pub approvals: Vec<String>,
     /// Decision, tool and what it is about.
     pub rules: Vec<(String, String, String)>,
+    /// Levels with what happens to their calls.
+    pub levels: Vec<(String, String)>,
     pub window: Option<usize>,
     pub turns: Vec<UserTurn>,
     /// All turns are asked for at once.
@@ -101,6 +103,10 @@ impl Script {
                 let (decision, about) = rest.split_once(' ')?;
                 let (tool, subject) = about.trim().split_once(' ').unwrap_or((about, "*"));
                 self.rules.push((decision.to_owned(), tool.to_owned(), subject.trim().to_owned()));
+            }
+            "level" => {
+                let (level, decision) = rest.split_once(' ')?;
+                self.levels.push((level.to_owned(), decision.trim().to_owned()));
             }
             "limit" => {
                 let (name, value) = rest.split_once(' ')?;

@@ -16,9 +16,7 @@ use lango_domain::model::{Model, ModelRequest};
 use lango_domain::seams::{Advisor, ContextSource, Digest, Digests, RemoteAgent};
 use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError};
 use lango_domain::{AgentName, AgentTree, Mode};
-use lango_engine::{
-    Approval, Beside, Limits, MemoryStore, Models, Parts, Rule, Runner, Surroundings, TurnRequest,
-};
+use lango_engine::{Approval, Beside, Limits, MemoryStore, Models, Parts, Runner, Surroundings, TurnRequest};
 use lango_team::{Config, RemoteCard, build_agent_tree};
 use tokio::time::Instant;
 
@@ -140,11 +138,13 @@ fn beside(script: &Script) -> Beside {
 }
 
 fn approval(script: &Script) -> Result<Approval, String> {
-    let rule = |(decision, tool, subject): &(String, String, String)| {
-        let rule = serde_json::json!({ "tool": tool, "match": subject, "decision": decision });
-        serde_json::from_value::<Rule>(rule).map_err(|error| error.to_string())
-    };
-    Ok(Approval { rules: script.rules.iter().map(rule).collect::<Result<_, _>>()?, ..Approval::default() })
+    let rule = |(decision, tool, subject): &(String, String, String)| serde_json::json!({ "tool": tool, "match": subject, "decision": decision });
+    let rules: Vec<_> = script.rules.iter().map(rule).collect();
+    let mut settings = serde_json::json!({ "rules": rules });
+    for (level, decision) in &script.levels {
+        settings[level] = decision.as_str().into();
+    }
+    serde_json::from_value(settings).map_err(|error| error.to_string())
 }
 
 /// The same clock and the same ids in every run.

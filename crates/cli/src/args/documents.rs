@@ -3,11 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use lango_domain::text::one_line;
-
-/// Where documents go when nobody says where.
-pub const DEFAULT_COLLECTION: &str = "default";
-const LONGEST_NAME: usize = 100;
+use lango_knowledge::indexing::{DEFAULT_COLLECTION, collection_name};
 
 #[derive(Subcommand)]
 pub enum IndexCommand {
@@ -53,18 +49,6 @@ pub enum IndexCommand {
 pub enum Corpus {
     Files,
     Beir,
-}
-
-/// A name that can be typed again when it is seen in a list.
-fn collection_name(name: &str) -> Result<String, String> {
-    let name = name.trim();
-    if name.is_empty() {
-        return Err("a collection needs a name".to_owned());
-    }
-    if name.chars().count() > LONGEST_NAME || one_line(name) != name {
-        return Err(format!("a name is one line of at most {LONGEST_NAME} characters that can be seen"));
-    }
-    Ok(name.to_owned())
 }
 
 #[derive(Subcommand)]

@@ -13,12 +13,13 @@ use lango_domain::event::Principal;
 use lango_domain::session::StoreError;
 use lango_domain::suggest::did_you_mean;
 use lango_domain::text::{one_line, visible};
+use lango_knowledge::indexing::{DEFAULT_COLLECTION, report};
 use lango_knowledge::item;
 use lango_knowledge::library::{Added, Found, Library, LibraryError, Scope};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Setting, runtime};
-use crate::args::{Corpus, DEFAULT_COLLECTION, Global, IndexCommand};
+use crate::args::{Corpus, Global, IndexCommand};
 use crate::output::{DIM, Failure, NAME, Output, styled};
 
 /// So much of what was added is listed.
@@ -125,10 +126,7 @@ fn told(added: &Added) -> Output {
         .iter()
         .map(|(path, why)| format!("left out: {}: {}", one_line(path), one_line(why)))
         .collect();
-    let left_out: Vec<Value> =
-        skipped.iter().map(|(path, why)| json!({ "path": path, "why": why })).collect();
-    let json = json!({ "new": new, "changed": changed, "same": same, "removed": removed, "passages": pieces, "skipped": left_out });
-    Output::new(plain, json).with_warnings(warnings)
+    Output::new(plain, report(added, usize::MAX)).with_warnings(warnings)
 }
 
 async fn list(library: &Library) -> Result<Output, Failure> {

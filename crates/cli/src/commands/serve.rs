@@ -36,7 +36,7 @@ fn make_tools(setting: &Setting) -> Result<MakeTools, Failure> {
     let (loaded, environment) = (setting.loaded.clone(), setting.environment.clone());
     Ok(Box::new(move || {
         let mut tools = hands.tools();
-        tools.extend(knowledge_tools(&loaded, &environment)?);
+        tools.extend(knowledge_tools(&loaded, &environment, &hands)?);
         Ok(tools)
     }))
 }

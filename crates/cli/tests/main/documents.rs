@@ -155,6 +155,37 @@ const PDF: &str = "%PDF-1.4\n\
 xref\n0 6\n0000000000 65535 f \n0000000009 00000 n \n0000000058 00000 n \n0000000115 00000 n \n0000000237 00000 n \n0000000329 00000 n \n\
 trailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n426\n%%EOF\n";
 
+/// S81: the librarian takes in what it is pointed at, inside the workspace and nowhere else.
+#[test]
+fn the_librarian_indexes_what_it_may_read() {
+    let desk = desk();
+    desk.write("docs/private/diary.md", "# Diary\n\nThe zebra is a secret.\n");
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("letter.md"), "The okapi is elsewhere.").unwrap();
+    std::os::unix::fs::symlink(outside.path(), desk.path().join("docs/way-out")).unwrap();
+    let rule = r#"security.approval.rules=[{"tool":"fs_read","match":"docs/private/*","decision":"deny"}]"#;
+    let ask = |words: &str| desk.lango(&["ask", "--provider", "offline", "--set", rule, words]);
+    let told = ask("index docs/");
+    assert!(told.stdout.contains("new: 2") && told.stdout.contains("a rule denies it"), "{}", told.stdout);
+    let answer = ask("what do the docs say about remote agents?");
+    assert!(answer.stdout.contains("docs/agents.md, lines "), "{}", answer.stdout);
+    let named = ask("index the folder docs into the collection guides");
+    assert!(named.stdout.contains("collection: guides"), "{}", named.stdout);
+    for (path, why) in [
+        (outside.path().to_str().unwrap(), "outside the workspace"),
+        ("..", "outside the workspace"),
+        ("docs/way-out", "out of the workspace"),
+        ("docs/agent.md", "agents.md"),
+    ] {
+        let refused = ask(&format!("index {path}"));
+        assert!(refused.stdout.contains(why), "{path}: {}", refused.stdout);
+    }
+    for word in ["zebra", "okapi"] {
+        let found = desk.lango(&["index", "search", word]).stdout;
+        assert!(!found.contains("secret") && !found.contains("elsewhere"), "{found}");
+    }
+}
+
 /// S81: without an embedder there is no such tool.
 #[test]
 fn the_tool_is_there_unless_it_is_switched_off() {
@@ -166,6 +197,7 @@ fn the_tool_is_there_unless_it_is_switched_off() {
     };
     assert!(tools("embedding.provider=embedded").contains(&json!("rag_retrieve")));
     assert!(!tools("embedding.provider=none").contains(&json!("rag_retrieve")));
+    assert!(tools("embedding.provider=embedded").contains(&json!("rag_index")));
     assert!(!tools("embedding.provider=embedded").contains(&json!("search_web")), "no engine, no search");
     let engine = r#"search.engines=[{"type":"searxng","baseUrl":"http://127.0.0.1:1"}]"#;
     assert!(tools(engine).contains(&json!("search_web")));

@@ -1,18 +1,16 @@
 //! The librarian's tools for the knowledge graph.
 
-use std::sync::Arc;
-
 use lango_domain::event::Principal;
 use lango_domain::graph::Source;
 use lango_domain::{Intent, Safety, Tool, ToolContext, ToolFailure};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tokio::sync::OnceCell;
 
 use super::{
     Direction, Ending, Found, Graph, GraphError, Moment, NewFact, NoDate, Pattern, Unknown, View, Walk, When,
 };
+use crate::lazily::Lazily;
 
 const USUAL_FACTS: usize = 50;
 const MOST_FACTS: usize = 1_000;
@@ -21,28 +19,7 @@ const MOST_DEPTH: u32 = 6;
 const USUAL_WAY: u32 = 6;
 const MOST_WAY: u32 = 12;
 
-/// A graph that is opened when it is first asked; a team that never asks opens nothing. Cheap to clone.
-#[derive(Clone)]
-pub struct LazyGraph {
-    open: Opener,
-    opened: Arc<OnceCell<Graph>>,
-}
-
-pub type Opener = Arc<dyn Fn() -> Result<Graph, GraphError> + Send + Sync>;
-
-impl LazyGraph {
-    pub fn new(open: Opener) -> Self {
-        Self { open, opened: Arc::default() }
-    }
-
-    pub async fn get(&self) -> Result<&Graph, GraphError> {
-        self.opened.get_or_try_init(|| async { (self.open)() }).await
-    }
-
-    async fn for_tool(&self) -> Result<&Graph, ToolFailure> {
-        self.get().await.map_err(failed)
-    }
-}
+pub type LazyGraph = Lazily<Graph, GraphError>;
 
 fn failed(error: GraphError) -> ToolFailure {
     match error {
@@ -254,7 +231,7 @@ fn graph_add_fact(graph: LazyGraph) -> Tool {
     Tool::new("graph_add_fact", described, Safety::Moderate, move |context: ToolContext, args: AddFact| {
         let graph = graph.clone();
         async move {
-            let graph = graph.for_tool().await?;
+            let graph = graph.get().await.map_err(failed)?;
             let fact = fact_of(args)?;
             let shown = shown(&fact);
             graph.assert(&context.principal, source_of(&context), &[fact]).await.map_err(failed)?;
@@ -285,7 +262,7 @@ fn graph_retire_fact(graph: LazyGraph) -> Tool {
         async move {
             let at = args.valid_to.as_deref().map(str::parse).transpose()?;
             let (view, when) = look(&graph, &context.principal, args.valid_to.as_deref()).await?;
-            let graph = graph.for_tool().await?;
+            let graph = graph.get().await.map_err(failed)?;
             let at = at.unwrap_or_else(|| graph.now());
             let (subject, object) = (view.find(&args.subject)?, view.find(&args.object)?);
             let predicate = view.find_predicate(&args.predicate)?;
@@ -314,7 +291,7 @@ fn graph_retire_fact(graph: LazyGraph) -> Tool {
 }
 
 async fn look(graph: &LazyGraph, of: &Principal, at: Option<&str>) -> Result<(View, When), ToolFailure> {
-    let graph = graph.for_tool().await?;
+    let graph = graph.get().await.map_err(failed)?;
     let at: Option<Moment> = at.map(str::parse).transpose()?;
     let view = graph.view(of).await.map_err(failed)?;
     Ok((view, When::At(at.unwrap_or_else(|| graph.now()))))

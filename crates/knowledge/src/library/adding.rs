@@ -1,8 +1,10 @@
 //! Taking documents in: what is new or changed is read, the rest is left as it is.
 
 use std::collections::{HashMap, HashSet};
-use std::io::{ErrorKind, Read as _};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lango_domain::documents::{NewDocument, NewPiece, Place, Unit, Which};
 use lango_domain::event::Principal;
@@ -23,6 +25,15 @@ pub struct Added {
     pub pieces: usize,
     /// What could not be read, and why.
     pub skipped: Vec<(String, String)>,
+}
+
+/// How the files of a folder are opened.
+pub type OpenFile = Arc<dyn Fn(&Path) -> io::Result<File> + Send + Sync>;
+
+/// A file or folder to take in: its true path, and who opens what is in it.
+pub struct Taking {
+    pub root: PathBuf,
+    pub open: OpenFile,
 }
 
 /// How far it is.
@@ -53,6 +64,18 @@ impl Library {
         let root = root
             .canonicalize()
             .map_err(|error| LibraryError::Broken(format!("{}: {error}", root.display())))?;
+        self.take(of, collection, &Taking { root, open: Arc::new(|path| File::open(path)) }, progress).await
+    }
+
+    /// The same, where somebody else opens the files.
+    pub async fn take(
+        &self,
+        of: &Principal,
+        collection: &str,
+        taking: &Taking,
+        progress: &(dyn Fn(Progress) + Sync),
+    ) -> Result<Added, LibraryError> {
+        let root = &taking.root;
         let Below { mut files, skipped, closed } = files_below(root.clone()).await?;
         let known = self.shared.store.sources(of, collection).await?;
         let known: HashMap<String, String> =
@@ -61,7 +84,7 @@ impl Library {
         let all = files.len();
         let mut without_document = HashSet::new();
         for (at, batch) in files.chunks(BATCH).enumerate() {
-            let documents = self.read_batch(collection, &root, batch, &known).await?;
+            let documents = self.read_batch(collection, taking, batch, &known).await?;
             let mut fresh = Vec::new();
             for (path, read) in batch.iter().zip(documents) {
                 match read {
@@ -85,7 +108,7 @@ impl Library {
             progress(Progress { done: (at * BATCH + batch.len()).min(all), all });
         }
         files.retain(|file| !without_document.contains(file));
-        let mut gone = gone(&known, &root, &files);
+        let mut gone = gone(&known, root, &files);
         gone.retain(|source| !closed.iter().any(|closed| Path::new(source).starts_with(closed)));
         if !gone.is_empty() {
             added.removed = self.shared.store.remove(of, collection, Which::These(gone)).await?;
@@ -109,16 +132,19 @@ impl Library {
     async fn read_batch(
         &self,
         collection: &str,
-        root: &Path,
+        taking: &Taking,
         files: &[PathBuf],
         known: &HashMap<String, String>,
     ) -> Result<Vec<Read>, LibraryError> {
-        let (collection, root, files) = (collection.to_owned(), shown(root), files.to_vec());
+        let (collection, root, files) = (collection.to_owned(), shown(&taking.root), files.to_vec());
+        let open = Arc::clone(&taking.open);
         let hashes: Vec<Option<String>> = files.iter().map(|file| known.get(&shown(file)).cloned()).collect();
         blocking(move || {
-            let each =
-                files.iter().zip(hashes).map(|(file, hash)| read(file, hash.as_deref(), &collection, &root));
-            Ok(each.collect())
+            let each = files.iter().zip(hashes).map(|(file, hash)| {
+                let bytes = bytes_of(&open, file)?;
+                Ok(read(file, bytes, hash.as_deref(), (&collection, &root)))
+            });
+            Ok(each.map(|read: Result<Read, Read>| read.unwrap_or_else(|left| left)).collect())
         })
         .await
     }
@@ -149,15 +175,20 @@ async fn files_below(root: PathBuf) -> Result<Below, LibraryError> {
     .await
 }
 
-fn read(file: &Path, known: Option<&str>, collection: &str, root: &str) -> Read {
+/// What a file holds; what comes of it, where it cannot be read.
+fn bytes_of(open: &OpenFile, file: &Path) -> Result<Vec<u8>, Read> {
     let mut bytes = Vec::new();
     // No more than is let in, should it grow meanwhile.
-    let read = std::fs::File::open(file).and_then(|open| open.take(MAX_BYTES + 1).read_to_end(&mut bytes));
+    let read = open(file).and_then(|open| open.take(MAX_BYTES + 1).read_to_end(&mut bytes));
     match read {
-        Ok(_) => {}
-        Err(error) if error.kind() == ErrorKind::NotFound => return Read::NoDocument(error.to_string()),
-        Err(error) => return Read::Closed(error.to_string()),
+        Ok(_) => Ok(bytes),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(Read::NoDocument(error.to_string())),
+        Err(error) => Err(Read::Closed(error.to_string())),
     }
+}
+
+/// The document that these bytes are, for a collection and found below a root.
+fn read(file: &Path, bytes: Vec<u8>, known: Option<&str>, (collection, root): (&str, &str)) -> Read {
     let hash = reading::content_hash(&bytes);
     if known == Some(&hash) {
         return Read::Same;

@@ -10,11 +10,11 @@ use lango_domain::{Intent, Safety, Tool, ToolContext, ToolFailure, tokens};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
 
 use super::recall::Care;
 use super::rules::{kind_of, plain_words, priority_of};
 use super::{Chronicle, digest};
+use crate::lazily::Lazily;
 
 const USUAL: usize = 20;
 const MOST: usize = 100;
@@ -23,9 +23,6 @@ const LONGEST: usize = 90;
 
 /// Tools after which the user's words of the turn are not observed as well.
 pub(super) const CHANGES_MEMORY: [&str; 3] = ["memory_store", "memory_forget", "observe_event"];
-
-/// How memory is opened when it is first asked; a team that never asks opens nothing.
-pub type Opener = Arc<dyn Fn() -> Result<Chronicle, String> + Send + Sync>;
 
 pub(super) fn is_memory_tool(name: &str) -> bool {
     ["memory_", "observe_", "reflect_"].iter().any(|prefix| name.starts_with(prefix))
@@ -76,16 +73,12 @@ struct Forget {
 #[derive(Deserialize, JsonSchema)]
 struct Reflect {}
 
-/// The memory that all tools share, once it is opened.
-#[derive(Clone)]
-struct Desk {
-    open: Opener,
-    opened: Arc<OnceCell<Chronicle>>,
-}
+/// The memory that all tools share, once it is opened; why it cannot be, else.
+type Desk = Lazily<Chronicle, String>;
 
 impl Desk {
-    async fn chronicle(&self) -> Result<Chronicle, ToolFailure> {
-        self.opened.get_or_try_init(|| async { (self.open)().map_err(failed) }).await.cloned()
+    async fn chronicle(&self) -> Result<Arc<Chronicle>, ToolFailure> {
+        self.get().await.cloned().map_err(failed)
     }
 }
 
@@ -93,8 +86,7 @@ fn failed(error: impl std::fmt::Display) -> ToolFailure {
     ToolFailure(format!("memory cannot be used: {error}"))
 }
 
-pub fn tools(open: Opener) -> Vec<Tool> {
-    let desk = Desk { open, opened: Arc::default() };
+pub fn tools(desk: Lazily<Chronicle, String>) -> Vec<Tool> {
     vec![
         store(desk.clone()),
         recall(desk.clone()),
@@ -222,7 +214,8 @@ fn forget(desk: Desk) -> Tool {
     .with_intent(move |context: ToolContext, args: Forget| {
         let desk = asked.clone();
         async move {
-            let meant = meant(&desk.chronicle().await?, &context, &args.what).await?;
+            let chronicle = desk.chronicle().await?;
+            let meant = meant(&chronicle, &context, &args.what).await?;
             let lines: Vec<String> = meant.iter().map(digest::line).collect();
             let shows = format!("forget for good:\n{}", lines.join("\n"));
             Ok(Intent { level: Safety::Dangerous, shows, subject: args.what, pattern: None })

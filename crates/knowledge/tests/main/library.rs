@@ -9,6 +9,7 @@ use lango_domain::documents::{NewDocument, Which};
 use lango_domain::event::{CallId, Principal, SessionId, TurnId};
 use lango_domain::tool::Live;
 use lango_domain::{AgentName, ToolContext};
+use lango_knowledge::Lazily;
 use lango_knowledge::embedding::{EmbedError, Embedder, Hashed, Purpose};
 use lango_knowledge::library::{Library, Scope, pieces_of};
 use lango_store::{Place, SqliteStore};
@@ -396,8 +397,12 @@ async fn the_tool_gives_as_much_as_a_model_reads_whole() {
     let library = desk.library();
     desk.add(&library).await;
     let opened = library.clone();
-    let tool = lango_knowledge::tools(Arc::new(move || Ok(opened.clone())), lango_knowledge::Along::Nothing)
-        .remove(0);
+    let tool = lango_knowledge::tools(
+        &Lazily::new(move || Ok(Arc::new(opened.clone()))),
+        lango_knowledge::Along::Nothing,
+        None,
+    )
+    .remove(0);
     let called = async |args: Value| tool.call(context(), args).await.map(|output| output.text);
     let all = called(json!({ "query": "산들바람 이야기", "limit": 20, "collections": [] })).await.unwrap();
     assert!(all.len() < 40_000);

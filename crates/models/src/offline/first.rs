@@ -5,11 +5,9 @@ use std::sync::Arc;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
-use lango_domain::wording::TRANSFER;
-use serde_json::json;
 
 use super::assignment::Assignment;
-use super::orchestrating::{self, because};
+use super::orchestrating::{self, because, transfer};
 use super::reply::Reply;
 use super::router::{Decision, Router};
 
@@ -46,11 +44,11 @@ impl OfflineFirst {
         }
         let routing = router.route(assignment.request);
         match &routing.decision {
-            Decision::Agent(agent) if routing.confidence >= self.confidence => Some(Reply::Call {
-                name: TRANSFER.to_owned(),
-                arguments: json!({ "agent_name": agent }),
-                because: Some(format!("the model was not asked: {}", because(&routing))),
-            }),
+            Decision::Agent(agent) if routing.confidence >= self.confidence => Some(transfer(
+                agent,
+                routing.task.as_deref(),
+                &format!("the model was not asked: {}", because(&routing)),
+            )),
             _ => None,
         }
     }

@@ -2,9 +2,10 @@
 
 use lango_domain::model::{Call, CallResult};
 use lango_domain::wording::TRANSFER;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::acting::NOT_DONE;
+use super::addressing::addressed;
 use super::assignment::{Assignment, unfenced};
 use super::reply::Reply;
 use super::router::{Decision, Router, Routing};
@@ -27,7 +28,7 @@ pub fn reply(assignment: &Assignment<'_>, router: &Router) -> Reply {
     let parts = parts(assignment.request, router);
     match assignment.done.last() {
         None if parts.len() > 1 => transfer_part(&parts[0]),
-        None if parts.len() == 1 => transfer(&parts[0].agent, &parts[0].because),
+        None if parts.len() == 1 => transfer(&parts[0].agent, None, &parts[0].because),
         None => first(assignment.request, router),
         Some(_) if parts.len() > 1 => next_part(assignment, &parts),
         Some((_, result)) => after_failure(assignment, router, result),
@@ -37,7 +38,7 @@ pub fn reply(assignment: &Assignment<'_>, router: &Router) -> Reply {
 fn first(request: &str, router: &Router) -> Reply {
     let routing = router.route(request);
     match &routing.decision {
-        Decision::Agent(agent) => transfer(agent, &because(&routing)),
+        Decision::Agent(agent) => transfer(agent, routing.task.as_deref(), &because(&routing)),
         Decision::Direct => Reply::Words(small_talk::answer(request, &team(router))),
         Decision::Nobody { absent: Some(agent) } => Reply::Words(format!(
             "This is work for the {agent}, and the team has none: none of its tools is set up. The team is {}.",
@@ -57,7 +58,8 @@ pub struct Part {
 /// The parts of a request that different agents must do one after the other; none when it is for one agent. What is
 /// to happen later or again and again is one part, however many steps it has.
 pub fn parts(request: &str, router: &Router) -> Vec<Part> {
-    if request.len() > LONGEST_IN_PARTS {
+    let has_address = addressed(request, router.agents()).is_some();
+    if has_address || request.len() > LONGEST_IN_PARTS {
         return Vec::new();
     }
     let mut texts = vec![request];
@@ -125,7 +127,7 @@ fn after_failure(assignment: &Assignment<'_>, router: &Router, result: &CallResu
         routing.ranking.iter().filter(|ranked| !tried.contains(&ranked.agent.as_str())).collect();
     let total: f32 = left.iter().map(|ranked| ranked.score).sum();
     match left.first() {
-        Some(next) if next.score >= WORTH_TRYING * total => transfer(&next.agent, &because(&routing)),
+        Some(next) if next.score >= WORTH_TRYING * total => transfer(&next.agent, None, &because(&routing)),
         _ => Reply::Words(format!(
             "Nobody in the team took this. {}\n\n{HOW_TO_CONNECT}",
             unfenced(&result.content)
@@ -137,9 +139,13 @@ fn addressee(call: &Call) -> &str {
     call.arguments.get("agent_name").and_then(|name| name.as_str()).unwrap_or_default()
 }
 
-fn transfer(agent: &str, because: &str) -> Reply {
-    let because = Some(because.to_owned());
-    Reply::Call { name: TRANSFER.to_owned(), arguments: json!({ "agent_name": agent }), because }
+/// To do what the user asks, unless a task says it better.
+pub fn transfer(agent: &str, task: Option<&str>, because: &str) -> Reply {
+    let mut arguments = json!({ "agent_name": agent });
+    if let Some(task) = task {
+        arguments["task"] = Value::from(task);
+    }
+    Reply::Call { name: TRANSFER.to_owned(), arguments, because: Some(because.to_owned()) }
 }
 
 /// The likeliest agents, with the words that speak for them.

@@ -1,5 +1,6 @@
 //! Who should get a request: what was learned from many, and what this team's routing table says.
 
+use super::addressing::addressed;
 use super::features::Reading;
 use super::learned::{DIRECT, LABELS, LEARNED, Learned};
 use super::table::{self, Entry, Phrase};
@@ -43,6 +44,8 @@ pub struct Routing {
     pub ranking: Vec<Ranked>,
     /// How sure the decision is, from 0 to 1.
     pub confidence: f32,
+    /// What the agent is told, where the request begins with its name.
+    pub task: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +66,20 @@ pub struct Ranked {
     pub matched: Vec<String>,
 }
 
+impl Routing {
+    /// Nobody else is even thought of.
+    fn by_name(agent: &str, task: &str) -> Self {
+        let named =
+            Ranked { agent: agent.to_owned(), score: 1.0, matched: vec!["called by name".to_owned()] };
+        Self {
+            decision: Decision::Agent(agent.to_owned()),
+            ranking: vec![named],
+            confidence: 1.0,
+            task: Some(task.to_owned()),
+        }
+    }
+}
+
 impl Router {
     /// Reads the table out of an orchestrator's prompt.
     pub fn read(prompt: &str) -> Self {
@@ -79,12 +96,16 @@ impl Router {
 
     /// The same with another table: to measure one before it is committed.
     pub fn route_by(&self, text: &str, learned: &Learned) -> Routing {
+        if let Some((agent, task)) = addressed(text, self.agents()) {
+            return Routing::by_name(agent, task);
+        }
         let reading = Reading::of(text);
         if reading.words.is_empty() {
             return Routing {
                 decision: Decision::Nobody { absent: None },
                 ranking: Vec::new(),
                 confidence: 0.0,
+                task: None,
             };
         }
         let candidates = self.candidates(&reading, learned);
@@ -103,7 +124,7 @@ impl Router {
             })
             .collect();
         ranking.sort_by(|a, b| b.score.total_cmp(&a.score));
-        Routing { decision, ranking, confidence: at.map_or(0.0, |at| plain[at]) }
+        Routing { decision, ranking, confidence: at.map_or(0.0, |at| plain[at]), task: None }
     }
 
     /// The team, and what was learned about but is not in it: who is absent must not be replaced by anyone.

@@ -1,6 +1,8 @@
 //! What looking at a path means for rules.
 
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
 
 use lango_domain::pattern::{Star, fits};
 use lango_domain::{Intent, Safety, ToolFailure};
@@ -28,6 +30,23 @@ impl Workspace {
             },
         };
         Ok(Intent { level: Safety::Safe, shows: format!("look at {subject}"), subject, pattern: None })
+    }
+
+    /// The real path of a file or folder inside, and how rules know it.
+    pub fn place_of(&self, path: &str) -> Result<(PathBuf, String), ToolFailure> {
+        let subject = self.look(path)?.subject;
+        let real = self.relative(subject.trim_end_matches('/')).unwrap_or_default();
+        Ok((self.root().join(real), subject))
+    }
+
+    /// A file at a real path, unless rules close it or it lies outside by now.
+    pub fn open_file(&self, path: &Path) -> io::Result<File> {
+        let refused = |why: ToolFailure| io::Error::new(ErrorKind::PermissionDenied, why.0);
+        let opened = self.file(&shown(path)).map_err(refused)?;
+        if self.is_closed(&opened.relative) {
+            return Err(refused(ToolFailure("a rule denies it".to_owned())));
+        }
+        Ok(opened.file)
     }
 
     /// Whether lists and searches leave this out.

@@ -7,7 +7,7 @@ use lango_domain::event::{CallId, Principal, SessionId, TurnId};
 use lango_domain::{AgentName, Live, ToolContext};
 use lango_knowledge::graph::LazyGraph;
 use lango_knowledge::library::{Library, pieces_of};
-use lango_knowledge::{Along, embedding::Hashed};
+use lango_knowledge::{Along, Lazily, embedding::Hashed};
 use serde_json::{Value, json};
 
 use super::{Desk, graph, me};
@@ -25,7 +25,7 @@ pub fn context() -> ToolContext {
 
 pub fn lazy(desk: &Desk) -> LazyGraph {
     let store = desk.store.clone();
-    LazyGraph::new(Arc::new(move || Ok(graph(&store))))
+    LazyGraph::new(move || Ok(Arc::new(graph(&store))))
 }
 
 async fn library(desk: &Desk) -> Library {
@@ -56,7 +56,7 @@ async fn library(desk: &Desk) -> Library {
 
 async fn retrieve(desk: &Desk, along: Along, query: &str) -> Value {
     let library = library(desk).await;
-    let tools = lango_knowledge::tools(Arc::new(move || Ok(library.clone())), along);
+    let tools = lango_knowledge::tools(&Lazily::new(move || Ok(Arc::new(library.clone()))), along, None);
     let output = tools[0].call(context(), json!({ "query": query, "limit": 1 })).await.unwrap();
     serde_json::from_str(&output.text).unwrap()
 }

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use lango_domain::event::{CallId, TurnId};
 use lango_domain::memory::{Kind, Words};
 use lango_domain::{AgentName, Live, Safety, Tool, ToolContext, Trust};
+use lango_knowledge::Lazily;
 use lango_knowledge::memory::tools;
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use super::{Desk, Writer, asks, of, texts};
 
 fn at_hand(desk: &Desk) -> Vec<Tool> {
     let chronicle = desk.chronicle();
-    tools(Arc::new(move || Ok(chronicle.clone())))
+    tools(Lazily::new(move || Ok(Arc::new(chronicle.clone()))))
 }
 
 async fn call(desk: &Desk, tool: &str, args: Value) -> Result<String, String> {
@@ -122,7 +123,7 @@ async fn a_conversation_can_be_condensed_at_once() {
 
 #[tokio::test]
 async fn without_a_place_to_keep_it_the_tools_say_so() {
-    let tools = tools(Arc::new(|| Err("the disk is full".to_owned())));
+    let tools = tools(Lazily::new(|| Err("the disk is full".to_owned())));
     let desk = Desk::observed_by(Writer::thorough());
     let context = ToolContext {
         session: of("a").session,
