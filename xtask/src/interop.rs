@@ -10,7 +10,7 @@ mod process;
 
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use crate::step;
 
@@ -22,10 +22,19 @@ pub fn run(word: &str) -> Result<()> {
     if chosen.is_empty() {
         bail!("no case is called {word}");
     }
+    let mut failed = 0;
     for case in &chosen {
         let started = Instant::now();
-        (case.run)(&peers).with_context(|| case.name.clone())?;
-        eprintln!("ok {:<44} {:>5} ms", case.name, started.elapsed().as_millis());
+        let done = (case.run)(&peers);
+        let word = if done.is_ok() { "ok    " } else { "FAILED" };
+        eprintln!("{word} {:<44} {:>5} ms", case.name, started.elapsed().as_millis());
+        if let Err(error) = done {
+            eprintln!("{error:#}");
+            failed += 1;
+        }
+    }
+    if failed > 0 {
+        bail!("{failed} of {} cases failed", chosen.len());
     }
     eprintln!("interop: {} cases with programs of others", chosen.len());
     Ok(())

@@ -4,26 +4,38 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::{step, tidy};
+use crate::{interop, step, tidy};
 
 pub fn run() -> Result<()> {
     install()?;
     step("cargo", &["fmt", "--all", "--check"])?;
     step("cargo", &["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
     step("cargo", &["test", "--quiet", "--workspace"])?;
+    interop::run("")?;
     tidy::run()
 }
 
-/// What the tests need beyond a Rust toolchain and a shell: its formatter and its linter.
+/// What the tests need beyond a Rust toolchain and a shell: its formatter and its linter, and what the peers run in.
 fn install() -> Result<()> {
-    let is_there = |tool: &str| {
-        let found = Command::new("cargo").args([tool, "--version"]).output();
-        found.is_ok_and(|output| output.status.success())
-    };
     for (tool, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
-        if !is_there(tool) {
+        if !works("cargo", &[tool, "--version"]) {
             step("rustup", &["component", "add", component])?;
         }
     }
-    Ok(())
+    let wanted: [(&str, &[&str], &[&str]); 3] = [
+        ("node", &["--version"], &["nodejs"]),
+        ("npm", &["--version"], &["npm"]),
+        ("python3", &["-m", "ensurepip", "--version"], &["python3", "python3-venv"]),
+    ];
+    let missing = wanted.iter().filter(|(program, arguments, _)| !works(program, arguments));
+    let packages: Vec<&str> = missing.flat_map(|(_, _, packages)| packages.iter().copied()).collect();
+    if packages.is_empty() {
+        return Ok(());
+    }
+    step("apt-get", &["update", "--quiet"])?;
+    step("apt-get", &[&["install", "--quiet", "--yes", "--no-install-recommends"], &packages[..]].concat())
+}
+
+fn works(program: &str, arguments: &[&str]) -> bool {
+    Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success())
 }

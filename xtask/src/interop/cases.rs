@@ -1,11 +1,17 @@
 //! Who talks to whom, and what must come of it.
 
+use std::io::Read as _;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::lango::Lango;
 use super::peers::Peers;
 use super::process::{Server, lines_of};
+
+const ORCHESTRATOR: &str = "lango-orchestrator";
 
 type Run = Box<dyn Fn(&Peers) -> Result<()>>;
 
@@ -20,6 +26,7 @@ pub fn all() -> Vec<Case> {
         case("openai for JavaScript", |peers| openai(peers, Speaker::Node)),
         case("llm", llm),
         case("three Langos in a row", three_in_a_row),
+        case("three Langos, cancelled", cancelled_three_deep),
     ];
     for client in CLIENTS {
         cases.push(case(&format!("client {}", client.join(" ")), |peers| client_of_ours(peers, client)));
@@ -67,12 +74,12 @@ enum Speaker {
 }
 
 fn openai(peers: &Peers, speaker: Speaker) -> Result<()> {
-    let (server, token) = Lango::new(peers)?.serve()?;
+    let lango = Lango::new(peers)?.serve()?;
     let mut client = match speaker {
         Speaker::Python => peers.python("python-1.0", "openai_chat.py"),
         Speaker::Node => peers.node("openai_chat.mjs"),
     };
-    let seen = lines_of(client.arg(format!("{}/v1", server.url())).arg(token))?;
+    let seen = lines_of(client.arg(format!("{}/v1", lango.url())).arg(&lango.token))?;
     let seen = seen.first().context("something was printed")?;
     ensure!(seen["models"].as_array().is_some_and(|models| models.len() > 3), "{seen}");
     for words in ["plain", "streamed"] {
@@ -84,12 +91,15 @@ fn openai(peers: &Peers, speaker: Speaker) -> Result<()> {
 }
 
 fn llm(peers: &Peers) -> Result<()> {
-    let (server, token) = Lango::new(peers)?.serve()?;
+    let lango = Lango::new(peers)?.serve()?;
     let folder = tempfile::tempdir()?;
-    let models = format!("- model_id: lango\n  model_name: lango\n  api_base: \"{}/v1\"\n", server.url());
+    let models = format!(
+        "- model_id: lango\n  model_name: lango\n  api_key_name: lango\n  api_base: \"{}/v1\"\n",
+        lango.url()
+    );
     std::fs::write(folder.path().join("extra-openai-models.yaml"), models)?;
     let mut command = peers.python_program("python-1.0", "llm");
-    command.args(["-m", "lango", "--key", &token, "hello"]).env("LLM_USER_PATH", folder.path());
+    command.args(["-m", "lango", "--key", &lango.token, "hello"]).env("LLM_USER_PATH", folder.path());
     let output = command.output()?;
     let words = String::from_utf8_lossy(&output.stdout);
     ensure!(words.contains("Lango"), "{words}{}", String::from_utf8_lossy(&output.stderr));
@@ -98,7 +108,7 @@ fn llm(peers: &Peers) -> Result<()> {
 
 /// B93: Lango is asked twice in one context by a client of somebody else's.
 fn client_of_ours(peers: &Peers, client: &[&str]) -> Result<()> {
-    let (server, token) = Lango::new(peers)?.serve()?;
+    let lango = Lango::new(peers)?.serve()?;
     let mut command = match client[0] {
         "python-0.3" => peers.python(client[0], "client_0_3.py"),
         "node" => peers.node("a2a_client.mjs"),
@@ -110,7 +120,7 @@ fn client_of_ours(peers: &Peers, client: &[&str]) -> Result<()> {
         environment => peers.python(environment, "client_1_0.py"),
     };
     let seen =
-        lines_of(command.arg(server.url()).arg(token).args(&client[1..]).args(["hello", "thank you"]))?;
+        lines_of(command.arg(lango.url()).arg(&lango.token).args(&client[1..]).args(["hello", "thank you"]))?;
     let turns: Vec<&Value> = seen.iter().filter(|line| line.get("states").is_some()).collect();
     ensure!(turns.len() == 2, "{seen:?}");
     for turn in turns {
@@ -145,25 +155,60 @@ fn server_for_ours(peers: &Peers, server: &[&str]) -> Result<()> {
     ensure!(said.contains("You said:") && said.contains("good morning"), "{said}");
     let asked = answer_of(&lango.ask("parrot: ask me something")?, "parrot")?;
     ensure!(asked.contains("Which colour?"), "{asked}");
-    let failed = lango.command(&["ask", "parrot: fail, please", "--json"]).output()?;
-    let events = String::from_utf8_lossy(&failed.stdout);
-    ensure!(!failed.status.success() && events.contains("the kettle is broken"), "{events}");
+    let events = lango.ask("parrot: fail, please")?;
+    let outcome = events.iter().find(|event| event["type"] == "transfer_result").context("an outcome")?;
+    ensure!(outcome["outcome"] == "failed", "{outcome}");
+    ensure!(answer_of(&events, ORCHESTRATOR)?.contains("the kettle is broken"), "{events:?}");
     Ok(())
 }
 
 /// B93: a request goes through the one in the middle to the last, and the answer comes back.
 fn three_in_a_row(peers: &Peers) -> Result<()> {
-    let (last, last_token) = Lango::new(peers)?.serve()?;
-    let middle = Lango::new(peers)?.with_remote("basement", &last.url(), &last_token);
-    let (middle, middle_token) = middle.serve()?;
-    let first = Lango::new(peers)?.with_remote("hallway", &middle.url(), &middle_token);
+    let last = Lango::new(peers)?.serve()?;
+    let middle = Lango::new(peers)?.with_colleague("basement", &last).serve()?;
+    let first = Lango::new(peers)?.with_colleague("hallway", &middle);
     let said = answer_of(&first.ask("hallway: tell basement: hello")?, "hallway")?;
     ensure!(said.contains("Lango"), "{said}");
     drop(last);
-    let output = first.command(&["ask", "hallway: tell basement: hello", "--json"]).output()?;
-    let events = String::from_utf8_lossy(&output.stdout);
-    ensure!(!output.status.success() && events.contains("turn_failed"), "{events}");
+    let said = answer_of(&first.ask("hallway: tell basement: hello")?, "hallway")?;
+    ensure!(said.contains("basement says: no connection"), "{said}");
     Ok(())
+}
+
+/// B93: who asked gives up, and the command that runs two machines further ends.
+fn cancelled_three_deep(peers: &Peers) -> Result<()> {
+    // So long that only this case runs it.
+    const COMMAND: &str = "sleep 97.531";
+    let last = Lango::new(peers)?.with_setting("security.approval.dangerous=auto").serve()?;
+    let middle = Lango::new(peers)?.with_colleague("basement", &last).serve()?;
+    let first = Lango::new(peers)?.with_colleague("hallway", &middle);
+    let request = format!("hallway: tell basement: operator: run {COMMAND}");
+    let mut asking =
+        first.command(&["ask", &request, "--json"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    wait_until("the command runs", || is_running(COMMAND))?;
+    Command::new("kill").args(["-INT", &asking.id().to_string()]).status()?;
+    let mut events = String::new();
+    asking.stdout.take().context("what it prints")?.read_to_string(&mut events)?;
+    let status = asking.wait()?;
+    ensure!(!status.success() && events.contains(r#""outcome":"cancelled""#), "{status}: {events}");
+    wait_until("the command has ended", || !is_running(COMMAND))
+}
+
+fn wait_until(what: &str, is_so: impl Fn() -> bool) -> Result<()> {
+    let started = Instant::now();
+    while !is_so() {
+        ensure!(started.elapsed() < Duration::from_secs(20), "not within 20 s: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// Whether some process is exactly this command.
+fn is_running(command: &str) -> bool {
+    let wanted = format!("{}\0", command.replace(' ', "\0"));
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    lines.any(|line| line == wanted.as_bytes())
 }
 
 fn answer_of(events: &[Value], author: &str) -> Result<String> {

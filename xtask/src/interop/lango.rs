@@ -1,5 +1,6 @@
 //! Our own binary, at home in a folder of its own.
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -8,6 +9,21 @@ use serde_json::{Value, json};
 
 use super::peers::Peers;
 use super::process::{Server, lines_of};
+
+const WORKSPACE: &str = "work";
+
+/// A Lango that listens; its home goes with it.
+pub struct Served {
+    pub server: Server,
+    pub token: String,
+    _lango: Lango,
+}
+
+impl Served {
+    pub fn url(&self) -> String {
+        self.server.url()
+    }
+}
 
 /// One Lango with its own home; without a language model, so that every answer is known beforehand.
 pub struct Lango {
@@ -19,10 +35,21 @@ pub struct Lango {
 impl Lango {
     pub fn new(peers: &Peers) -> Result<Self> {
         let home = tempfile::tempdir()?;
+        fs::create_dir(home.path().join(WORKSPACE))?;
         Ok(Self { program: peers.lango.clone(), home, settings: Vec::new() })
     }
 
+    pub fn with_setting(mut self, setting: &str) -> Self {
+        self.settings.push(setting.to_owned());
+        self
+    }
+
     /// With an agent elsewhere in its team.
+    pub fn with_colleague(self, name: &str, other: &Served) -> Self {
+        self.with_remote(name, &other.url(), &other.token)
+    }
+
+    /// The same, by its address.
     pub fn with_remote(mut self, name: &str, url: &str, token: &str) -> Self {
         let card = format!("{url}/.well-known/agent-card.json");
         let mut remote = json!({ "name": name, "agentCardUrl": card });
@@ -36,23 +63,23 @@ impl Lango {
 
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
-        command.args(words).args(["--provider", "offline"]).env("LANGO_HOME", self.home.path());
+        command.args(words).args(["--provider", "offline"]).env("LANGO_HOME", self.home.path().join("own"));
         for setting in &self.settings {
             command.args(["--set", setting]);
         }
-        command.current_dir(self.home.path());
+        command.current_dir(self.home.path().join(WORKSPACE));
         command
     }
 
     /// Listens, and gives a token to come in with.
-    pub fn serve(&self) -> Result<(Server, String)> {
+    pub fn serve(self) -> Result<Served> {
         let mut create = self.command(&["token", "create", "peer", "--scope", "chat,read", "--json"]);
         let output = create.output()?;
         let made: Value = serde_json::from_slice(&output.stdout)
             .with_context(|| format!("no token: {}", String::from_utf8_lossy(&output.stderr)))?;
         let token = made["token"].as_str().context("a token")?.to_owned();
         let server = Server::start(|port| self.command(&["serve", "--port", &port.to_string()]))?;
-        Ok((server, token))
+        Ok(Served { server, token, _lango: self })
     }
 
     /// The events of one turn.

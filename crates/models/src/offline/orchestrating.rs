@@ -128,11 +128,18 @@ fn after_failure(assignment: &Assignment<'_>, router: &Router, result: &CallResu
     let total: f32 = left.iter().map(|ranked| ranked.score).sum();
     match left.first() {
         Some(next) if next.score >= WORTH_TRYING * total => transfer(&next.agent, None, &because(&routing)),
-        _ => Reply::Words(format!(
-            "Nobody in the team took this. {}\n\n{HOW_TO_CONNECT}",
-            unfenced(&result.content)
-        )),
+        _ => Reply::Words(not_done(&tried, unfenced(&result.content), routing.task.is_some())),
     }
+}
+
+/// What whoever was asked last said about it. Where somebody was called by name, another model would not help.
+fn not_done(tried: &[&str], why: &str, was_called: bool) -> String {
+    let who = tried.last().copied().unwrap_or("team");
+    if was_called {
+        return format!("{NOT_DONE}the {who} says: {why}");
+    }
+    let nobody = if tried.len() > 1 { "nobody in the team did this. The" } else { "the" };
+    format!("{NOT_DONE}{nobody} {who} says: {why}\n\n{HOW_TO_CONNECT}")
 }
 
 fn addressee(call: &Call) -> &str {
