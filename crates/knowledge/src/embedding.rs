@@ -62,6 +62,11 @@ pub trait Embedder: Send + Sync {
         0.55
     }
 
+    /// The least similarity that means something by itself, where no word was found.
+    fn floor(&self) -> f32 {
+        f32::NEG_INFINITY
+    }
+
     /// One vector for each text, in their order. A text in which there is nothing to measure may get all zeros.
     fn embed(
         &self,

@@ -4,7 +4,9 @@
 //! connection uses, so a name that changes its address between check and use gains nothing.
 
 use std::collections::HashSet;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::{Arc, Once, OnceLock};
 use std::time::Duration;
 
@@ -208,7 +210,7 @@ pub fn builder(connect: Duration) -> ClientBuilder {
 
 /// The same, connecting only to addresses within reach; literal ones need [`check`] before each request.
 pub fn checked_builder(connect: Duration, reach: Reach) -> ClientBuilder {
-    builder(connect).dns_resolver(Arc::new(Checking(reach)))
+    builder(connect).dns_resolver(Arc::new(Checking { reach, look_up: as_the_system_does }))
 }
 
 /// Names who does the cryptography; to be called before any client is made.
@@ -277,18 +279,27 @@ fn redirected(from: &Url, location: &str) -> Result<Url, FetchError> {
     Ok(next)
 }
 
-/// Resolves names as the system does, and gives back only addresses within reach.
-struct Checking(Reach);
+/// The addresses that a name has now.
+type LookUp = fn(String) -> LookingUp;
+type LookingUp = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
+
+fn as_the_system_does(name: String) -> LookingUp {
+    Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
+}
+
+/// Resolves names, and gives back only addresses within reach.
+struct Checking {
+    reach: Reach,
+    look_up: LookUp,
+}
 
 impl Resolve for Checking {
     fn resolve(&self, name: Name) -> Resolving {
-        let reach = self.0;
+        let (reach, looking_up) = (self.reach, (self.look_up)(name.as_str().to_owned()));
         Box::pin(async move {
             let host = one_line(name.as_str(), 100);
-            let Ok(found) = tokio::net::lookup_host((name.as_str(), 0)).await else {
-                return Err(FetchError::UnknownHost(host).into());
-            };
-            let allowed = allowed(found.collect(), reach, host)?;
+            let Ok(found) = looking_up.await else { return Err(FetchError::UnknownHost(host).into()) };
+            let allowed = allowed(found, reach, host)?;
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })
     }

@@ -1,6 +1,7 @@
 use super::*;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Answers one connection with these bytes.
 fn server_saying(reply: impl FnOnce(u16) -> String) -> u16 {
@@ -97,6 +98,33 @@ async fn a_name_is_checked_where_the_connection_is_made() {
         assert!(matches!(failed, FetchError::PrivateAddress(_)), "{host}: {failed}");
     }
     assert!(listener.accept().is_err(), "somebody connected");
+}
+
+/// The name has a good address when it is looked up first, and a private one from then on.
+#[tokio::test]
+async fn a_name_that_changes_its_address_gains_nothing() {
+    static LOOKS: AtomicUsize = AtomicUsize::new(0);
+    fn changing(_: String) -> LookingUp {
+        let address = if LOOKS.fetch_add(1, Ordering::SeqCst) == 0 { "127.0.0.1:0" } else { "127.0.0.2:0" };
+        Box::pin(async move { Ok(vec![address.parse().unwrap()]) })
+    }
+    let private = TcpListener::bind("127.0.0.2:0").unwrap();
+    private.set_nonblocking(true).unwrap();
+    let reach = Reach::PublicAnd("127.0.0.1".parse().unwrap());
+    let checking = Arc::new(Checking { reach, look_up: changing });
+    let client = builder(Duration::from_secs(5)).dns_resolver(checking).pool_max_idle_per_host(0);
+    let guarded = Guarded::new(reach, Limits::default());
+    guarded.client.set(client.build().unwrap()).unwrap();
+    let port = server_saying(|_| {
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
+            .to_owned()
+    });
+    let page = guarded.get(&format!("http://changing.example:{port}/")).await.unwrap();
+    assert_eq!((page.text().as_str(), LOOKS.load(Ordering::SeqCst)), ("hello", 1), "looked up once");
+    let port = private.local_addr().unwrap().port();
+    let failed = guarded.get(&format!("http://changing.example:{port}/")).await.unwrap_err();
+    assert_eq!(failed, FetchError::PrivateAddress("changing.example".to_owned()));
+    assert!(private.accept().is_err(), "somebody connected");
 }
 
 #[tokio::test]

@@ -60,7 +60,10 @@ impl Library {
         let (words, vector) =
             tokio::try_join!(self.by_words(question, scope), self.by_vectors(question, scope))?;
         let fused = fuse(&words, &vector, self.weights());
-        let best: Vec<Fused> = fused.into_iter().take(READ.max(limit)).collect();
+        let floor = self.shared.embedder.as_ref().map_or(f32::NEG_INFINITY, |embedder| embedder.floor());
+        let says_something =
+            |hit: &Fused| hit.lexical.is_some() || hit.vector.is_some_and(|vector| vector >= floor);
+        let best: Vec<Fused> = fused.into_iter().filter(says_something).take(READ.max(limit)).collect();
         let pieces = self.shared.store.pieces(best.iter().map(|hit| hit.id).collect()).await?;
         let own = pieces.into_iter().filter(|piece| scope.covers(&piece.owner));
         let pieces: HashMap<u64, Piece> = own.map(|piece| (piece.id, piece)).collect();

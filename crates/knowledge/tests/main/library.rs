@@ -173,6 +173,19 @@ async fn without_an_embedder_words_alone_decide() {
     assert!(found.len() == 1 && found[0].why.vector.is_none());
 }
 
+/// What is alike by a few letters only is no answer; what is spelled alike is.
+#[tokio::test]
+async fn what_has_nothing_to_do_with_a_question_is_not_found() {
+    let desk = Desk::new();
+    desk.write("tea.md", "# Tea\n\nGreen tea is steeped at 70 degrees for two minutes, black tea longer.\n");
+    desk.write("physik.md", "# Quantenmechanik\n\nDie Quantenmechanik beschreibt kleine Teilchen.\n");
+    let library = desk.library();
+    desk.add(&library).await;
+    assert_eq!(sources(&library, "photosynthesis").await, [""; 0]);
+    assert_eq!(sources(&library, "zebra").await, [""; 0]);
+    assert_eq!(sources(&library, "Quantenmechanikvorlesung").await, ["physik.md"]);
+}
+
 /// Another embedder makes its own vectors; those of different lengths never meet.
 #[tokio::test]
 async fn changing_the_embedder_makes_vectors_anew() {
