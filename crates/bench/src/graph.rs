@@ -13,7 +13,8 @@ use lango_knowledge::graph::{Direction, Graph, Pattern, View, Walk, When};
 use lango_store::{Place, SqliteStore};
 use serde_json::json;
 
-use crate::retrieval::{Chance, bytes_below, spread};
+use crate::chance::Chance;
+use crate::measure::{bytes_below, spread};
 
 const PREDICATES: u64 = 40;
 

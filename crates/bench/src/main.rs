@@ -1,5 +1,6 @@
 //! `lango-bench`: measures, and prints one JSON line for each thing measured. Compare lines of one run on one machine.
 
+mod chance;
 mod floor;
 mod gateway;
 mod graph;

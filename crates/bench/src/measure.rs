@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::future::Future;
+use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -161,4 +162,29 @@ fn memory_mb(file: &str, what: &str) -> Result<f64> {
         status.lines().find_map(|line| line.strip_prefix(what)).context("an odd status of a process")?;
     let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse()?;
     Ok(kilobytes / 1024.0)
+}
+
+/// The middle, and what one in a hundred exceeds.
+pub fn spread(times: &mut [f64]) -> (f64, f64) {
+    times.sort_by(f64::total_cmp);
+    let at = |share: f64| {
+        times.get(((times.len() as f64 * share) as usize).min(times.len().saturating_sub(1))).copied()
+    };
+    (at(0.5).unwrap_or_default(), at(0.99).unwrap_or_default())
+}
+
+pub fn bytes_below(folder: &Path) -> u64 {
+    bytes_named(folder, "")
+}
+
+/// Of the files below a folder whose name begins so.
+pub fn bytes_named(folder: &Path, begins: &str) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_named = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with(begins);
+    let size = |entry: std::fs::DirEntry| match entry.metadata().context("its size") {
+        Ok(found) if found.is_dir() => bytes_named(&entry.path(), begins),
+        Ok(found) => found.len(),
+        Err(_) => 0,
+    };
+    entries.filter(is_named).map(size).sum()
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use lango_domain::documents::{NewDocument, NewPiece, Place, Unit};
 use lango_domain::event::Principal;
 use lango_knowledge::embedding::{Embedder, Hashed, Purpose};
@@ -13,6 +13,9 @@ use lango_knowledge::library::{Library, Scope};
 use lango_knowledge::vectors::Vectors;
 use lango_store::SqliteStore;
 use serde_json::{Value, json};
+
+use crate::chance::Chance;
+use crate::measure::{bytes_named, spread};
 
 /// Words of made-up text: a few are everywhere, most are rare.
 const WORDS: u64 = 50_000;
@@ -228,21 +231,6 @@ fn word(rank: u64, text: &mut String) {
     text.push(char::from(consonants[(rank / 7 % 14) as usize]));
 }
 
-pub struct Chance(pub u64);
-
-impl Chance {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        self.0 >> 33
-    }
-
-    /// One of so many; the n-th is n times as rare as the first.
-    pub fn skewed(&mut self, all: u64) -> u64 {
-        let share = (self.next() % 1_000_000) as f64 / 1_000_000.0;
-        (all as f64).powf(share) as u64
-    }
-}
-
 fn show(line: Value) {
     println!("{line}");
 }
@@ -256,30 +244,7 @@ fn milliseconds(began: Instant) -> f64 {
     began.elapsed().as_secs_f64() * 1_000.0
 }
 
-pub fn spread(times: &mut [f64]) -> (f64, f64) {
-    times.sort_by(f64::total_cmp);
-    let at = |share: f64| {
-        times.get(((times.len() as f64 * share) as usize).min(times.len().saturating_sub(1))).copied()
-    };
-    (at(0.5).unwrap_or_default(), at(0.99).unwrap_or_default())
-}
-
-pub fn bytes_below(folder: &Path) -> u64 {
-    bytes_named(folder, "")
-}
-
 /// Of the files below a folder whose name begins so.
 fn megabytes(folder: &Path, begins: &str) -> u64 {
     bytes_named(folder, begins) / 1_000_000
-}
-
-fn bytes_named(folder: &Path, begins: &str) -> u64 {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let is_named = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with(begins);
-    let size = |entry: std::fs::DirEntry| match entry.metadata().context("its size") {
-        Ok(found) if found.is_dir() => bytes_named(&entry.path(), begins),
-        Ok(found) => found.len(),
-        Err(_) => 0,
-    };
-    entries.filter(is_named).map(size).sum()
 }

@@ -71,5 +71,5 @@ impl TurnLock {
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the session could not be read or written: {0}")]
+#[error("what is kept could not be read or written: {0}")]
 pub struct StoreError(pub String);

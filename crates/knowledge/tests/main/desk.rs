@@ -8,13 +8,15 @@ use lango_domain::inquiries::InquiryStore;
 use lango_domain::knowledge::KnowledgeStore;
 use lango_domain::seams::Conversation;
 use lango_domain::session::{SessionKey, SessionStore};
-use lango_domain::{AgentName, Live, Tool, ToolContext, ToolFailure};
+use lango_domain::{AgentName, Tool, ToolContext, ToolFailure};
 use lango_knowledge::knowing::{self, Knowing};
 use lango_knowledge::secrecy::Secrecy;
 use lango_knowledge::{Lazily, inquiries};
 use lango_store::{Place, SqliteStore};
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::calls::context;
 
 pub struct Desk {
     pub folder: TempDir,
@@ -63,14 +65,8 @@ impl Desk {
         let mut tools = knowing::tools(&knowing);
         tools.extend(inquiries::tools(&self.inquiry_store(), &now));
         let tool: Tool = tools.into_iter().find(|tool| tool.name == name).unwrap();
-        let context = ToolContext {
-            session: of.session.clone(),
-            principal: of.principal.clone(),
-            turn: TurnId::new("turn-of-tool"),
-            agent: AgentName::new("librarian").unwrap(),
-            call: CallId::new("c"),
-            live: Live::nobody(),
-        };
+        let context =
+            ToolContext { session: of.session.clone(), principal: of.principal.clone(), ..context() };
         tool.call(context, args).await.map(|output| output.text)
     }
 

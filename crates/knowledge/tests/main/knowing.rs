@@ -28,7 +28,7 @@ async fn knowledge_is_versioned_and_the_same_again_changes_nothing() {
     assert_eq!(told, [(2, "The office closes at seven."), (1, "The office closes at six.")]);
     assert!(versions[0].at > versions[1].at);
     let source = &versions[0].source;
-    assert_eq!((source.session.as_ref(), source.turn.as_str()), (Some(&of.session), "turn-of-tool"));
+    assert_eq!((source.session.as_ref(), source.turn.as_str()), (Some(&of.session), "t1"));
     assert_eq!(source.by, "librarian");
     assert_eq!(desk.store.entries(&of.principal).await.unwrap().len(), 1);
 }

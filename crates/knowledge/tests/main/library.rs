@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use lango_domain::documents::{NewDocument, Which};
-use lango_domain::event::{CallId, Principal, SessionId, TurnId};
-use lango_domain::tool::Live;
-use lango_domain::{AgentName, ToolContext};
+use lango_domain::event::{Principal, SessionId};
 use lango_knowledge::Lazily;
 use lango_knowledge::embedding::{EmbedError, Embedder, Hashed, Purpose};
 use lango_knowledge::library::{Library, Scope, pieces_of};
 use lango_store::{Place, SqliteStore};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::calls::context;
 
 struct Desk {
     folder: TempDir,
@@ -386,17 +386,6 @@ async fn names_that_are_no_text_stay_apart() {
     let library = desk.library();
     assert_eq!((desk.add(&library).await.new, desk.add(&library).await.same), (2, 2));
     assert_eq!(sources(&library, "zebra 254").await[0], r"a\xfe.txt");
-}
-
-fn context() -> ToolContext {
-    ToolContext {
-        session: SessionId::new("s"),
-        principal: Principal::local(),
-        turn: TurnId::new("t"),
-        agent: AgentName::new("librarian").unwrap(),
-        call: CallId::new("c"),
-        live: Live::nobody(),
-    }
 }
 
 /// S81

@@ -1,6 +1,8 @@
 //! What it knows, as whoever asks sees it.
 
 #[cfg(test)]
+mod calls;
+#[cfg(test)]
 mod desk;
 #[cfg(test)]
 mod embedding;

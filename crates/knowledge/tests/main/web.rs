@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::read::GzEncoder;
-use lango_domain::event::{CallId, Principal, SessionId, TurnId};
 use lango_domain::secret::Secret;
-use lango_domain::tool::{Live, Trust};
-use lango_domain::{AgentName, Safety, Tool, ToolContext, ToolFailure};
+use lango_domain::tool::Trust;
+use lango_domain::{Safety, Tool, ToolFailure};
 use lango_knowledge::web::{Engine, EngineKind, SearchSettings, WebError, tools};
 use lango_net::{FetchError, Guarded, Kind, Limits, NetSettings, Reach};
 use serde_json::{Value, json};
 
+use crate::calls::context;
 use crate::reading::pdf;
 
 const FIRST: &str = "BT /F1 12 Tf 72 720 Td (One.) Tj ET";
@@ -80,17 +80,6 @@ fn anywhere() -> Guarded {
 
 async fn refused(server: &Server, path: &str) -> FetchError {
     anywhere().get(&server.at(path)).await.unwrap_err()
-}
-
-fn context() -> ToolContext {
-    ToolContext {
-        session: SessionId::new("s"),
-        principal: Principal::local(),
-        turn: TurnId::new("t"),
-        agent: AgentName::new("librarian").unwrap(),
-        call: CallId::new("c"),
-        live: Live::nobody(),
-    }
 }
 
 fn tool(name: &str, engines: Vec<Engine>) -> Tool {

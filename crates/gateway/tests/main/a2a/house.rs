@@ -202,6 +202,20 @@ impl Peer {
         self.rpc("SendMessage", params).await["result"]["task"].clone()
     }
 
+    /// The task, once it is completed.
+    pub async fn completed(&self, id: &Value) -> Value {
+        let looking = async {
+            loop {
+                let task = self.task(id).await;
+                if task["status"]["state"] == "TASK_STATE_COMPLETED" {
+                    return task;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, looking).await.expect("it is completed in time")
+    }
+
     pub async fn task(&self, id: &Value) -> Value {
         self.rpc("GetTask", json!({ "id": id })).await["result"].clone()
     }

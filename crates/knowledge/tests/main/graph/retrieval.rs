@@ -3,25 +3,14 @@
 use std::sync::Arc;
 
 use lango_domain::documents::NewDocument;
-use lango_domain::event::{CallId, Principal, SessionId, TurnId};
-use lango_domain::{AgentName, Live, ToolContext};
+use lango_domain::event::Principal;
 use lango_knowledge::graph::LazyGraph;
 use lango_knowledge::library::{Library, pieces_of};
 use lango_knowledge::{Along, Lazily, embedding::Hashed};
 use serde_json::{Value, json};
 
 use super::{Desk, graph, me};
-
-pub fn context() -> ToolContext {
-    ToolContext {
-        session: SessionId::new("s"),
-        principal: me(),
-        turn: TurnId::new("t"),
-        agent: AgentName::new("librarian").unwrap(),
-        call: CallId::new("c1"),
-        live: Live::nobody(),
-    }
-}
+use crate::calls::context;
 
 pub fn lazy(desk: &Desk) -> LazyGraph {
     let store = desk.store.clone();

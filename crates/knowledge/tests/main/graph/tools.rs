@@ -4,7 +4,8 @@ use lango_domain::{Safety, Trust};
 use serde_json::{Value, json};
 
 use super::Desk;
-use super::retrieval::{context, lazy};
+use super::retrieval::lazy;
+use crate::calls::context;
 
 async fn call(desk: &Desk, tool: &str, args: Value) -> Result<String, String> {
     let tools = lango_knowledge::graph::tools(&lazy(desk));

@@ -1,13 +1,13 @@
 use std::sync::Arc;
 
-use lango_domain::event::{CallId, TurnId};
 use lango_domain::memory::{Kind, Words};
-use lango_domain::{AgentName, Live, Safety, Tool, ToolContext, Trust};
+use lango_domain::{Safety, Tool, ToolContext, Trust};
 use lango_knowledge::Lazily;
 use lango_knowledge::memory::tools;
 use serde_json::{Value, json};
 
 use super::{Desk, Writer, asks, of, texts};
+use crate::calls::context_of;
 
 fn at_hand(desk: &Desk) -> Vec<Tool> {
     let chronicle = desk.chronicle();
@@ -17,14 +17,8 @@ fn at_hand(desk: &Desk) -> Vec<Tool> {
 async fn call(desk: &Desk, tool: &str, args: Value) -> Result<String, String> {
     let tools = at_hand(desk);
     let tool = tools.iter().find(|known| known.name == tool).unwrap();
-    let context = ToolContext {
-        session: of("a").session,
-        principal: super::me(),
-        turn: TurnId::new("t1"),
-        agent: AgentName::new("chronicler".to_owned()).unwrap(),
-        call: CallId::new("c"),
-        live: Live::nobody(),
-    };
+    let context =
+        ToolContext { session: of("a").session, principal: super::me(), ..context_of("chronicler") };
     tool.intent(context.clone(), args.clone()).await.map_err(|failure| failure.0)?;
     tool.call(context, args).await.map(|output| output.text).map_err(|failure| failure.0)
 }
@@ -125,14 +119,8 @@ async fn a_conversation_can_be_condensed_at_once() {
 async fn without_a_place_to_keep_it_the_tools_say_so() {
     let tools = tools(Lazily::new(|| Err("the disk is full".to_owned())));
     let desk = Desk::observed_by(Writer::thorough());
-    let context = ToolContext {
-        session: of("a").session,
-        principal: super::me(),
-        turn: TurnId::new("t1"),
-        agent: AgentName::new("chronicler".to_owned()).unwrap(),
-        call: CallId::new("c"),
-        live: Live::nobody(),
-    };
+    let context =
+        ToolContext { session: of("a").session, principal: super::me(), ..context_of("chronicler") };
     let failure = tools[1].call(context, json!({ "query": "tea" })).await.unwrap_err();
     assert_eq!(failure.0, "memory cannot be used: the disk is full");
     assert!(texts(&desk.observations().await).is_empty());

@@ -1,0 +1,20 @@
+//! Whoever calls a tool in these tests.
+
+use lango_domain::event::{CallId, Principal, SessionId, TurnId};
+use lango_domain::{AgentName, Live, ToolContext};
+
+/// A call of the librarian's for whoever sits at this machine.
+pub fn context() -> ToolContext {
+    context_of("librarian")
+}
+
+pub fn context_of(agent: &str) -> ToolContext {
+    ToolContext {
+        session: SessionId::new("s"),
+        principal: Principal::local(),
+        turn: TurnId::new("t1"),
+        agent: AgentName::new(agent).unwrap(),
+        call: CallId::new("c1"),
+        live: Live::nobody(),
+    }
+}
