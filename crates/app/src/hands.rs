@@ -1,17 +1,16 @@
 //! From settings to hands: the workspace, commands, skills.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lango_domain::pattern::{Star, fits};
 use lango_domain::{Tool, ToolFailure};
-use lango_engine::{Rule, Verdict};
+use lango_engine::{Approval, Verdict};
 use lango_knowledge::Grounds;
-use lango_tools::files::{self, Files, Keeping, Workspace};
+use lango_tools::files::{self, Closed, Files, Keeping, Workspace};
 use lango_tools::shell::{self, Shell, ShellParts};
 use lango_tools::skills::{self, Shelf, SkillSettings, TrustFile};
 
@@ -29,6 +28,7 @@ pub struct Hands {
     places: Places,
     /// Why there is no workspace.
     no_workspace: Option<String>,
+    approval: Approval,
 }
 
 /// Folders that are used beside the workspace.
@@ -50,7 +50,8 @@ impl Hands {
         let keeping = keeping(environment);
         let shell = Shell::new(shell_parts(loaded, environment, workspace.clone(), &keeping));
         let shelf = places.shelf();
-        Ok(Self { files: Files { workspace, keeping }, shell, shelf, places, no_workspace })
+        let (files, approval) = (Files { workspace, keeping }, loaded.settings.security.approval.clone());
+        Ok(Self { files, shell, shelf, places, no_workspace, approval })
     }
 
     pub fn tools(&self) -> Vec<Tool> {
@@ -69,8 +70,11 @@ impl Hands {
 
     /// Where the librarian may take documents from.
     pub fn grounds(&self) -> Arc<dyn Grounds> {
-        let (workspace, closed) = (self.files.workspace.clone(), self.no_workspace.clone());
-        Arc::new(InWorkspace { workspace, closed })
+        Arc::new(InWorkspace {
+            workspace: self.files.workspace.clone(),
+            closed: self.no_workspace.clone(),
+            approval: self.approval.clone(),
+        })
     }
 
     /// What the user should know about the skills.
@@ -97,6 +101,7 @@ struct InWorkspace {
     workspace: Workspace,
     /// Why there is none.
     closed: Option<String>,
+    approval: Approval,
 }
 
 impl Grounds for InWorkspace {
@@ -107,8 +112,15 @@ impl Grounds for InWorkspace {
         }
     }
 
+    /// Nobody is asked about each file of a folder: what reading it would ask about is left out.
     fn open(&self, path: &Path) -> io::Result<File> {
-        self.workspace.open_file(path)
+        let (file, subject) = self.workspace.open_file(path)?;
+        let refused = |why: &str| Err(io::Error::new(ErrorKind::PermissionDenied, why));
+        match self.approval.of_reading(&subject) {
+            Verdict::Auto => Ok(file),
+            Verdict::Ask => refused("it is only read after a question"),
+            Verdict::Deny => refused("a rule denies it"),
+        }
     }
 }
 
@@ -164,11 +176,10 @@ fn workspace(loaded: &Loaded, environment: &Environment) -> Result<(Workspace, O
     Ok((workspace, own.or(why)))
 }
 
-/// What rules deny to looks at single files is not seen from above either.
-fn closed(loaded: &Loaded) -> Vec<String> {
-    let rules = loaded.settings.security.approval.rules.iter();
-    let denies = |rule: &&Rule| rule.decision == Verdict::Deny && fits(&rule.tool, "fs_read", Star::Anything);
-    rules.filter(denies).filter_map(|rule| rule.matches.clone()).collect()
+/// What is denied to looks at single files is not seen from above either.
+fn closed(loaded: &Loaded) -> Closed {
+    let approval = loaded.settings.security.approval.clone();
+    Box::new(move |path| approval.of_reading(path) == Verdict::Deny)
 }
 
 /// Lango's own folders, which no tool reaches.

@@ -73,6 +73,13 @@ impl Approval {
         }
     }
 
+    /// What happens to looks at a file, by rules and by level.
+    pub fn of_reading(&self, path: &str) -> Verdict {
+        let intent =
+            Intent { level: Safety::Safe, shows: String::new(), subject: path.to_owned(), pattern: None };
+        self.judge("fs_read", &intent).0
+    }
+
     pub(crate) fn wait(&self) -> Duration {
         Duration::from_secs(self.wait_seconds.get())
     }

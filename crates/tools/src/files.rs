@@ -31,7 +31,7 @@ use lango_domain::{Tool, ToolFailure};
 pub use journal::Journal;
 pub use trash::{Kind, Trash, TrashError, Trashed};
 pub use undo::{UndoError, Undone};
-pub use workspace::Workspace;
+pub use workspace::{Closed, Workspace};
 
 /// What the tools work on.
 #[derive(Clone)]

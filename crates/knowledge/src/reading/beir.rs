@@ -45,6 +45,8 @@ pub struct BeirLines<T> {
     path: PathBuf,
     lines: Lines<BufReader<File>>,
     line: usize,
+    /// Whoever cannot read on now cannot read on later.
+    is_over: bool,
     parse: fn(&str, usize) -> Parsed<T>,
 }
 
@@ -71,7 +73,9 @@ pub fn qrels(directory: &Path) -> Result<BeirLines<Judgement>, BeirError> {
 impl<T> BeirLines<T> {
     fn open(path: PathBuf, parse: fn(&str, usize) -> Parsed<T>) -> Result<Self, BeirError> {
         match File::open(&path) {
-            Ok(file) => Ok(Self { path, lines: BufReader::new(file).lines(), line: 0, parse }),
+            Ok(file) => {
+                Ok(Self { path, lines: BufReader::new(file).lines(), line: 0, is_over: false, parse })
+            }
             Err(error) => Err(BeirError::Closed { path, error }),
         }
     }
@@ -81,13 +85,16 @@ impl<T> Iterator for BeirLines<T> {
     type Item = Result<T, BeirError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
+        while !self.is_over {
             let read = self.lines.next()?;
             self.line += 1;
             let parsed = match read {
                 Ok(text) => (self.parse)(text.trim_start_matches('\u{feff}').trim_end(), self.line),
                 Err(error) if error.kind() == std::io::ErrorKind::InvalidData => Err(error.to_string()),
-                Err(error) => return Some(Err(BeirError::Closed { path: self.path.clone(), error })),
+                Err(error) => {
+                    self.is_over = true;
+                    return Some(Err(BeirError::Closed { path: self.path.clone(), error }));
+                }
             };
             match parsed {
                 Ok(None) => {}
@@ -98,6 +105,7 @@ impl<T> Iterator for BeirLines<T> {
                 }
             }
         }
+        None
     }
 }
 

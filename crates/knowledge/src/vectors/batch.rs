@@ -99,8 +99,10 @@ impl<'a> Batch<'a> {
         let upto = content.number()?;
         let owners = (0..content.length()?).map(|_| content.owner()).collect::<Option<_>>()?;
         let removed = (0..content.length()?).map(|_| content.number()).collect::<Option<_>>()?;
-        let (dimensions, stride, count) = (content.length()?, content.length()?, content.length()?);
-        let rows = content.take(count.checked_mul(16 + 2 * stride)?)?;
+        // These two are no lengths of what is left: a batch of removals has no rows.
+        let (dimensions, stride) = (content.size()?, content.size()?);
+        let count = content.length()?;
+        let rows = content.take(count.checked_mul(stride.checked_mul(2)?.checked_add(16)?)?)?;
         Some((Self { upto, owners, removed, dimensions, stride, rows }, HEADER + length))
     }
 
@@ -139,9 +141,13 @@ impl<'a> Bytes<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
+    fn size(&mut self) -> Option<usize> {
+        usize::try_from(self.number()?).ok()
+    }
+
     /// Nothing where it cannot be the length of what is left, so that nobody makes room for it.
     fn length(&mut self) -> Option<usize> {
-        usize::try_from(self.number()?).ok().filter(|length| *length <= self.0.len())
+        self.size().filter(|length| *length <= self.0.len())
     }
 
     fn text(&mut self) -> Option<&'a str> {

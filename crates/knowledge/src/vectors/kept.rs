@@ -231,12 +231,13 @@ impl KeptVectors {
         file.seek(SeekFrom::Start(self.length))?;
         file.write_all(bytes)?;
         // As everybody else will read it.
-        if let Some((batch, length)) = Batch::read(bytes)
-            && self.apply(&batch, length)
-        {
-            self.length += length as u64;
+        match Batch::read(bytes) {
+            Some((batch, length)) if self.apply(&batch, length) => {
+                self.length += length as u64;
+                Ok(())
+            }
+            _ => Err(io::Error::new(ErrorKind::InvalidData, "what was written cannot be read back")),
         }
-        Ok(())
     }
 
     /// All that is left, as it would have been written without what is gone.

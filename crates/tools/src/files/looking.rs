@@ -4,13 +4,12 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use lango_domain::pattern::{Star, fits};
 use lango_domain::{Intent, Safety, ToolFailure};
 use rustix::fs::{FileType, OFlags};
 
-use super::beneath;
+use super::beneath::{self, READ};
 use super::text::shown;
-use super::workspace::Workspace;
+use super::workspace::{Workspace, no_plain_file};
 
 impl Workspace {
     /// What a look at this path would be, for rules: where it really lies.
@@ -34,25 +33,32 @@ impl Workspace {
 
     /// The real path of a file or folder inside, and how rules know it.
     pub fn place_of(&self, path: &str) -> Result<(PathBuf, String), ToolFailure> {
-        let subject = self.look(path)?.subject;
-        let real = self.relative(subject.trim_end_matches('/')).unwrap_or_default();
-        Ok((self.root().join(real), subject))
+        let relative = self.relative(path)?;
+        let opened = self.resolve(&relative, OFlags::PATH | OFlags::CLOEXEC);
+        let opened = opened.map_err(|error| self.explain(path, &relative, error))?;
+        let real = self.real(path, &opened)?;
+        let stat = rustix::fs::fstat(&opened).map_err(|error| self.explain(path, &relative, error))?;
+        let subject = match beneath::kind(&stat) {
+            FileType::Directory => format!("{}/", shown(&real)),
+            FileType::RegularFile => shown(&real),
+            _ => return Err(ToolFailure(no_plain_file(path))),
+        };
+        Ok((self.root().join(real).components().collect(), subject))
     }
 
-    /// A file at a real path, unless rules close it or it lies outside by now.
-    pub fn open_file(&self, path: &Path) -> io::Result<File> {
+    /// A file at a real path, and how rules know it. No link is followed: it would lead elsewhere by now.
+    pub fn open_file(&self, path: &Path) -> io::Result<(File, String)> {
         let refused = |why: ToolFailure| io::Error::new(ErrorKind::PermissionDenied, why.0);
-        let opened = self.file(&shown(path)).map_err(refused)?;
-        if self.is_closed(&opened.relative) {
-            return Err(refused(ToolFailure("a rule denies it".to_owned())));
-        }
-        Ok(opened.file)
+        let name = shown(path);
+        let relative = path.strip_prefix(self.root()).map_err(io::Error::other)?;
+        let opened = beneath::open_unlinked(self.as_folder(), relative, READ)?;
+        let opened = self.regular(&name, opened).map_err(refused)?;
+        Ok((opened.file, shown(&opened.relative)))
     }
 
     /// Whether lists and searches leave this out.
     pub(super) fn is_closed(&self, relative: &Path) -> bool {
         let path = shown(relative);
-        let fits = |pattern: &String, path: &str| fits(pattern, path, Star::Anything);
-        self.closed().iter().any(|pattern| fits(pattern, &path) || fits(pattern, &format!("{path}/")))
+        self.closes(&path) || self.closes(&format!("{path}/"))
     }
 }

@@ -18,6 +18,9 @@ use super::text::{shown, size};
 /// Among so many names of a folder a similar one is looked for.
 const MAX_CANDIDATES: usize = 10_000;
 
+/// Whether a path is closed to looks.
+pub type Closed = Box<dyn Fn(&str) -> bool + Send + Sync>;
+
 /// A folder whose inside tools may reach, and nothing else; cheap to clone.
 #[derive(Clone)]
 pub struct Workspace(Arc<Inside>);
@@ -28,8 +31,8 @@ struct Inside {
     given: PathBuf,
     folder: OwnedFd,
     hidden: Vec<PathBuf>,
-    /// Patterns of paths that are not even looked at from above.
-    closed: Vec<String>,
+    /// Paths that are not even looked at from above.
+    closed: Closed,
     changing: Mutex<()>,
 }
 
@@ -58,11 +61,11 @@ pub(super) struct Target {
 impl Workspace {
     /// The workspace at `root`. No tool touches the `hidden` folders, even where they lie inside.
     pub fn open(root: &Path, hidden: Vec<PathBuf>) -> io::Result<Self> {
-        Self::open_but(root, hidden, Vec::new())
+        Self::open_but(root, hidden, Box::new(|_| false))
     }
 
-    /// The same, where lists and searches leave out what fits these patterns.
-    pub fn open_but(root: &Path, hidden: Vec<PathBuf>, closed: Vec<String>) -> io::Result<Self> {
+    /// The same, where lists and searches leave out what is closed.
+    pub fn open_but(root: &Path, hidden: Vec<PathBuf>, closed: Closed) -> io::Result<Self> {
         let given = std::path::absolute(root)?;
         let root = root.canonicalize()?;
         let folder = rustix::fs::open(&root, PLACE, Mode::empty())?;
@@ -91,9 +94,9 @@ impl Workspace {
         self.0.hidden.iter().filter(|path| path.starts_with(self.root())).cloned().collect()
     }
 
-    /// Patterns of what lists and searches leave out.
-    pub(super) fn closed(&self) -> &[String] {
-        &self.0.closed
+    /// Whether lists and searches leave a path out.
+    pub(super) fn closes(&self, path: &str) -> bool {
+        (self.0.closed)(path)
     }
 
     pub(super) fn as_folder(&self) -> impl AsFd + '_ {
@@ -297,7 +300,7 @@ impl Workspace {
         Err(Errno::XDEV)
     }
 
-    fn regular(&self, path: &str, opened: OwnedFd) -> Result<Opened, ToolFailure> {
+    pub(super) fn regular(&self, path: &str, opened: OwnedFd) -> Result<Opened, ToolFailure> {
         let stat = rustix::fs::fstat(&opened).map_err(|error| self.explain(path, Path::new(path), error))?;
         let relative = self.real(path, &opened)?;
         match beneath::kind(&stat) {
@@ -364,7 +367,7 @@ impl Opened {
     }
 }
 
-fn no_plain_file(path: &str) -> String {
+pub(super) fn no_plain_file(path: &str) -> String {
     format!("`{path}` is no regular file (a pipe, a socket or a device), so it is left alone")
 }
 

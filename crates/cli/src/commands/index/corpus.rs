@@ -10,7 +10,7 @@ use lango_domain::event::Principal;
 use lango_domain::text::one_line;
 use lango_knowledge::evaluation::{Judgements, Measured, Tally};
 use lango_knowledge::library::{Added, Library, Scope, pieces_of};
-use lango_knowledge::reading::{self, BeirDocument};
+use lango_knowledge::reading::{self, BeirDocument, BeirError};
 use lango_store::{Place, SqliteStore};
 
 use super::{failed, not_kept};
@@ -43,6 +43,7 @@ pub async fn take(
     for line in lines {
         let document = match line {
             Ok(record) => document(record, collection, &root),
+            Err(error @ BeirError::Closed { .. }) => return Err(Failure::usage(error.to_string())),
             Err(error) => {
                 added.skipped.push((directory.display().to_string(), error.to_string()));
                 continue;
