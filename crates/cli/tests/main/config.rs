@@ -125,7 +125,7 @@ fn a_pipe_in_the_way_is_reported_not_read() {
 #[test]
 fn show_names_providers_and_prices_and_hides_what_is_secret() {
     let desk = Desk::new();
-    desk.write("lango.toml", "[providers.x]\ntype = \"openai\"\napiKey = 12345678901\nbaseUrl = \"http://u:pwpwpwpw@h/v1\"\n[prices.\"gpt-4.1\"]\ninput = 1\noutput = 2\n");
+    desk.write("home/lango.toml", "[providers.x]\ntype = \"openai\"\napiKey = 12345678901\nbaseUrl = \"http://u:pwpwpwpw@h/v1\"\n[prices.\"gpt-4.1\"]\ninput = 1\noutput = 2\n");
     let shown = desk.lango(&["config", "show"]).stdout;
     for part in
         ["providers.x.apiKey = \"***\"", "lango.toml:3", "prices.gpt-4.1.input = 1", "http://***@h/v1"]

@@ -37,7 +37,7 @@ impl Desk {
         let desk = Self::new();
         let provider =
             format!("[providers.x]\ntype = \"{kind}\"\nbaseUrl = \"{base_url}\"\nretryDelayMs = 1\n");
-        desk.write("lango.toml", &format!("{provider}[agent]\nprovider = \"x\"\nmodel = \"m\"\n"));
+        desk.write("home/lango.toml", &format!("{provider}[agent]\nprovider = \"x\"\nmodel = \"m\"\n"));
         desk
     }
 
