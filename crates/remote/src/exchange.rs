@@ -75,22 +75,19 @@ impl<'a> Exchange<'a> {
     pub async fn run(&mut self, task: &RemoteTask) -> Result<Ended, Trouble> {
         let before = task.thread.as_ref().map(Place::read).unwrap_or_default();
         let words = words(task);
-        let done = self.attempt(message(&words, &before)).await;
-        let is_forgotten = |trouble: &Trouble| {
-            let Trouble::Protocol(error) = trouble else { return false };
-            use ErrorKind::{InvalidParams, TaskNotFound, UnsupportedOperation};
-            matches!(error.kind, TaskNotFound | InvalidParams | UnsupportedOperation)
-        };
-        match done {
-            // The colleague began anew, or the task ended meanwhile: then so does the conversation there.
-            Err(trouble)
-                if is_forgotten(&trouble) && before != Place::default() && self.answer.is_empty() =>
-            {
-                self.running = None;
-                self.attempt(message(&words, &Place::default())).await
+        let mut done = self.attempt(message(&words, &before)).await;
+        // The task ended meanwhile, then the conversation goes on without it; or the colleague forgot that, too.
+        let mut tried = before.clone();
+        for place in [Place { context: before.context, task: None }, Place::default()] {
+            let is_over = |trouble: &Trouble| is_forgotten(trouble) && self.answer.is_empty();
+            if place == tried || !done.as_ref().is_err_and(is_over) {
+                continue;
             }
-            done => done,
+            self.running = None;
+            done = self.attempt(message(&words, &place)).await;
+            tried = place;
         }
+        done
     }
 
     async fn attempt(&mut self, message: Message) -> Result<Ended, Trouble> {
@@ -301,18 +298,32 @@ impl<'a> Exchange<'a> {
     }
 }
 
+/// Whether the colleague does not know the task or the conversation, or not any more.
+fn is_forgotten(trouble: &Trouble) -> bool {
+    use ErrorKind::{InvalidParams, TaskNotFound, UnsupportedOperation};
+    let Trouble::Protocol(error) = trouble else { return false };
+    matches!(error.kind, TaskNotFound | InvalidParams | UnsupportedOperation)
+}
+
 fn declined(why: String) -> Flow {
     Flow::Over(Ended::Declined(why))
 }
 
-/// What the colleague is told: its task, with the user's own words where the task does not hold them.
+/// What the colleague is told: its task, with the user's own words where it says something else than they do.
 fn words(task: &RemoteTask) -> String {
     let request = task.request.trim();
     match task.task.as_deref().map(str::trim).filter(|task| !task.is_empty()) {
-        Some(given) if given.contains(request) => given.to_owned(),
+        Some(given) if given.contains(request) || is_addressed(request, given) => given.to_owned(),
         Some(given) => format!("{given}\n\nThe user's own words: {request}"),
         None => request.to_owned(),
     }
+}
+
+/// Whether the user's words are the task behind somebody's name: "far: yes", "ask far to sing".
+fn is_addressed(request: &str, given: &str) -> bool {
+    let Some(before) = request.strip_suffix(given).map(str::trim_end) else { return false };
+    let is_told = ["ask ", "tell ", "@"].iter().any(|word| before.to_lowercase().starts_with(word));
+    is_told || before.ends_with([':', ','])
 }
 
 fn message(words: &str, place: &Place) -> Message {
@@ -368,5 +379,8 @@ mod tests {
         assert_eq!(told("rain?", Some(" ")), "rain?");
         assert_eq!(told("rain?", Some("answer: rain? please")), "answer: rain? please");
         assert_eq!(told("rain?", Some("find out")), "find out\n\nThe user's own words: rain?");
+        assert_eq!(told("far: yes", Some("yes")), "yes");
+        assert_eq!(told("ask far to sing", Some("sing")), "sing");
+        assert!(told("weather in Berlin", Some("Berlin")).contains("weather"));
     }
 }

@@ -252,6 +252,25 @@ async fn a_colleague_that_forgot_begins_anew() {
 }
 
 #[tokio::test]
+async fn a_task_that_ended_meanwhile_leaves_the_conversation_as_it_is() {
+    let server = Server::colleague("JSONRPC", "1.0", false, |seen| match message(seen).get("taskId") {
+        Some(_) => {
+            Play::json(&json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32004, "message": "over" } }))
+        }
+        None if message(seen).get("contextId").is_some() => {
+            Play::rpc(Reply::Task(finished("Snow.")).write(Wire::V1))
+        }
+        None => Play::rpc(Reply::Task(a_task(TaskState::InputRequired, Some("Where?"))).write(Wire::V1)),
+    });
+    let (_team, agent) = colleague_of(&server).await;
+    let asking = asked(&agent, "x", None).await;
+    let came = asked(&agent, "Oslo", asking.thread).await;
+    assert_eq!((came.text.as_str(), came.error), ("Snow.", None));
+    let last = &server.asked()[2];
+    assert_eq!((message(last).get("taskId"), &message(last)["contextId"]), (None, &json!("c-1")));
+}
+
+#[tokio::test]
 async fn the_end_of_a_task_is_told_as_it_is() {
     for (state, said, text, error) in [
         (TaskState::Completed, Some("All fine."), "All fine.", None),
