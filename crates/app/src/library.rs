@@ -27,6 +27,8 @@ pub fn library(
     store: SqliteStore,
 ) -> Result<Library, LibraryError> {
     let folder = environment.data_folder().unwrap_or_else(std::env::temp_dir).join(WORDS);
+    // Of each store its own: numbers of changes mean nothing in another one.
+    let folder = folder.join(store.identity());
     let mut settings = loaded.settings.embedding.clone();
     settings.path = settings.path.map(|path| loaded.resolve(environment, "embedding.path", &path));
     let means = Means { jitter: Arc::new(jitter) };

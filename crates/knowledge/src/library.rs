@@ -15,7 +15,7 @@ use crate::embedding::{EmbedError, Embedder};
 use crate::lexical::{Lexical, LexicalError};
 use crate::vectors::{KeptError, KeptVectors, VectorError};
 
-pub use adding::{Added, OpenFile, Progress, Taking, pieces, pieces_of};
+pub use adding::{Added, OpenFile, Progress, Taking, is_nowhere, path_of, pieces, pieces_of, shown};
 pub use finding::{Found, Scope, Why};
 
 /// Cheap to clone.

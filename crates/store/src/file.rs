@@ -59,6 +59,11 @@ const MIGRATIONS: &[&str] = &[
     memory::TABLES,
     knowledge::TABLES,
     tasks::TABLES,
+    "
+    -- What is derived from this file knows by it that it is this one.
+    CREATE TABLE identity (id TEXT NOT NULL) STRICT;
+    INSERT INTO identity (id) VALUES (lower(hex(randomblob(8))));
+",
 ];
 
 /// Where sessions are kept.
@@ -117,6 +122,12 @@ fn patiently(mut step: impl FnMut() -> Result<(), Trouble>) -> Result<(), Troubl
             done => return done,
         }
     }
+}
+
+/// What no other file has; a copy has it too.
+pub(crate) fn identity(connection: &Connection, place: &Place) -> Result<String, Trouble> {
+    let found = connection.query_row("SELECT id FROM identity", [], |row| row.get(0));
+    found.map_err(|error| Trouble::of(error, place.file()))
 }
 
 /// A connection that cannot write.

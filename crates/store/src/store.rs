@@ -25,6 +25,7 @@ pub struct SqliteStore {
 
 struct Shared {
     place: Place,
+    identity: String,
     writer: Writer,
     readers: Mutex<Vec<Connection>>,
     locks: Locks,
@@ -34,6 +35,7 @@ impl SqliteStore {
     /// Opens the file, makes it where there is none, and brings an older one to the newest format.
     pub fn open(place: Place) -> Result<Self, Trouble> {
         let connection = file::open_to_write(&place)?;
+        let identity = file::identity(&connection, &place)?;
         let folder = match &place {
             Place::File(file) => Some(lock_folder(file)),
             Place::Memory => None,
@@ -41,11 +43,16 @@ impl SqliteStore {
         let writer =
             Writer::start(connection, place.clone()).map_err(|error| Trouble::Other(error.to_string()))?;
         let locks = Locks::new(folder);
-        Ok(Self { shared: Arc::new(Shared { place, writer, readers: Mutex::default(), locks }) })
+        Ok(Self { shared: Arc::new(Shared { place, identity, writer, readers: Mutex::default(), locks }) })
     }
 
     pub fn place(&self) -> &Place {
         &self.shared.place
+    }
+
+    /// Another file has another one.
+    pub fn identity(&self) -> &str {
+        &self.shared.identity
     }
 
     pub(crate) fn locks(&self) -> &Locks {

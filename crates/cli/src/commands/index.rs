@@ -15,7 +15,7 @@ use lango_domain::suggest::did_you_mean;
 use lango_domain::text::{one_line, visible};
 use lango_knowledge::indexing::{DEFAULT_COLLECTION, report};
 use lango_knowledge::item;
-use lango_knowledge::library::{Added, Found, Library, LibraryError, Scope};
+use lango_knowledge::library::{Added, Found, Library, LibraryError, Scope, is_nowhere, path_of};
 use serde_json::json;
 
 use super::{Setting, runtime};
@@ -190,7 +190,7 @@ async fn remove(
 }
 
 fn is_meant(known: &Source, typed: &str, path: &Path) -> bool {
-    let is_below = |known: &str| Path::new(known).starts_with(path);
+    let is_below = |known: &str| path_of(known).starts_with(path);
     known.source == typed
         || known.root == typed
         || is_below(&known.source)
@@ -216,10 +216,13 @@ async fn refresh(library: &Library) -> Result<Output, Failure> {
     for collection in store.collections(&Principal::local()).await.map_err(not_kept)? {
         let known = store.sources(&Principal::local(), &collection.name).await.map_err(not_kept)?;
         for root in collection.roots.iter().filter(|root| Path::new(root).is_absolute()) {
-            if Path::new(root).exists() {
-                let root = Path::new(root);
-                let added = library.add(&Principal::local(), &collection.name, root, &progress::show).await;
-                join(&mut all, added.map_err(failed)?);
+            let path = path_of(root);
+            if !is_nowhere(&path) {
+                match add_again(library, &collection.name, &path).await {
+                    Ok(added) => join(&mut all, added),
+                    // What cannot be looked at just now stays.
+                    Err(error) => all.skipped.push((root.clone(), error.to_string())),
+                }
             } else {
                 let under = known.iter().filter(|known| known.root == *root);
                 let which = Which::These(under.map(|known| known.source.clone()).collect());
@@ -230,6 +233,10 @@ async fn refresh(library: &Library) -> Result<Output, Failure> {
     }
     library.catch_up().await.map_err(failed)?;
     Ok(told(&all))
+}
+
+async fn add_again(library: &Library, collection: &str, root: &Path) -> Result<Added, LibraryError> {
+    library.add(&Principal::local(), collection, root, &progress::show).await
 }
 
 async fn search(

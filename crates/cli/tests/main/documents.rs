@@ -155,6 +155,32 @@ const PDF: &str = "%PDF-1.4\n\
 xref\n0 6\n0000000000 65535 f \n0000000009 00000 n \n0000000058 00000 n \n0000000115 00000 n \n0000000237 00000 n \n0000000329 00000 n \n\
 trailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n426\n%%EOF\n";
 
+#[test]
+fn a_corpus_that_cannot_be_read_ends() {
+    let desk = Desk::new();
+    std::fs::create_dir_all(desk.path().join("set/corpus.jsonl")).unwrap();
+    let run = desk.lango(&["index", "add", "--format", "beir", "set"]);
+    assert!(run.exit == 2 && run.stderr.contains("corpus.jsonl cannot be read"), "{}", run.stderr);
+}
+
+#[test]
+fn every_store_has_an_index_of_its_own() {
+    let desk = Desk::new();
+    desk.write("one/a.md", "The pangolin sleeps.");
+    desk.write("two/a.md", "The tapir swims.");
+    let other = ["--set", "store.path=other.sqlite"];
+    desk.lango(&["index", "add", "one"]);
+    desk.lango(&[&other[..], &["index", "add", "two"]].concat());
+    let found = |args: &[&str], word: &str| {
+        let run = desk.lango(&[args, &["index", "search", word]].concat());
+        run.stdout.contains("pangolin sleeps") || run.stdout.contains("tapir swims")
+    };
+    assert!(found(&other, "tapir") && !found(&other, "pangolin"));
+    assert!(found(&[], "pangolin") && !found(&[], "tapir"));
+    std::fs::remove_file(desk.path().join("home/lango.sqlite")).unwrap();
+    assert!(!found(&[], "pangolin"), "what was derived from a file that is gone is not used");
+}
+
 /// S81: the librarian takes in what it is pointed at, inside the workspace and nowhere else.
 #[test]
 fn the_librarian_indexes_what_it_may_read() {
@@ -171,6 +197,16 @@ fn the_librarian_indexes_what_it_may_read() {
     assert!(answer.stdout.contains("docs/agents.md, lines "), "{}", answer.stdout);
     let named = ask("index the folder docs into the collection guides");
     assert!(named.stdout.contains("collection: guides"), "{}", named.stdout);
+    let closed = r#"security.approval.rules=[{"tool":"fs_read","decision":"deny"}]"#;
+    let none = desk.lango(&[
+        "ask",
+        "--provider",
+        "offline",
+        "--set",
+        closed,
+        "index docs/ into the collection none",
+    ]);
+    assert!(none.stdout.contains("new: 0") && none.stdout.contains("a rule denies it"), "{}", none.stdout);
     for (path, why) in [
         (outside.path().to_str().unwrap(), "outside the workspace"),
         ("..", "outside the workspace"),

@@ -1,12 +1,14 @@
 //! Taking documents in: what is new or changed is read, the rest is left as it is.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lango_domain::documents::{NewDocument, NewPiece, Place, Unit, Which};
+use lango_domain::documents::{NewDocument, NewPiece, Place, Source, Unit, Which};
 use lango_domain::event::Principal;
 
 use super::{Library, LibraryError, blocking};
@@ -78,8 +80,10 @@ impl Library {
         let root = &taking.root;
         let Below { mut files, skipped, closed } = files_below(root.clone()).await?;
         let known = self.shared.store.sources(of, collection).await?;
-        let known: HashMap<String, String> =
-            known.into_iter().map(|source| (source.source, source.hash)).collect();
+        let known: HashMap<String, Known> = known
+            .into_iter()
+            .map(|Source { source, hash, root, .. }| (source, Known { hash, root }))
+            .collect();
         let mut added = Added { skipped, ..Added::default() };
         let all = files.len();
         let mut without_document = HashSet::new();
@@ -109,7 +113,7 @@ impl Library {
         }
         files.retain(|file| !without_document.contains(file));
         let mut gone = gone(&known, root, &files);
-        gone.retain(|source| !closed.iter().any(|closed| Path::new(source).starts_with(closed)));
+        gone.retain(|source| !closed.iter().any(|closed| path_of(source).starts_with(closed)));
         if !gone.is_empty() {
             added.removed = self.shared.store.remove(of, collection, Which::These(gone)).await?;
         }
@@ -134,11 +138,12 @@ impl Library {
         collection: &str,
         taking: &Taking,
         files: &[PathBuf],
-        known: &HashMap<String, String>,
+        known: &HashMap<String, Known>,
     ) -> Result<Vec<Read>, LibraryError> {
         let (collection, root, files) = (collection.to_owned(), shown(&taking.root), files.to_vec());
         let open = Arc::clone(&taking.open);
-        let hashes: Vec<Option<String>> = files.iter().map(|file| known.get(&shown(file)).cloned()).collect();
+        let hashes: Vec<Option<String>> =
+            files.iter().map(|file| known.get(&shown(file)).map(|known| known.hash.clone())).collect();
         blocking(move || {
             let each = files.iter().zip(hashes).map(|(file, hash)| {
                 let bytes = bytes_of(&open, file)?;
@@ -236,22 +241,55 @@ fn piece(chunk: reading::Chunk) -> NewPiece {
     NewPiece { text: chunk.text, hash: String::new(), heading, place }
 }
 
-/// What was found below the root before and is not any more.
-fn gone(known: &HashMap<String, String>, root: &Path, files: &[PathBuf]) -> Vec<String> {
+/// What was found below the root before and is not any more. What was added by itself stays as long as it is there: somebody
+/// named it, whatever ignore files say.
+fn gone(known: &HashMap<String, Known>, root: &Path, files: &[PathBuf]) -> Vec<String> {
     let now: HashSet<String> = files.iter().map(|file| shown(file)).collect();
-    known
-        .keys()
-        .filter(|source| Path::new(source).starts_with(root) && !now.contains(*source))
-        .cloned()
-        .collect()
+    let own = shown(root);
+    let is_gone = |(source, known): &(&String, &Known)| {
+        let path = path_of(source);
+        path.starts_with(root) && !now.contains(*source) && (known.root == own || is_nowhere(&path))
+    };
+    known.iter().filter(is_gone).map(|(source, _)| source.clone()).collect()
 }
 
-/// Names need not be text; what is none is spelled out, so that two files never look like one.
-fn shown(path: &Path) -> String {
+/// Whether nothing is there; what cannot be looked at may be.
+pub fn is_nowhere(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
+/// What the store knows of a source.
+struct Known {
+    hash: String,
+    root: String,
+}
+
+/// What stands before a byte that is spelled out.
+const SPELLED: &str = r"\x";
+
+/// Names need not be text; what is none is spelled out, and so is what looks spelled out: two files never look like one.
+pub fn shown(path: &Path) -> String {
     let parts = path.as_os_str().as_encoded_bytes().utf8_chunks();
     parts.fold(String::new(), |mut shown, part| {
-        shown.push_str(part.valid());
-        part.invalid().iter().for_each(|byte| shown.push_str(&format!("\\x{byte:02x}")));
+        shown.push_str(&part.valid().replace(SPELLED, r"\x5cx"));
+        part.invalid().iter().for_each(|byte| shown.push_str(&format!("{SPELLED}{byte:02x}")));
         shown
     })
+}
+
+/// The path that is shown so.
+pub fn path_of(shown: &str) -> PathBuf {
+    let mut parts = shown.split(SPELLED);
+    let mut bytes: Vec<u8> = parts.next().unwrap_or_default().into();
+    for part in parts {
+        let byte = part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match byte {
+            Some(byte) => {
+                bytes.push(byte);
+                bytes.extend_from_slice(&part.as_bytes()[2..]);
+            }
+            None => bytes.extend_from_slice(&[SPELLED.as_bytes(), part.as_bytes()].concat()),
+        }
+    }
+    PathBuf::from(OsString::from_vec(bytes))
 }

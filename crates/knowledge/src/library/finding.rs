@@ -10,10 +10,10 @@ use super::{Library, LibraryError, blocking};
 use crate::embedding::Purpose;
 use crate::fusion::{self, Fused, Weights, fold_duplicates, fuse, with_neighbours};
 
-/// So many candidates of each kind are joined.
-const CANDIDATES: usize = 100;
-/// Of those, so many are read.
-const READ: usize = 50;
+/// So many candidates of each kind are joined, and so many of both are read.
+const CANDIDATES: (usize, usize) = (100, 50);
+/// Where many of those say the same, so many.
+const MORE_CANDIDATES: (usize, usize) = (2_000, 2_000);
 
 /// Where to look.
 #[derive(Clone, Debug)]
@@ -57,13 +57,30 @@ impl Library {
         limit: usize,
     ) -> Result<Vec<Found>, LibraryError> {
         self.catch_up_a_little().await?;
-        let (words, vector) =
-            tokio::try_join!(self.by_words(question, scope), self.by_vectors(question, scope))?;
+        let found = self.find_among(question, scope, limit, CANDIDATES).await?;
+        let has_copies = found.iter().any(|passage| passage.duplicates > 0);
+        if found.len() < limit && has_copies {
+            return self.find_among(question, scope, limit, MORE_CANDIDATES).await;
+        }
+        Ok(found)
+    }
+
+    async fn find_among(
+        &self,
+        question: &str,
+        scope: &Scope,
+        limit: usize,
+        (candidates, read): (usize, usize),
+    ) -> Result<Vec<Found>, LibraryError> {
+        let (words, vector) = tokio::try_join!(
+            self.by_words(question, scope, candidates),
+            self.by_vectors(question, scope, candidates)
+        )?;
         let fused = fuse(&words, &vector, self.weights());
         let floor = self.shared.embedder.as_ref().map_or(f32::NEG_INFINITY, |embedder| embedder.floor());
         let says_something =
             |hit: &Fused| hit.lexical.is_some() || hit.vector.is_some_and(|vector| vector >= floor);
-        let best: Vec<Fused> = fused.into_iter().filter(says_something).take(READ.max(limit)).collect();
+        let best: Vec<Fused> = fused.into_iter().filter(says_something).take(read.max(limit)).collect();
         let pieces = self.shared.store.pieces(best.iter().map(|hit| hit.id).collect()).await?;
         let own = pieces.into_iter().filter(|piece| scope.covers(&piece.owner));
         let pieces: HashMap<u64, Piece> = own.map(|piece| (piece.id, piece)).collect();
@@ -75,22 +92,32 @@ impl Library {
         Weights { lexical: 1.0 - vector, vector }
     }
 
-    async fn by_words(&self, question: &str, scope: &Scope) -> Result<Vec<(u64, f32)>, LibraryError> {
+    async fn by_words(
+        &self,
+        question: &str,
+        scope: &Scope,
+        most: usize,
+    ) -> Result<Vec<(u64, f32)>, LibraryError> {
         let (lexical, question, scope) = (self.lexical().await?, question.to_owned(), scope.clone());
         blocking(move || {
             let all = lexical.collections()?;
             let keys: Vec<String> = all.iter().filter(|key| scope.covers_key(key)).cloned().collect();
-            Ok(lexical.search(&question, Some(&keys), CANDIDATES)?)
+            Ok(lexical.search(&question, Some(&keys), most)?)
         })
         .await
     }
 
-    async fn by_vectors(&self, question: &str, scope: &Scope) -> Result<Vec<(u64, f32)>, LibraryError> {
+    async fn by_vectors(
+        &self,
+        question: &str,
+        scope: &Scope,
+        most: usize,
+    ) -> Result<Vec<(u64, f32)>, LibraryError> {
         let Some(embedder) = &self.shared.embedder else { return Ok(Vec::new()) };
         let asked = embedder.embed(vec![question.to_owned()], Purpose::Query).await?.pop();
         let (Some(asked), Some(kept)) = (asked, self.kept().await?) else { return Ok(Vec::new()) };
         let scope = scope.clone();
-        blocking(move || Ok(kept.search(&asked, CANDIDATES, |owner| scope.covers(owner))?)).await
+        blocking(move || Ok(kept.search(&asked, most, |owner| scope.covers(owner))?)).await
     }
 }
 

@@ -383,9 +383,63 @@ async fn names_that_are_no_text_stay_apart() {
         let file = desk.folder.path().join("docs").join(std::ffi::OsStr::from_bytes(&name));
         fs::write(file, format!("zebra number {byte}")).unwrap();
     }
+    // One that looks like the other as it is shown.
+    desk.write(r"a\xfe.txt", "zebra number none");
     let library = desk.library();
-    assert_eq!((desk.add(&library).await.new, desk.add(&library).await.same), (2, 2));
+    assert_eq!((desk.add(&library).await.new, desk.add(&library).await.same), (3, 3));
     assert_eq!(sources(&library, "zebra 254").await[0], r"a\xfe.txt");
+    for name in [&b"a\xfe.txt"[..], br"a\xfe.txt", br"\x\x5c\xg", "ü\n".as_bytes(), b"\xff\xfe/x"] {
+        let path = Path::new(std::ffi::OsStr::from_bytes(name));
+        let shown = lango_knowledge::library::shown(path);
+        assert_eq!(lango_knowledge::library::path_of(&shown), path, "{shown}");
+    }
+}
+
+/// A batch of changes may hold nothing but removals.
+#[tokio::test]
+async fn vectors_follow_when_very_much_goes() {
+    let desk = Desk::new();
+    for number in 0..1_100 {
+        desk.write(&format!("big/{number}.md"), format!("quagga {number}"));
+    }
+    desk.write("kept.md", "the okapi");
+    let library = desk.library();
+    desk.add(&library).await;
+    fs::remove_dir_all(desk.folder.path().join("docs/big")).unwrap();
+    assert_eq!(desk.add(&library).await.removed, 1_100);
+    desk.write("new.md", "the zebra duiker is small");
+    desk.add(&library).await;
+    let again = desk.library();
+    let found = again.find("zebra duiker", &everywhere(), 1).await.unwrap();
+    assert!(found[0].why.vector.is_some(), "{found:?}");
+}
+
+#[tokio::test]
+async fn copies_hide_nothing_else() {
+    let desk = Desk::new();
+    for number in 0..150 {
+        desk.write(&format!("vendor/{number}.md"), "wombat backups and wombat backups once more");
+    }
+    desk.write("ops.md", "Somewhere else: backups of the wombat are made at night, by whoever is on duty.");
+    let library = desk.library();
+    desk.add(&library).await;
+    let found = library.find("wombat backups", &everywhere(), 10).await.unwrap();
+    assert_eq!((found.len(), found[0].duplicates), (2, 149));
+}
+
+#[tokio::test]
+async fn what_was_named_by_itself_stays_when_its_folder_is_added() {
+    let desk = Desk::new();
+    desk.write(".gitignore", "*.log");
+    desk.write("x.log", "the numbat");
+    desk.write("y.md", "the bilby");
+    let library = desk.library();
+    let log = desk.folder.path().join("docs/x.log");
+    library.add(&Principal::local(), "default", &log, &|_| ()).await.unwrap();
+    assert_eq!(desk.add(&library).await.removed, 0);
+    assert_eq!(sources(&library, "numbat").await, ["x.log"]);
+    fs::remove_file(log).unwrap();
+    assert_eq!(desk.add(&library).await.removed, 1);
 }
 
 /// S81
