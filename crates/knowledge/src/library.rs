@@ -5,7 +5,7 @@ mod catching_up;
 mod finding;
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use lango_domain::documents::DocumentStore;
 use lango_domain::session::StoreError;
@@ -28,7 +28,7 @@ struct Shared {
     store: Arc<dyn DocumentStore>,
     /// Where the index of words and the vectors lie; made anew whenever they are gone.
     folder: PathBuf,
-    lexical: OnceLock<Arc<Lexical>>,
+    lexical: Mutex<Option<Arc<Lexical>>>,
     embedder: Option<Arc<dyn Embedder>>,
     /// Vectors, where there is an embedder.
     kept: Option<Arc<Mutex<KeptVectors>>>,
@@ -57,7 +57,7 @@ impl Library {
     pub fn new(store: Arc<dyn DocumentStore>, folder: PathBuf, embedder: Option<Arc<dyn Embedder>>) -> Self {
         let kept = embedder.as_ref().map(|embedder| KeptVectors::new(&folder, &embedder.identity()));
         let kept = kept.map(|kept| Arc::new(Mutex::new(kept)));
-        let (lexical, embedding) = (OnceLock::new(), Arc::default());
+        let (lexical, embedding) = (Mutex::default(), Arc::default());
         Self { shared: Arc::new(Shared { store, folder, lexical, embedder, kept, embedding }) }
     }
 
@@ -66,12 +66,26 @@ impl Library {
     }
 
     async fn lexical(&self) -> Result<Arc<Lexical>, LibraryError> {
-        if let Some(lexical) = self.shared.lexical.get() {
+        let mut lexical = self.shared.lexical.lock().await;
+        if let Some(lexical) = lexical.as_ref() {
             return Ok(Arc::clone(lexical));
         }
         let folder = self.shared.folder.clone();
         let opened = blocking(move || Ok(Arc::new(Lexical::open(&folder)?))).await?;
-        Ok(Arc::clone(self.shared.lexical.get_or_init(|| opened)))
+        Ok(Arc::clone(lexical.insert(opened)))
+    }
+
+    /// Makes the index of words anew, for whoever found it damaged.
+    async fn begin_words_anew(&self) -> Result<(), LibraryError> {
+        let mut lexical = self.shared.lexical.lock().await;
+        *lexical = None;
+        let folder = self.shared.folder.clone();
+        blocking(move || Ok(Lexical::wipe(&folder)?)).await
+    }
+
+    /// The same documents, found by their words alone.
+    fn without_embedder(&self) -> Self {
+        Self::new(Arc::clone(&self.shared.store), self.shared.folder.clone(), None)
     }
 }
 

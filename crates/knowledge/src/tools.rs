@@ -75,12 +75,17 @@ fn rag_retrieve(library: LazyLibrary, along: Along) -> Tool {
             let collections = args.collections.filter(|names| !names.is_empty());
             let (principal, session) = (context.principal, Some(context.session));
             let scope = Scope { principal, session, collections };
-            let found = library.find(&args.query, &scope, limit).await.map_err(failed)?;
+            let (found, trouble) =
+                library.find_anyway(&args.query, &scope, limit).await.map_err(failed)?;
             if found.is_empty() {
                 return nothing(library, &scope).await;
             }
             let (items, facts) = with_expansion(&along, library, &scope, &args.query, &found).await;
-            Ok(listing(items, facts))
+            let mut listing = listing(items, facts);
+            if let Some(trouble) = trouble {
+                listing["note"] = Value::from(format!("found by words alone: {trouble}"));
+            }
+            Ok(listing.to_string())
         }
     })
     .with_intent(|_, args: Retrieve| async move {
@@ -125,7 +130,7 @@ async fn with_expansion(
 }
 
 /// As many as a model gets to see whole; the rest, which fits less well, is only counted.
-fn listing(items: Vec<Value>, facts: Vec<Value>) -> String {
+fn listing(items: Vec<Value>, facts: Vec<Value>) -> Value {
     let all = items.len() + facts.len();
     let mut room = ROOM;
     let mut fits = |item: &Value| {
@@ -143,7 +148,7 @@ fn listing(items: Vec<Value>, facts: Vec<Value>) -> String {
     if left_out > 0 {
         listing["left_out"] = Value::from(left_out);
     }
-    listing.to_string()
+    listing
 }
 
 /// Why nothing was found, as far as a model can do something about it.

@@ -248,13 +248,14 @@ async fn search(
     if query.trim().is_empty() {
         return Err(Failure::usage("the query is empty: say what to look for"));
     }
-    let warnings = unknown(library, collection.as_deref()).await?;
+    let mut warnings = unknown(library, collection.as_deref()).await?;
     let scope = Scope {
         principal: Principal::local(),
         session: None,
         collections: collection.map(|name| vec![name]),
     };
-    let found = library.find(query, &scope, limit).await.map_err(failed)?;
+    let (found, trouble) = library.find_anyway(query, &scope, limit).await.map_err(failed)?;
+    warnings.extend(trouble.map(|trouble| format!("found by words alone: {trouble}")));
     let mut plain = String::new();
     for passage in &found {
         let heading = if passage.heading.is_empty() {

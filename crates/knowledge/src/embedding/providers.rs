@@ -28,6 +28,8 @@ pub struct Remote<D> {
 /// What all requests of one embedder share.
 struct Asked {
     line: Line,
+    /// A mark of the address, where it is not the usual one: another server may mean another model by the same name.
+    server: String,
     model: String,
     /// As the settings ask for it.
     dimensions: Option<usize>,
@@ -76,6 +78,11 @@ impl<D: Dialect> Remote<D> {
         let line = Line::open(D::url(base, model), settings.api_key.clone(), D::KEY, patience)?;
         let asked = Asked {
             line,
+            server: if base == D::BASE_URL {
+                String::new()
+            } else {
+                format!("@{:016x}", fingerprint(base.as_bytes()))
+            },
             model: model.to_owned(),
             dimensions: settings.dimensions,
             seen: OnceLock::new(),
@@ -90,8 +97,8 @@ impl<D: Dialect> Embedder for Remote<D> {
     fn identity(&self) -> String {
         let Asked { model, dimensions, passage_prefix, .. } = self.asked.as_ref();
         let length = dimensions.map_or_else(|| "native".to_owned(), |dimensions| dimensions.to_string());
-        let prefix = prefix_mark(passage_prefix);
-        format!("{}/{model}/{length}/{VERSION}{prefix}", D::NAME)
+        let (prefix, server) = (prefix_mark(passage_prefix), &self.asked.server);
+        format!("{}{server}/{model}/{length}/{VERSION}{prefix}", D::NAME)
     }
 
     fn dimensions(&self) -> Option<usize> {
@@ -157,6 +164,9 @@ impl Asked {
             }
             if !vector.iter().all(|x| x.is_finite()) {
                 return Err(EmbedError::Malformed("a vector holds a number that is not finite".to_owned()));
+            }
+            if vector.iter().all(|x| *x == 0.0) {
+                return Err(EmbedError::Malformed("a vector is all zeros".to_owned()));
             }
             self.seen.get_or_init(|| expected);
             normalise(vector);

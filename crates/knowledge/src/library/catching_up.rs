@@ -4,11 +4,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use futures::future::{BoxFuture, FutureExt};
 use lango_domain::documents::{Change, Owner, Piece};
 use tokio::sync::OwnedMutexGuard;
 
 use super::{Library, LibraryError, blocking};
-use crate::embedding::{Embedder, Keeping, Purpose};
+use crate::embedding::{EmbedError, Embedder, Keeping, Purpose};
 use crate::lexical::{Entry, Lexical, LexicalWriter};
 use crate::reading::content_hash;
 use crate::vectors::{KeptVectors, Measured, from_bytes, to_bytes};
@@ -17,8 +18,12 @@ use crate::vectors::{KeptVectors, Measured, from_bytes, to_bytes};
 const BATCH: usize = 1_000;
 /// So many changes of words are made durable at one time: parts of the index that are small have to be joined later.
 const CHANGES_IN_A_COMMIT: usize = 25_000;
-/// So many vectors are made before an answer.
+/// So many vectors are made before an answer where a provider is asked for them.
 const AT_ONCE: usize = 64;
+/// And so many where they are made here, in less than a second.
+const AT_ONCE_HERE: usize = 5_000;
+/// So many vectors of a provider are kept at one time: what was paid for is not lost when the next request fails.
+const ASKED_AT_ONCE: usize = 96;
 
 impl Library {
     /// Brings the index of words and the vectors up to what the store holds.
@@ -35,11 +40,16 @@ impl Library {
         let Some(kept) = self.kept().await? else { return Ok(()) };
         let upto = kept.upto();
         drop(kept);
-        let behind = self.shared.store.changes(upto, AT_ONCE + 1).await?.len();
-        match behind {
-            0 => return Ok(()),
-            1..=AT_ONCE => return self.follow_with_vectors().await,
-            _ => {}
+        let at_once = match self.shared.embedder.as_ref().map(|embedder| embedder.keeping()) {
+            Some(Keeping::Nowhere) => AT_ONCE_HERE,
+            _ => AT_ONCE,
+        };
+        let behind = self.shared.store.changes(upto, at_once + 1).await?.len();
+        if behind == 0 {
+            return Ok(());
+        }
+        if behind <= at_once {
+            return self.follow_with_vectors().await;
         }
         let Ok(busy) = Arc::clone(&self.shared.embedding).try_lock_owned() else { return Ok(()) };
         let library = self.clone();
@@ -53,7 +63,7 @@ impl Library {
     }
 
     /// Whoever holds the writer applies what everyone changed; when another process does, it does so for all.
-    async fn follow_with_words(&self) -> Result<(), LibraryError> {
+    pub(super) async fn follow_with_words(&self) -> Result<(), LibraryError> {
         let lexical = self.lexical().await?;
         let applied = lexical.applied()?;
         if self.shared.store.changes(applied, 1).await?.is_empty() {
@@ -122,23 +132,44 @@ impl Library {
             }
         }
         let missing: Vec<&Piece> = pieces.iter().filter(|piece| !vectors.contains_key(&piece.id)).collect();
-        let texts: Vec<String> = missing.iter().map(|piece| embedded_text(piece)).collect();
-        let hashes: Vec<String> = match embedder.keeping() {
-            Keeping::Store => texts.iter().map(|text| content_hash(text.as_bytes())).collect(),
-            Keeping::Nowhere => Vec::new(),
+        let group = match embedder.keeping() {
+            Keeping::Store => ASKED_AT_ONCE,
+            Keeping::Nowhere => BATCH,
         };
-        let made =
-            if texts.is_empty() { Vec::new() } else { embedder.embed(texts, Purpose::Passage).await? };
-        if !hashes.is_empty() {
-            let rows = hashes.into_iter().zip(made.iter().map(|vector| to_bytes(vector))).collect();
-            self.shared.store.put_vectors(&identity, rows).await?;
+        let mut made = Vec::with_capacity(missing.len());
+        for pieces in missing.chunks(group) {
+            made.extend(self.made(embedder, pieces).await?);
         }
-        let made: Vec<(u64, Vec<f32>)> = missing.iter().map(|piece| piece.id).zip(made).collect();
         vectors.extend(made);
         let each = pieces.into_iter().filter_map(|Piece { id, owner, .. }| {
             vectors.remove(&id).map(|vector| Measured { id, owner, vector })
         });
         Ok(each.collect())
+    }
+
+    /// New vectors of these pieces, kept where they are to be. One that the provider refuses has none, and holds nobody up.
+    async fn made(
+        &self,
+        embedder: &dyn Embedder,
+        pieces: &[&Piece],
+    ) -> Result<Vec<(u64, Vec<f32>)>, LibraryError> {
+        let texts: Vec<String> = pieces.iter().map(|piece| embedded_text(piece)).collect();
+        let vectors = vectors_of(embedder, &texts).await?;
+        let (mut made, mut rows) = (Vec::with_capacity(pieces.len()), Vec::new());
+        for ((piece, text), vector) in pieces.iter().zip(texts).zip(vectors) {
+            let Some(vector) = vector else {
+                tracing::warn!(source = piece.source, place = ?piece.place, "the provider of embeddings refuses a passage");
+                continue;
+            };
+            if embedder.keeping() == Keeping::Store {
+                rows.push((content_hash(text.as_bytes()), to_bytes(&vector)));
+            }
+            made.push((piece.id, vector));
+        }
+        if !rows.is_empty() {
+            self.shared.store.put_vectors(&embedder.identity(), rows).await?;
+        }
+        Ok(made)
     }
 
     /// What is known of vectors, up to what any process wrote; nothing without an embedder.
@@ -154,6 +185,32 @@ impl Library {
         })
         .await
     }
+}
+
+/// One vector each. Where a request is refused, its halves are asked for, until it is known which text is meant; when all
+/// of them are, it is not because of a text.
+fn vectors_of<'a>(
+    embedder: &'a dyn Embedder,
+    texts: &'a [String],
+) -> BoxFuture<'a, Result<Vec<Option<Vec<f32>>>, EmbedError>> {
+    async move {
+        let refused = match embedder.embed(texts.to_vec(), Purpose::Passage).await {
+            Ok(made) => return Ok(made.into_iter().map(Some).collect()),
+            Err(refused @ (EmbedError::TooLong | EmbedError::Refused(_))) => refused,
+            Err(error) => return Err(error),
+        };
+        if texts.len() < 2 {
+            return Ok(vec![None; texts.len()]);
+        }
+        let (first, second) = texts.split_at(texts.len() / 2);
+        let mut all = vectors_of(embedder, first).await?;
+        if texts.len() > 8 && all.iter().all(Option::is_none) {
+            return Err(refused);
+        }
+        all.extend(vectors_of(embedder, second).await?);
+        Ok(all)
+    }
+    .boxed()
 }
 
 async fn open_writer(lexical: Arc<Lexical>) -> Result<Option<LexicalWriter>, LibraryError> {

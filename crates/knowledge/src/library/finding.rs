@@ -7,8 +7,9 @@ use lango_domain::event::{Principal, SessionId};
 
 use super::catching_up::parts_of;
 use super::{Library, LibraryError, blocking};
-use crate::embedding::Purpose;
+use crate::embedding::{EmbedError, Purpose};
 use crate::fusion::{self, Fused, Weights, fold_duplicates, fuse, with_neighbours};
+use crate::lexical::LexicalError;
 
 /// So many candidates of each kind are joined, and so many of both are read.
 const CANDIDATES: (usize, usize) = (100, 50);
@@ -65,6 +66,21 @@ impl Library {
         Ok(found)
     }
 
+    /// The same where vectors cannot be had: words answer alone, and why is told.
+    pub async fn find_anyway(
+        &self,
+        question: &str,
+        scope: &Scope,
+        limit: usize,
+    ) -> Result<(Vec<Found>, Option<EmbedError>), LibraryError> {
+        match self.find(question, scope, limit).await {
+            Err(LibraryError::Embedding(why)) => {
+                Ok((self.without_embedder().find(question, scope, limit).await?, Some(why)))
+            }
+            done => done.map(|found| (found, None)),
+        }
+    }
+
     async fn find_among(
         &self,
         question: &str,
@@ -93,6 +109,23 @@ impl Library {
     }
 
     async fn by_words(
+        &self,
+        question: &str,
+        scope: &Scope,
+        most: usize,
+    ) -> Result<Vec<(u64, f32)>, LibraryError> {
+        match self.search_words(question, scope, most).await {
+            // Not everything that can be damaged is looked at when it is opened.
+            Err(LibraryError::Lexical(LexicalError::Damaged { .. })) => {
+                self.begin_words_anew().await?;
+                self.follow_with_words().await?;
+                self.search_words(question, scope, most).await
+            }
+            done => done,
+        }
+    }
+
+    async fn search_words(
         &self,
         question: &str,
         scope: &Scope,

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::BoxFuture;
 use lango_domain::documents::{NewDocument, Which};
@@ -273,7 +274,7 @@ async fn odd_names_are_listed_as_they_are() {
 
 /// Asks somebody who counts, as a provider would.
 #[derive(Default)]
-struct Counting(Arc<std::sync::atomic::AtomicUsize>);
+struct Counting(Arc<AtomicUsize>);
 
 impl Embedder for Counting {
     fn identity(&self) -> String {
@@ -290,7 +291,7 @@ impl Embedder for Counting {
         purpose: Purpose,
     ) -> BoxFuture<'static, Result<Vec<Vec<f32>>, EmbedError>> {
         if purpose == Purpose::Passage {
-            self.0.fetch_add(texts.len(), std::sync::atomic::Ordering::Relaxed);
+            self.0.fetch_add(texts.len(), Ordering::Relaxed);
         }
         Hashed::default().embed(texts, purpose)
     }
@@ -303,10 +304,10 @@ async fn vectors_of_a_provider_are_asked_for_once() {
     for number in 0..100 {
         desk.write(&format!("{number}.txt"), format!("A sentence about subject{}.\n", number / 2));
     }
-    let asked = Arc::<std::sync::atomic::AtomicUsize>::default();
+    let asked = Arc::<AtomicUsize>::default();
     let library = || desk.library_with(Some(Arc::new(Counting(Arc::clone(&asked)))));
     desk.add(&library()).await;
-    let first = asked.load(std::sync::atomic::Ordering::Relaxed);
+    let first = asked.load(Ordering::Relaxed);
     assert!(first >= 50);
     fs::remove_dir_all(desk.folder.path().join("words")).unwrap();
     library().catch_up().await.unwrap();
@@ -315,7 +316,96 @@ async fn vectors_of_a_provider_are_asked_for_once() {
     desk.write("again.txt", "A sentence about subject7.\n");
     let name_is_part_of_it = 1;
     desk.add(&library()).await;
-    assert_eq!(asked.load(std::sync::atomic::Ordering::Relaxed), first + name_is_part_of_it);
+    assert_eq!(asked.load(Ordering::Relaxed), first + name_is_part_of_it);
+}
+
+/// A provider on a bad day: it refuses what it does not like, and is busy after so many requests.
+struct Moody {
+    requests: AtomicUsize,
+    asked: Arc<AtomicUsize>,
+    patience: usize,
+}
+
+impl Embedder for Moody {
+    fn identity(&self) -> String {
+        "moody/1".to_owned()
+    }
+
+    fn dimensions(&self) -> Option<usize> {
+        Some(Hashed::DIMENSIONS)
+    }
+
+    fn embed(
+        &self,
+        texts: Vec<String>,
+        purpose: Purpose,
+    ) -> BoxFuture<'static, Result<Vec<Vec<f32>>, EmbedError>> {
+        if self.requests.fetch_add(1, Ordering::Relaxed) >= self.patience {
+            return Box::pin(async { Err(EmbedError::Busy { retry_after: None }) });
+        }
+        if texts.iter().any(|text| text.contains("poison")) {
+            return Box::pin(async { Err(EmbedError::Refused("not that".to_owned())) });
+        }
+        self.asked.fetch_add(texts.len(), Ordering::Relaxed);
+        Hashed::default().embed(texts, purpose)
+    }
+}
+
+impl Desk {
+    fn moody(&self, asked: &Arc<AtomicUsize>, patience: usize) -> Library {
+        let (requests, asked) = (AtomicUsize::new(0), Arc::clone(asked));
+        self.library_with(Some(Arc::new(Moody { requests, asked, patience })))
+    }
+}
+
+#[tokio::test]
+async fn a_passage_that_is_refused_holds_nobody_up() {
+    let (desk, asked) = (Desk::new(), Arc::default());
+    for number in 0..40 {
+        desk.write(&format!("{number}.txt"), format!("A sentence about subject{number}.\n"));
+    }
+    desk.write("bad.txt", "A sentence about poison.\n");
+    let library = desk.moody(&asked, usize::MAX);
+    desk.add(&library).await;
+    let best = |question: &'static str| {
+        let library = library.clone();
+        async move { library.find(question, &everywhere(), 1).await.unwrap().remove(0) }
+    };
+    assert!(best("subject7").await.why.vector.is_some());
+    let (found, trouble) = library.find_anyway("poison", &everywhere(), 1).await.unwrap();
+    assert!(found[0].source.ends_with("bad.txt") && found[0].why.vector.is_none());
+    assert_eq!(trouble, Some(EmbedError::Refused("not that".to_owned())), "the question holds it, too");
+}
+
+#[tokio::test]
+async fn what_was_paid_for_before_a_failure_is_kept() {
+    let (desk, asked) = (Desk::new(), Arc::<AtomicUsize>::default());
+    for number in 0..400 {
+        desk.write(&format!("{number}.txt"), format!("A sentence about subject{number}.\n"));
+    }
+    for run in 1.. {
+        assert!(run < 6, "it never ends");
+        let library = desk.moody(&asked, 2);
+        let root = desk.folder.path().join("docs");
+        if library.add(&Principal::local(), "default", &root, &|_| ()).await.is_ok() {
+            break;
+        }
+        let (found, trouble) = library.find_anyway("subject7", &everywhere(), 1).await.unwrap();
+        assert!(found[0].source.ends_with("/7.txt") && trouble.is_some(), "words answer meanwhile");
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 400, "each was asked for once");
+}
+
+#[tokio::test]
+async fn an_index_of_words_that_is_found_damaged_is_made_anew() {
+    let desk = Desk::new();
+    desk.write("a.txt", "A sentence about lighthouses and the keepers of lighthouses.\n");
+    desk.add(&desk.library()).await;
+    let parts = fs::read_dir(desk.folder.path().join("words/v2")).unwrap().map(|part| part.unwrap().path());
+    let positions: Vec<_> = parts.filter(|part| part.extension().is_some_and(|kind| kind == "pos")).collect();
+    assert!(!positions.is_empty());
+    positions.iter().for_each(|part| fs::remove_file(part).unwrap());
+    assert_eq!(sources(&desk.library(), "keepers of lighthouses").await, ["a.txt"]);
 }
 
 /// Two processes follow the same store with the same files, while one of them is deleted under them.
