@@ -183,7 +183,7 @@ fn closed(loaded: &Loaded) -> Closed {
 }
 
 /// Lango's own folders, which no tool reaches.
-fn own_folders(environment: &Environment) -> Vec<PathBuf> {
+pub(crate) fn own_folders(environment: &Environment) -> Vec<PathBuf> {
     let own = [environment.data_folder(), environment.config_folder()].into_iter().flatten();
     let mut own: Vec<PathBuf> = own.map(|folder| folder.canonicalize().unwrap_or(folder)).collect();
     own.dedup();

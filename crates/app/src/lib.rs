@@ -27,7 +27,7 @@ pub use gateway::{MakeTools, Served, new_token_value, serve};
 pub use graph::{graph, lazy_graph};
 pub use hands::{Hands, confinement, keeping, workspace_folder};
 pub use knowing::knowing;
-pub use library::{knowledge_tools, library};
+pub use library::{knowledge_tools, library, typed};
 pub use memory::{chronicle, memory_tools};
 pub use sessions::{before_restore, forget_files, keep_retention, open_store, store_place};
 pub use settings::Settings;

@@ -1,10 +1,13 @@
 //! From settings to what the librarian knows: documents that can be searched, the graph, the web.
 
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::path::Path;
 use std::sync::Arc;
 
 use lango_domain::Tool;
 use lango_knowledge::embedding::{self, Means, Provider};
-use lango_knowledge::library::{Library, LibraryError};
+use lango_knowledge::library::{Library, LibraryError, Taking};
 use lango_knowledge::{Along, LazyLibrary, graph, web};
 use lango_store::SqliteStore;
 
@@ -12,7 +15,7 @@ use crate::config::{ConfigError, Loaded};
 use crate::conversation::jitter;
 use crate::environment::Environment;
 use crate::graph::lazy_graph;
-use crate::hands::Hands;
+use crate::hands::{Hands, own_folders};
 use crate::knowing::knowing_tools;
 use crate::memory::memory_tools;
 use crate::sessions::open_store;
@@ -34,6 +37,17 @@ pub fn library(
     let means = Means { jitter: Arc::new(jitter) };
     let embedder = embedding::connect(&settings, means)?;
     Ok(Library::new(Arc::new(store), folder, embedder))
+}
+
+/// A path that somebody typed, to be taken in: everything that they may read, but nothing that Lango keeps for itself.
+pub fn typed(environment: &Environment, path: &Path) -> io::Result<Taking> {
+    let root = path.canonicalize()?;
+    let own = own_folders(environment);
+    let open = move |path: &Path| match own.iter().any(|own| path.starts_with(own)) {
+        true => Err(io::Error::new(ErrorKind::PermissionDenied, "it belongs to Lango itself")),
+        false => File::open(path),
+    };
+    Ok(Taking { root, open: Arc::new(open) })
 }
 
 /// The tools for documents, the graph, facts, memory and the web that the settings enable (S80, S81, S82, S83).

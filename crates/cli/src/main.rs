@@ -24,13 +24,28 @@ fn main() -> ExitCode {
         return ended;
     }
     let raw: Vec<OsString> = std::env::args_os().collect();
-    let args = match Args::try_parse_from(&raw) {
+    let mut args = match Args::try_parse_from(&raw) {
         Ok(args) => args,
         Err(error) => return output::refuse_usage(&error, usage_form(&raw)),
     };
+    args.global.set = every_set(&raw);
     let form = if args.global.json { Form::Json } else { Form::Plain };
     listen(args.global.verbose);
     commands::run(args).unwrap_or_else(|failure| failure.print(form))
+}
+
+/// The values of every `--set`: the parser forgets those before a command when there are some behind it.
+fn every_set(raw: &[OsString]) -> Vec<String> {
+    let mut words = raw.iter().map(|word| word.to_string_lossy()).take_while(|word| word != "--");
+    let mut found = Vec::new();
+    while let Some(word) = words.next() {
+        match word.strip_prefix("--set=") {
+            Some(value) => found.push(value.to_owned()),
+            None if word == "--set" => found.extend(words.next().map(|value| value.into_owned())),
+            None => {}
+        }
+    }
+    found
 }
 
 /// What the parts report about themselves goes to stderr, and only when it is asked for.

@@ -7,7 +7,7 @@ mod progress;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use lango_app::{library, open_store};
+use lango_app::{library, open_store, typed};
 use lango_domain::documents::{Source, Unit, Which};
 use lango_domain::event::Principal;
 use lango_domain::session::StoreError;
@@ -48,7 +48,7 @@ pub fn run(global: &Global, command: &IndexCommand) -> Result<Output, Failure> {
                 let folder = &setting.environment.working_folder;
                 remove(&library, folder, what, collection.as_deref()).await
             }
-            IndexCommand::Refresh => refresh(&library).await,
+            IndexCommand::Refresh => refresh(&setting, &library).await,
             IndexCommand::Search { query, collection, limit } => {
                 search(&library, query, collection.clone(), limit.get()).await
             }
@@ -86,9 +86,7 @@ async fn add(
     let mut all = Added::default();
     for one in what {
         if !is_address(one) {
-            let added =
-                library.add(&Principal::local(), collection, &folder.join(one), &progress::show).await;
-            join(&mut all, added.map_err(failed)?);
+            join(&mut all, add_path(setting, library, collection, &folder.join(one)).await.map_err(failed)?);
             continue;
         }
         match page::add(library, one, collection).await? {
@@ -210,7 +208,7 @@ fn as_it_was_added(path: &Path) -> PathBuf {
 }
 
 /// Everything that was added from files, once more: what did not change costs nothing.
-async fn refresh(library: &Library) -> Result<Output, Failure> {
+async fn refresh(setting: &Setting, library: &Library) -> Result<Output, Failure> {
     let store = library.store();
     let mut all = Added::default();
     for collection in store.collections(&Principal::local()).await.map_err(not_kept)? {
@@ -218,7 +216,7 @@ async fn refresh(library: &Library) -> Result<Output, Failure> {
         for root in collection.roots.iter().filter(|root| Path::new(root).is_absolute()) {
             let path = path_of(root);
             if !is_nowhere(&path) {
-                match add_again(library, &collection.name, &path).await {
+                match add_path(setting, library, &collection.name, &path).await {
                     Ok(added) => join(&mut all, added),
                     // What cannot be looked at just now stays.
                     Err(error) => all.skipped.push((root.clone(), error.to_string())),
@@ -235,8 +233,15 @@ async fn refresh(library: &Library) -> Result<Output, Failure> {
     Ok(told(&all))
 }
 
-async fn add_again(library: &Library, collection: &str, root: &Path) -> Result<Added, LibraryError> {
-    library.add(&Principal::local(), collection, root, &progress::show).await
+async fn add_path(
+    setting: &Setting,
+    library: &Library,
+    collection: &str,
+    path: &Path,
+) -> Result<Added, LibraryError> {
+    let broken = |error| LibraryError::Broken(format!("{}: {error}", path.display()));
+    let taking = typed(&setting.environment, path).map_err(broken)?;
+    library.take(&Principal::local(), collection, &taking, &progress::show).await
 }
 
 async fn search(

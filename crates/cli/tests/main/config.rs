@@ -155,3 +155,14 @@ fn check_refuses_what_no_turn_could_use() {
         assert_eq!(run.exit, 2, "{wrong:?}: {}{}", run.stdout, run.stderr);
     }
 }
+
+#[test]
+fn settings_before_and_behind_a_command_all_count() {
+    let args =
+        ["--set", "agent.multiAgent=false", "config", "show", "--set=agent.maxDelegationRounds=3", "--json"];
+    let shown = Desk::new().lango(&args).json();
+    assert_eq!(
+        (&shown["agent"]["multiAgent"], &shown["agent"]["maxDelegationRounds"]),
+        (&json!(false), &json!(3))
+    );
+}

@@ -156,6 +156,19 @@ xref\n0 6\n0000000000 65535 f \n0000000009 00000 n \n0000000058 00000 n \n000000
 trailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n426\n%%EOF\n";
 
 #[test]
+fn what_lango_keeps_for_itself_is_no_document() {
+    let desk = desk();
+    desk.write("home/lango.toml", "[agent]\nmaxDelegationRounds = 4\n");
+    for _ in 0..2 {
+        let added = desk.lango(&["index", "add", ".", "--json"]).json();
+        assert_eq!(added["changed"], 0, "{added}");
+        assert!(added["skipped"].to_string().contains("belongs to Lango itself"), "{added}");
+    }
+    let found = desk.lango(&["index", "search", "maxDelegationRounds"]);
+    assert!(!found.stdout.contains("lango.toml"), "{}", found.stdout);
+}
+
+#[test]
 fn a_corpus_that_cannot_be_read_ends() {
     let desk = Desk::new();
     std::fs::create_dir_all(desk.path().join("set/corpus.jsonl")).unwrap();

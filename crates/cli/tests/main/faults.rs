@@ -264,7 +264,7 @@ fn an_interrupt_cancels_the_turn() {
     let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("lango"))
         .args(["ask", "--json", "hello"])
         .current_dir(desk.path())
-        .env("LANGO_HOME", desk.path())
+        .env("LANGO_HOME", desk.path().join("home"))
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::null())
         .spawn()
