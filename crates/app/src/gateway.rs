@@ -28,6 +28,8 @@ pub struct Served {
     /// What the user should know about the files that the team was read from.
     pub warnings: Vec<String>,
     workshop: Workshop,
+    /// Which state of the colleagues the team was built of.
+    built_of: u64,
 }
 
 impl Served {
@@ -35,9 +37,11 @@ impl Served {
     pub async fn follow_colleagues(&self) {
         let colleagues = &self.workshop.colleagues;
         keep_looking_for(colleagues);
+        let mut built_of = self.built_of;
         loop {
-            let generation = colleagues.generation();
-            colleagues.changed_since(generation).await;
+            colleagues.changed_since(built_of).await;
+            // Before it is built: who joins meanwhile is seen the next time.
+            built_of = colleagues.generation();
             match self.workshop.build() {
                 Ok(built) => self.gateway.change_team(built.team),
                 Err(error) => tracing::warn!(%error, "the team stays as it is"),
@@ -66,6 +70,7 @@ pub fn serve(
         lobby: lobby.clone(),
         store: store.clone(),
     };
+    let built_of = workshop.colleagues.generation();
     let Built { team, model_name, warnings } = workshop.build()?;
     let home = environment.clone();
     let parts = lango_gateway::Parts {
@@ -78,7 +83,7 @@ pub fn serve(
     };
     let tasks = Tasks { reach: loaded.settings.net.reach(), ..Tasks::default() };
     let gateway = Gateway::with_tasks(parts, tasks);
-    Ok(Served { gateway, model_name, warnings, workshop })
+    Ok(Served { gateway, model_name, warnings, workshop, built_of })
 }
 
 /// What a team is built from, whenever that is.

@@ -63,11 +63,11 @@ pub fn queries(directory: &Path) -> Result<BeirLines<Query>, BeirError> {
     BeirLines::open(directory.join("queries.jsonl"), from_json)
 }
 
-/// Which documents answer which queries, from `qrels/test.tsv` or `qrels.tsv`.
+/// Which documents answer which queries: the part of `qrels/` that tests, else the one that develops, else `qrels.tsv`.
 pub fn qrels(directory: &Path) -> Result<BeirLines<Judgement>, BeirError> {
-    let split = directory.join("qrels").join("test.tsv");
-    let path = if split.is_file() { split } else { directory.join("qrels.tsv") };
-    BeirLines::open(path, from_columns)
+    let parts = ["test.tsv", "dev.tsv"].map(|name| directory.join("qrels").join(name));
+    let path = parts.into_iter().find(|part| part.is_file());
+    BeirLines::open(path.unwrap_or_else(|| directory.join("qrels.tsv")), from_columns)
 }
 
 impl<T> BeirLines<T> {

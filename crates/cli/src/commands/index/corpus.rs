@@ -152,6 +152,9 @@ async fn measure(
         let documents: Vec<String> = found.into_iter().map(|passage| passage.source).collect();
         tally.add(&documents, answers);
     }
+    if added.new == 0 {
+        return Err(Failure::usage(format!("{}: corpus.jsonl holds no document", directory.display())));
+    }
     let measured = tally.mean();
     if measured.queries == 0 {
         let why = "no query of queries.jsonl has a document that answers it in the qrels";
