@@ -9,7 +9,7 @@ use lango_domain::Tool;
 use lango_knowledge::embedding::{self, Means, Provider};
 use lango_knowledge::library::{Library, LibraryError, Taking};
 use lango_knowledge::{Along, LazyLibrary, graph, web};
-use lango_store::SqliteStore;
+use lango_store::{Place, SqliteStore};
 
 use crate::config::{ConfigError, Loaded};
 use crate::conversation::jitter;
@@ -29,9 +29,10 @@ pub fn library(
     environment: &Environment,
     store: SqliteStore,
 ) -> Result<Library, LibraryError> {
-    let folder = environment.data_folder().unwrap_or_else(std::env::temp_dir).join(WORDS);
+    // What belongs to a store that ends with the process is not left among what is kept.
+    let kept = environment.data_folder().filter(|_| *store.place() != Place::Memory);
     // Of each store its own: numbers of changes mean nothing in another one.
-    let folder = folder.join(store.identity());
+    let folder = kept.unwrap_or_else(std::env::temp_dir).join(WORDS).join(store.identity());
     let mut settings = loaded.settings.embedding.clone();
     settings.path = settings.path.map(|path| loaded.resolve(environment, "embedding.path", &path));
     let means = Means { jitter: Arc::new(jitter) };
