@@ -168,14 +168,11 @@ async fn nothing(library: &Library, scope: &Scope) -> Result<String, ToolFailure
 
 /// A passage as every command and tool gives it.
 pub fn item(found: &Found) -> Value {
-    let range = match found.place.unit {
-        Unit::Lines => "lines",
-        Unit::Pages => "pages",
-    };
-    json!({
+    let range = [found.place.first, found.place.last];
+    let mut item = json!({
         "text": found.text,
         "source": found.source,
-        range: [found.place.first, found.place.last],
+        "lines": range,
         "heading": found.heading,
         "title": found.title,
         "collection": found.collection,
@@ -183,5 +180,9 @@ pub fn item(found: &Found) -> Value {
         "why": { "lexical": found.why.lexical, "vector": found.why.vector },
         "duplicates": found.duplicates,
         "trust": "untrusted",
-    })
+    });
+    if found.place.unit == Unit::Pages {
+        (item["lines"], item["pages"]) = (Value::Null, json!(range));
+    }
+    item
 }
