@@ -189,8 +189,8 @@ async fn remove(
 
 fn is_meant(known: &Source, typed: &str, path: &Path) -> bool {
     let is_below = |known: &str| path_of(known).starts_with(path);
-    known.source == typed
-        || known.root == typed
+    let address = if is_address(typed) { page::spelled(typed) } else { typed.to_owned() };
+    [typed, &address].iter().any(|one| known.source == *one || known.root == *one)
         || is_below(&known.source)
         || known.root.strip_prefix(corpus::ROOT).is_some_and(is_below)
 }

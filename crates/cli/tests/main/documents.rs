@@ -136,6 +136,8 @@ fn pages_are_read_as_what_they_are() {
     let added = add();
     assert_eq!((&added["new"], &added["skipped"][0]["path"]), (&json!(3), &json!(empty)));
     assert_eq!(add()["same"], 3);
+    let other = page.replace("http://", "HTTP://") + "#part";
+    assert_eq!(desk.lango(&["index", "add", &other, "--json"]).json()["same"], 1, "the same page");
     let best = |query: &str| desk.lango(&["index", "search", query, "--json"]).json()["items"][0].clone();
     assert_eq!((&best("kangaroo")["source"], &best("kangaroo")["pages"]), (&json!(paper), &json!([1, 1])));
     assert_eq!(

@@ -15,9 +15,18 @@ use crate::output::Failure;
 /// Someone waits for it on purpose.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// The one spelling of an address, without the place on its page.
+pub fn spelled(url: &str) -> String {
+    let Ok(mut parsed) = lango_net::parsed(url) else { return url.to_owned() };
+    parsed.set_fragment(None);
+    parsed.into()
+}
+
 /// What came of it, or why it is left out. An address that the user typed may be on a private network, and then lead to
 /// others there; any other may not.
 pub async fn add(library: &Library, url: &str, collection: &str) -> Result<Result<Added, String>, Failure> {
+    let url = spelled(url);
+    let url = url.as_str();
     let body = usize::try_from(reading::MAX_BYTES).unwrap_or(usize::MAX);
     let limits = Limits { body, whole: PATIENCE, ..Limits::default() };
     let page = match Guarded::new(reach_of_typed(url).await, limits).get(url).await {
