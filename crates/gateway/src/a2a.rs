@@ -30,7 +30,7 @@ use crate::routes::with_scope;
 
 pub use settings::{A2aSettings, CardAudience};
 pub use team_worker::TeamWorker;
-pub use worker::{Answer, Assignment, Found, Heard, Step, Steps, Worker};
+pub use worker::{Answer, Assignment, Found, Step, Steps, Worker};
 
 pub(crate) use board::Board;
 pub(crate) use card::CardDates;

@@ -25,9 +25,7 @@ mod settings;
 mod sse;
 mod turns;
 
-pub use a2a::{
-    A2aSettings, Answer, Assignment, CardAudience, Found, Heard, Step, Steps, Tasks, TeamWorker, Worker,
-};
+pub use a2a::{A2aSettings, Answer, Assignment, CardAudience, Found, Step, Steps, Tasks, TeamWorker, Worker};
 pub use api::team::{AgentItem, AgentList, Ranked, RouteAnswer, SkippedItem};
 pub use approvals::Lobby;
 pub use gate::Caller;

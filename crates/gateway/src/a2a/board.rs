@@ -131,7 +131,8 @@ impl Live {
         self.change(gateway, self.kept(), step).await;
     }
 
-    /// Adds what the caller said, with the step that follows from it; nothing else happens to the task in between.
+    /// Adds what the caller said, with the step that follows from it; nothing else happens to the task in between. What
+    /// was heard before has no step of its own.
     pub async fn hear(
         &self,
         gateway: &Gateway,
@@ -139,6 +140,9 @@ impl Live {
         find_out: impl FnOnce() -> Result<Step, ProtocolError>,
     ) -> Result<(), ProtocolError> {
         let _one = self.changing.lock().await;
+        if self.state().kept.has_heard(&message.id) {
+            return Ok(());
+        }
         let step = find_out()?;
         let mut kept = self.kept();
         recall_question(&mut kept.task);
@@ -188,29 +192,39 @@ impl Live {
 
 /// What a step makes of a task, and what watchers are told.
 pub(crate) fn apply(kept: &mut Kept, step: Step, now: Timestamp) -> Option<StreamEvent> {
-    let (id, context) = (kept.task.id.clone(), kept.task.context.clone());
     match step {
         Step::Turn(turn) => {
             kept.turn = Some(turn);
             None
         }
         Step::Status { state, words } => {
-            let message = words.map(|words| {
-                let own = MessageId::new(format!("{id}-{}", now.as_nanosecond()));
-                let message = Message::text(own, Role::Agent, words);
-                Message { context: context.clone(), task: Some(id.clone()), ..message }
-            });
-            let status = TaskStatus { state, message, at: Some(now) };
-            kept.task.status = status.clone();
-            Some(StreamEvent::Status(StatusUpdate { task: id, context, status, metadata: Metadata::new() }))
+            kept.asked = None;
+            Some(stand(&mut kept.task, state, words, now))
+        }
+        Step::Question { call, words } => {
+            kept.asked = Some(call);
+            Some(stand(&mut kept.task, TaskState::InputRequired, Some(words), now))
         }
         Step::Artifact { artifact, append, last } => {
+            let (id, context) = (kept.task.id.clone(), kept.task.context.clone());
             merge(&mut kept.task.artifacts, &artifact, append);
             let (last_chunk, metadata) = (last, Metadata::new());
             let update = ArtifactUpdate { task: id, context, artifact, append, last_chunk, metadata };
             Some(StreamEvent::Artifact(update))
         }
     }
+}
+
+fn stand(task: &mut Task, state: TaskState, words: Option<String>, now: Timestamp) -> StreamEvent {
+    let (id, context) = (task.id.clone(), task.context.clone());
+    let message = words.map(|words| {
+        let own = MessageId::new(format!("{id}-{}", now.as_nanosecond()));
+        let message = Message::text(own, Role::Agent, words);
+        Message { context: context.clone(), task: Some(id.clone()), ..message }
+    });
+    let status = TaskStatus { state, message, at: Some(now) };
+    task.status = status.clone();
+    StreamEvent::Status(StatusUpdate { task: id, context, status, metadata: Metadata::new() })
 }
 
 fn merge(artifacts: &mut Vec<Artifact>, new: &Artifact, append: bool) {

@@ -17,7 +17,7 @@ use super::board::{Live, Watch};
 use super::kept::{Kept, broken, trouble};
 use super::looking::{Looked, Standing};
 use super::watching::{Until, done, watched};
-use super::worker::{Answer, Assignment, Heard, Step, Steps};
+use super::worker::{Answer, Assignment, Step, Steps};
 use crate::gate::Caller;
 use crate::gateway::Gateway;
 use crate::reading::session_named;
@@ -195,7 +195,7 @@ impl Desk {
             metadata: Metadata::new(),
         };
         let principal = self.caller.principal().clone();
-        Kept { task, principal, session, turn: None, created: now }
+        Kept { task, principal, session, turn: None, asked: None, created: now }
     }
 
     /// A message that came before: its task as it stands, followed from here.
@@ -217,6 +217,9 @@ impl Desk {
             return Err(
                 ProtocolError::new(ErrorKind::InvalidParams, message).about("field", "message.contextId")
             );
+        }
+        if kept.has_heard(&send.message.id) {
+            return self.again(id).await;
         }
         let live = match standing {
             Standing::Over => {
@@ -247,10 +250,7 @@ impl Desk {
     async fn answer(&self, live: &Arc<Live>, message: Message) -> Result<Sent, ProtocolError> {
         let heard = live.hear(&self.gateway, message.clone(), || {
             let assignment = self.assignment(live.kept(), message, CancellationToken::new());
-            Ok(match self.gateway.a2a().worker.hear(&self.gateway, &assignment)? {
-                Heard::Taken => Step::state(TaskState::Working),
-                Heard::StillWaits(words) => Step::saying(TaskState::InputRequired, words),
-            })
+            self.gateway.a2a().worker.hear(&self.gateway, &assignment)
         });
         heard.await?;
         Ok(Sent::Watch(live.watch()))
@@ -269,8 +269,8 @@ impl Desk {
             Ok(()) => Answer::MayAnswer,
             Err(_) => Answer::MayNot,
         };
-        let Kept { task, principal, session, turn, .. } = kept;
-        Assignment { principal, session, turn, answer, task, message, cancel }
+        let Kept { task, principal, session, turn, asked, .. } = kept;
+        Assignment { principal, session, turn, answer, asked, task, message, cancel }
     }
 
     async fn cancel(&self, id: &TaskId) -> Result<Task, ProtocolError> {

@@ -1,8 +1,8 @@
 //! Tasks between memory and the store, where they are JSON of 1.0.
 
 use jiff::Timestamp;
-use lango_domain::event::{Principal, SessionId, TurnId};
-use lango_remote::a2a::{ErrorKind, ProtocolError, Task, Wire};
+use lango_domain::event::{CallId, Principal, SessionId, TurnId};
+use lango_remote::a2a::{ErrorKind, MessageId, ProtocolError, Task, Wire};
 use lango_store::TaskRow;
 
 /// A task, and what the protocol does not say about it.
@@ -12,6 +12,8 @@ pub(crate) struct Kept {
     pub principal: Principal,
     pub session: SessionId,
     pub turn: Option<TurnId>,
+    /// The call that its status asks about. No question outlives its process.
+    pub asked: Option<CallId>,
     pub created: Timestamp,
 }
 
@@ -23,7 +25,7 @@ impl Kept {
             return Err(broken());
         };
         let TaskRow { principal, session, turn, created, .. } = row;
-        Ok(Self { task, principal, session, turn, created })
+        Ok(Self { task, principal, session, turn, asked: None, created })
     }
 
     pub fn row(&self) -> TaskRow {
@@ -39,6 +41,11 @@ impl Kept {
             updated: self.task.status.at.unwrap_or(self.created),
             body: self.task.write(Wire::V1).to_string(),
         }
+    }
+
+    /// Whether this message was heard before.
+    pub fn has_heard(&self, message: &MessageId) -> bool {
+        self.task.history.iter().any(|heard| heard.id == *message)
     }
 
     pub fn is_over(&self) -> bool {

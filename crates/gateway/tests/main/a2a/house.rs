@@ -29,6 +29,7 @@ pub struct House {
     pub folder: TempDir,
     pub address: String,
     pub store: SqliteStore,
+    pub gateway: Gateway,
     end: Option<oneshot::Sender<()>>,
     served: JoinHandle<()>,
 }
@@ -63,10 +64,11 @@ pub async fn open(folder: TempDir, script: &str, settings: Settings, reach: Reac
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let (end, told_to_end) = oneshot::channel::<()>();
+    let serving = gateway.clone();
     let served = tokio::spawn(async move {
-        gateway.serve(listener, async { drop(told_to_end.await) }).await;
+        serving.serve(listener, async { drop(told_to_end.await) }).await;
     });
-    House { folder, address, store, end: Some(end), served }
+    House { folder, address, store, gateway, end: Some(end), served }
 }
 
 fn gateway(store: &SqliteStore, script: &str, settings: Settings, reach: Reach) -> Gateway {
