@@ -11,9 +11,9 @@ use lango_remote::a2a::{
     StreamEvent, Task, TaskState, TaskStatus,
 };
 use tokio::sync::broadcast::{self, Receiver, Sender};
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::courier::Outbox;
 use super::kept::Kept;
 use super::worker::{Step, Steps};
 use crate::gateway::Gateway;
@@ -40,7 +40,7 @@ struct State {
     kept: Kept,
     /// While somebody works on it.
     work: Option<CancellationToken>,
-    telling: Option<JoinHandle<()>>,
+    outbox: Arc<Outbox>,
 }
 
 /// A task as it stands, and what happens to it from then on.
@@ -62,7 +62,7 @@ impl Board {
     pub fn open(&self, kept: Kept) -> Arc<Live> {
         let id = kept.task.id.to_string();
         let new = || {
-            let state = Mutex::new(State { kept, work: None, telling: None });
+            let state = Mutex::new(State { kept, work: None, outbox: Arc::default() });
             let (changing, events) = (tokio::sync::Mutex::default(), broadcast::channel(BACKLOG).0);
             Arc::new(Live { state, changing, events })
         };
@@ -165,9 +165,7 @@ impl Live {
         state.kept = kept;
         let Some(event) = event else { return };
         if let StreamEvent::Status(_) = event {
-            let before = state.telling.take();
-            let telling = gateway.a2a().courier.tell(gateway, state.kept.task.clone(), before);
-            state.telling = Some(telling);
+            gateway.a2a().courier.tell(gateway, &state.outbox, state.kept.task.clone());
         }
         let _ = self.events.send(event);
     }
