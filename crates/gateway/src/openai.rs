@@ -110,7 +110,7 @@ async fn complete(
     let exchange = Exchange { turn, told: Told::default(), completion, _brought: brought };
     match chat.form {
         Form::Whole => exchange.whole().await,
-        Form::Stream { usage } => Ok(sse::stream(&gateway, exchange.frames(usage))),
+        Form::Stream { usage } => Ok(sse::stream(&gateway, &caller, exchange.frames(usage))),
     }
 }
 

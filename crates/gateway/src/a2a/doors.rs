@@ -48,12 +48,12 @@ pub(crate) async fn rpc(
         Ok(Answered::Value(value)) => json(rpc::success(&id, value), "application/json"),
         Ok(Answered::Stream(events)) => {
             let frames = events.map(move |event| frame(&rpc::success(&id, event.write(wire))));
-            sse::stream(&gateway, frames)
+            sse::stream(&gateway, &caller, frames)
         }
         // Clients of 0.3 that asked for a stream read nothing else.
         Err(error) if streams && version == Version::V0_3 => {
             let failure = frame(&rpc::failure(&id, &error, version));
-            sse::stream(&gateway, futures::stream::iter([failure]))
+            sse::stream(&gateway, &caller, futures::stream::iter([failure]))
         }
         Err(error) => json(rpc::failure(&id, &error, version), "application/json"),
     })
@@ -90,7 +90,7 @@ pub(crate) async fn rest(
     Ok(match carry_out(&gateway, &caller, (call, wire), &headers).await {
         Ok(Answered::Value(value)) => json(value, media_type(version)),
         Ok(Answered::Stream(events)) => {
-            sse::stream(&gateway, events.map(move |event| frame(&event.write(wire))))
+            sse::stream(&gateway, &caller, events.map(move |event| frame(&event.write(wire))))
         }
         Err(error) => failed(&error, version),
     })

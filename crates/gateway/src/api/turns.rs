@@ -75,7 +75,7 @@ pub(crate) async fn ask(
     let turn = gateway.start_turn(TurnWish { principal, session, to, begin, leaving })?;
     let deltas = if body.deltas { Deltas::Told } else { Deltas::LeftOut };
     let frames = turn.filter_map(move |update| ready(sse::frame(&update, deltas)));
-    let mut response = sse::stream(&gateway, frames);
+    let mut response = sse::stream(&gateway, &caller, frames);
     if let Some(name) = name {
         response.headers_mut().insert(HeaderName::from_static("x-lango-session"), name);
     }
@@ -173,7 +173,7 @@ pub(crate) async fn follow(
     let follower = Follower { gateway: gateway.clone(), thread, live, last: last.or(how.after).unwrap_or(0) };
     let over = gateway.over().clone();
     let frames = follower.frames(deltas).take_until(over.cancelled_owned());
-    Ok(sse::stream(&gateway, frames))
+    Ok(sse::stream(&gateway, &caller, frames))
 }
 
 /// Reads what is kept, then what comes; whoever falls behind reads what is kept again.

@@ -4,6 +4,7 @@ use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::sync::atomic::Ordering;
 
 use jiff::{Timestamp, ToSpan};
+use lango_domain::event::{Body, Event};
 use lango_gateway::Settings;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
@@ -220,4 +221,35 @@ async fn slow_clients_do_not_keep_a_place() {
     halting.write_all(head.as_bytes()).await.unwrap();
     let reply = whole(halting).await;
     assert_eq!((reply.status, reply.code()), (408, "slow".into()));
+}
+
+/// B74
+#[tokio::test]
+async fn a_stream_ends_with_its_token() {
+    let house = House::open("root says hi\nroot hangs").await;
+    let kept = house.token_of("kept", "ann", &[Chat]).await;
+    let revoked = house.token_of("revoked", "ann", &[Chat]).await;
+    let in_an_hour = Timestamp::now() + 1.hours();
+    let expiring = house.lasting_token("expiring", "ann", &[Chat], Some(in_an_hour)).await;
+    house.stream("/api/turns", &kept, &json!({ "text": "hi", "session": "s" })).await.rest().await;
+    let follow = |token: &str| Request::get("/api/sessions/s/events").by(token);
+    let mut stays = follow(&kept).events(house.address).await;
+    let mut first = follow(&revoked).events(house.address).await;
+    let own = json!({ "text": "more", "session": "t" });
+    let mut turn = house.stream("/api/turns", &revoked, &own).await;
+    house.store.revoke_token("revoked").await.unwrap();
+    assert_eq!(first.rest().await.last().unwrap()["type"], "turn_done");
+    // Its turn ends with it, as with whoever goes away.
+    turn.rest().await;
+    let is_failed = |event: &Event| matches!(event.body, Body::TurnFailed { .. });
+    while !house.log("ann", "t").await.last().is_some_and(|event| is_failed(event)) {
+        tokio::task::yield_now().await;
+    }
+    let mut second = follow(&expiring).events(house.address).await;
+    house.ahead.store(3_700, Ordering::Relaxed);
+    assert_eq!(second.rest().await.last().unwrap()["type"], "turn_done");
+    let more = json!({ "text": "still here", "session": "s", "detach": true });
+    drop(house.stream("/api/turns", &kept, &more).await);
+    stays.until("turn_done").await;
+    assert_eq!(stays.until("user").await["text"], "still here");
 }
