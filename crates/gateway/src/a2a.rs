@@ -13,7 +13,6 @@ mod listening;
 mod looking;
 mod modes;
 mod settings;
-mod streams;
 mod team_worker;
 mod watching;
 mod worker;
@@ -35,7 +34,6 @@ pub use worker::{Answer, Assignment, Found, Step, Steps, Worker};
 pub(crate) use board::Board;
 pub(crate) use card::CardDates;
 pub(crate) use courier::Courier;
-pub(crate) use streams::Streams;
 
 /// Who works on tasks, and how far their news may be sent.
 pub struct Tasks {
@@ -55,7 +53,6 @@ pub(crate) struct A2a {
     pub worker: Arc<dyn Worker>,
     pub board: Board,
     pub courier: Courier,
-    pub streams: Streams,
     pub card_dates: CardDates,
 }
 
@@ -65,7 +62,6 @@ impl A2a {
             worker: tasks.worker,
             board: Board::default(),
             courier: Courier::new(tasks.reach),
-            streams: Streams::default(),
             card_dates: CardDates::default(),
         }
     }

@@ -20,7 +20,9 @@ use crate::metrics::Metrics;
 use crate::openai::Claims;
 use crate::pace::Pace;
 use crate::place::Places;
+use crate::refusal::Refusal;
 use crate::settings::Settings;
+use crate::streams::{Opened, Streams};
 use crate::turns::Running;
 
 /// What a gateway is put together from.
@@ -120,6 +122,7 @@ struct Shared {
     pace: Arc<Pace>,
     metrics: Metrics,
     listeners: Listeners,
+    streams: Streams,
     running: Running,
     claims: Claims,
     a2a: A2a,
@@ -150,6 +153,7 @@ impl Gateway {
                 gate: Gate::default(),
                 metrics: Metrics::default(),
                 listeners: Listeners::default(),
+                streams: Streams::default(),
                 running: Running::default(),
                 claims: Claims::default(),
                 a2a: A2a::new(tasks),
@@ -219,6 +223,11 @@ impl Gateway {
 
     pub(crate) fn listeners(&self) -> &Listeners {
         &self.shared.listeners
+    }
+
+    /// A place for a stream that follows something, if there is one.
+    pub(crate) fn open_stream(&self, principal: &Principal) -> Result<Opened, Refusal> {
+        self.shared.streams.open(principal, self.shared.settings.streams_per_principal.get())
     }
 
     pub(crate) fn running(&self) -> &Running {

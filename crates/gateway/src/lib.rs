@@ -23,6 +23,7 @@ mod refusal;
 mod routes;
 mod settings;
 mod sse;
+mod streams;
 mod turns;
 
 pub use a2a::{A2aSettings, Answer, Assignment, CardAudience, Found, Step, Steps, Tasks, TeamWorker, Worker};

@@ -14,13 +14,14 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::board::{Live, Watch};
-use super::kept::{Kept, broken, trouble};
+use super::kept::{Kept, broken, refused, trouble};
 use super::looking::{Looked, Standing};
 use super::watching::{Until, done, watched};
 use super::worker::{Answer, Assignment, Step, Steps};
 use crate::gate::Caller;
 use crate::gateway::Gateway;
 use crate::reading::session_named;
+use crate::streams::Opened;
 
 /// Work that is told to end has so long to do so.
 const ENDING: Duration = Duration::from_secs(20);
@@ -312,9 +313,8 @@ impl Desk {
         Ok(watched(&self.gateway, live.watch(), Until::RestAgain, place))
     }
 
-    fn stream_place(&self) -> Result<super::streams::Opened, ProtocolError> {
-        let most = self.gateway.settings().a2a.streams.get();
-        self.gateway.a2a().streams.open(self.caller.principal(), most)
+    fn stream_place(&self) -> Result<Opened, ProtocolError> {
+        self.gateway.open_stream(self.caller.principal()).map_err(refused)
     }
 }
 

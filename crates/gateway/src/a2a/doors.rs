@@ -19,6 +19,9 @@ use crate::reading::body;
 use crate::refusal::Refusal;
 use crate::sse;
 
+/// Seconds after which it may be worth another try.
+const ANOTHER_TRY: HeaderValue = HeaderValue::from_static("1");
+
 /// JSON-RPC: the name of the method tells the version.
 pub(crate) async fn rpc(
     State(gateway): State<Gateway>,
@@ -163,7 +166,11 @@ fn json(value: Value, media_type: &'static str) -> Response {
 
 fn failed(error: &ProtocolError, version: Version) -> Response {
     let status = StatusCode::from_u16(error.kind.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    (status, json(error.write_rest(version), media_type(version))).into_response()
+    let mut response = (status, json(error.write_rest(version), media_type(version))).into_response();
+    if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+        response.headers_mut().insert(header::RETRY_AFTER, ANOTHER_TRY);
+    }
+    response
 }
 
 fn nothing_here(uri: &Uri) -> Response {

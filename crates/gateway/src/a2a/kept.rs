@@ -1,9 +1,12 @@
 //! Tasks between memory and the store, where they are JSON of 1.0.
 
+use axum::http::StatusCode;
 use jiff::Timestamp;
 use lango_domain::event::{CallId, Principal, SessionId, TurnId};
 use lango_remote::a2a::{ErrorKind, MessageId, ProtocolError, Task, Wire};
 use lango_store::TaskRow;
+
+use crate::refusal::Refusal;
 
 /// A task, and what the protocol does not say about it.
 #[derive(Clone, Debug)]
@@ -61,4 +64,14 @@ pub(crate) fn broken() -> ProtocolError {
 pub(crate) fn trouble(trouble: lango_store::Trouble) -> ProtocolError {
     tracing::error!(%trouble, "the store has trouble with a task");
     broken()
+}
+
+/// What the server refuses, in words of the protocol.
+pub(crate) fn refused(refusal: Refusal) -> ProtocolError {
+    let kind = match refusal.status {
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => ErrorKind::Busy,
+        status if status.is_client_error() => ErrorKind::InvalidParams,
+        _ => ErrorKind::Internal,
+    };
+    ProtocolError::new(kind, format!("{}; {}", refusal.message, refusal.hint))
 }

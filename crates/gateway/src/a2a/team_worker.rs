@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use axum::http::StatusCode;
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, StreamExt};
 use lango_domain::event::{ApprovalState, Body, CallId, Event, TurnId, Update};
@@ -10,10 +9,10 @@ use lango_domain::failure::Family;
 use lango_domain::seams::Scope;
 use lango_remote::a2a::{Artifact, ArtifactId, Content, ErrorKind, Message, ProtocolError, TaskState};
 
+use super::kept::refused;
 use super::worker::{Answer, Assignment, Found, Step, Steps, Worker};
 use crate::approvals::{Lobby, decision};
 use crate::gateway::Gateway;
-use crate::refusal::Refusal;
 use crate::turns::{Addressee, Attached, Begin, Leaving, TurnWish};
 
 const ANSWER: &str = "answer";
@@ -121,15 +120,6 @@ fn request_in(message: &Message) -> Result<String, ProtocolError> {
         return Err(error.about("field", "message.parts"));
     }
     Ok(texts.join("\n\n"))
-}
-
-fn refused(refusal: Refusal) -> ProtocolError {
-    let kind = match refusal.status {
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => ErrorKind::Busy,
-        status if status.is_client_error() => ErrorKind::InvalidParams,
-        _ => ErrorKind::Internal,
-    };
-    ProtocolError::new(kind, format!("{}; {}", refusal.message, refusal.hint))
 }
 
 /// For everybody who reads the task: whoever began it need not be the one who answers.

@@ -23,6 +23,7 @@ use crate::listeners::Thread;
 use crate::reading::{Asked, Sent, session_named};
 use crate::refusal::Refusal;
 use crate::sse::{self, Deltas};
+use crate::streams::Opened;
 use crate::turns::{Addressee, Begin, Leaving, TurnWish};
 
 /// So many kept events are read at once.
@@ -167,10 +168,12 @@ pub(crate) async fn follow(
     if !gateway.running().has(&thread) {
         gateway.store().session(&thread.principal, &thread.session).await?;
     }
+    let place = gateway.open_stream(&thread.principal)?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
     let deltas = if how.deltas { Deltas::Told } else { Deltas::LeftOut };
     let live = Some(gateway.listeners().listen(&thread));
-    let follower = Follower { gateway: gateway.clone(), thread, live, last: last.or(how.after).unwrap_or(0) };
+    let last = last.or(how.after).unwrap_or(0);
+    let follower = Follower { gateway: gateway.clone(), thread, live, last, _place: place };
     let over = gateway.over().clone();
     let frames = follower.frames(deltas).take_until(over.cancelled_owned());
     Ok(sse::stream(&gateway, &caller, frames))
@@ -183,6 +186,7 @@ struct Follower {
     /// There until it is dropped.
     live: Option<Receiver<Update>>,
     last: u64,
+    _place: Opened,
 }
 
 /// Where a follower reads.

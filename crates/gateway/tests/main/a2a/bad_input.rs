@@ -169,8 +169,9 @@ async fn a_task_that_is_over_takes_no_more_messages() {
 #[tokio::test(flavor = "multi_thread")]
 async fn there_are_limits_for_each_principal() {
     let one = std::num::NonZeroUsize::MIN;
-    let a2a = A2aSettings { tasks: one, streams: one, ..A2aSettings::default() };
-    let house = house_with("root always hangs", Settings { a2a, ..Settings::default() }).await;
+    let a2a = A2aSettings { tasks: one, ..A2aSettings::default() };
+    let settings = Settings { a2a, streams_per_principal: one, ..Settings::default() };
+    let house = house_with("root always hangs", settings).await;
     let (ann, bob) = (house.peer("ann"), house.peer("bob"));
     let task = ann.begin("m1", "hi").await;
     let params = json!({ "message": message("m2", "hi") });
