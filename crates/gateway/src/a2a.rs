@@ -34,6 +34,7 @@ pub use worker::{Answer, Assignment, Found, Step, Steps, Worker};
 pub(crate) use board::Board;
 pub(crate) use card::CardDates;
 pub(crate) use courier::Courier;
+pub(crate) use looking::settle;
 
 /// Who works on tasks, and how far their news may be sent.
 pub struct Tasks {
@@ -54,6 +55,8 @@ pub(crate) struct A2a {
     pub board: Board,
     pub courier: Courier,
     pub card_dates: CardDates,
+    /// Held by whoever finds out what became of a task.
+    pub settling: tokio::sync::Mutex<()>,
 }
 
 impl A2a {
@@ -63,6 +66,7 @@ impl A2a {
             board: Board::default(),
             courier: Courier::new(tasks.reach),
             card_dates: CardDates::default(),
+            settling: tokio::sync::Mutex::default(),
         }
     }
 }

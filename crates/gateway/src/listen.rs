@@ -33,6 +33,7 @@ impl Gateway {
     /// answers they need; those that take too long are stopped where they are. Returns when everything is said and kept.
     pub async fn serve(&self, listener: TcpListener, told_to_end: impl Future<Output = ()>) {
         let connections = TaskTracker::new();
+        self.settle_tasks();
         let wind_down = async {
             told_to_end.await;
             self.wind_down().await;
@@ -45,6 +46,14 @@ impl Gateway {
         connections.close();
         let _ = tokio::time::timeout(LAST_WORDS, connections.wait()).await;
         self.team().runner.settled().await;
+    }
+
+    /// Whoever waits for news of tasks that an earlier process left is told; nobody waits for that.
+    fn settle_tasks(&self) {
+        if self.settings().a2a.is_enabled {
+            let gateway = self.clone();
+            self.pumps().spawn(async move { crate::a2a::settle(&gateway, None).await });
+        }
     }
 
     async fn wind_down(&self) {

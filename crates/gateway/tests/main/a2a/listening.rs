@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 /// Listens for news; answers each with the next status, and not at all where it is 0.
-async fn receiver(statuses: &'static [u16]) -> (String, UnboundedReceiver<(String, Value)>) {
+pub async fn receiver(statuses: &'static [u16]) -> (String, UnboundedReceiver<(String, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/news", listener.local_addr().unwrap());
     let (heard, news) = unbounded_channel();
