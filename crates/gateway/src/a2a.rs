@@ -8,6 +8,7 @@ mod card;
 mod courier;
 mod desk;
 mod doors;
+mod history;
 mod kept;
 mod listening;
 mod looking;

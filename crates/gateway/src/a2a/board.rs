@@ -14,14 +14,13 @@ use tokio::sync::broadcast::{self, Receiver, Sender};
 use tokio_util::sync::CancellationToken;
 
 use super::courier::Outbox;
+use super::history::{recall_question, remember};
 use super::kept::Kept;
 use super::worker::{Step, Steps};
 use crate::gateway::Gateway;
 
 /// Whoever falls behind by more is told how the task stands, instead of how it came there.
 const BACKLOG: usize = 256;
-/// No task remembers more messages.
-const MOST_HISTORY: usize = 100;
 
 #[derive(Default)]
 pub(crate) struct Board {
@@ -248,18 +247,4 @@ fn join(parts: &mut Vec<Part>, new: &Part) {
 
 fn says_nothing_new(status: &TaskStatus, step: &Step) -> bool {
     *step == Step::state(status.state) && status.message.is_none()
-}
-
-/// What the task asked is part of the conversation once it is answered.
-fn recall_question(task: &mut Task) {
-    if let (true, Some(question)) = (task.status.state.is_interrupted(), task.status.message.take()) {
-        remember(task, question);
-    }
-}
-
-fn remember(task: &mut Task, message: Message) {
-    if task.history.len() >= MOST_HISTORY {
-        task.history.remove(0);
-    }
-    task.history.push(message);
 }

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::board::{Live, Watch};
+use super::history::remember;
 use super::kept::{Kept, broken, refused, trouble};
 use super::looking::{Looked, Standing};
 use super::watching::{Until, done, watched};
@@ -187,14 +188,15 @@ impl Desk {
         let id = TaskId::new(format!("task-{}", self.gateway.new_id()));
         let context = ContextId::new(session.as_str());
         let message = Message { task: Some(id.clone()), context: Some(context.clone()), ..message };
-        let task = Task {
+        let mut task = Task {
             id,
             context: Some(context),
             status: TaskStatus { state: TaskState::Submitted, message: None, at: Some(now) },
             artifacts: Vec::new(),
-            history: vec![message],
+            history: Vec::new(),
             metadata: Metadata::new(),
         };
+        remember(&mut task, message);
         let principal = self.caller.principal().clone();
         Kept { task, principal, session, turn: None, asked: None, created: now }
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use lango_domain::event::{Principal, SessionId};
 use lango_remote::a2a::{
-    ErrorKind, ListTasks, Message, MessageId, ProtocolError, Role, TaskId, TaskPage, Wire,
+    ErrorKind, ListTasks, Message, MessageId, ProtocolError, Role, Task, TaskId, TaskPage, Wire,
 };
-use lango_store::TaskQuery;
+use lango_store::{TaskQuery, TaskRow};
 use tokio_util::sync::CancellationToken;
 
 use super::board::{Live, apply};
@@ -17,6 +17,8 @@ use crate::gateway::Gateway;
 
 /// So many tasks are on a page unless fewer are asked for.
 const PAGE: u32 = 50;
+/// And no more than fit into so many bytes, though always one.
+const MOST_PAGE_BYTES: usize = 1024 * 1024;
 
 /// A task that was looked up.
 pub(crate) struct Looked {
@@ -115,30 +117,38 @@ impl Desk {
         // What is asked for by its state has to have the right one.
         settle(&self.gateway, Some(&query.principal)).await;
         let (mut rows, total) = self.gateway.store().tasks(query).await.map_err(trouble)?;
-        let has_more = rows.len() > most as usize;
+        let mut has_more = rows.len() > most as usize;
         rows.truncate(most as usize);
-        let last = rows.last().filter(|_| has_more);
-        let next_page_token = last.map(|row| format!("{}~{}", row.updated, row.id)).unwrap_or_default();
-        let mut tasks = Vec::with_capacity(rows.len());
+        let (mut tasks, mut bytes, mut last) = (Vec::new(), 0, None);
         for row in rows {
-            let live = self.gateway.a2a().board.get(self.caller.principal(), &row.id);
-            let kept = match live {
-                Some(live) => live.kept(),
-                None => Kept::read(row)?,
-            };
-            // It went on since the store was asked.
-            if list.state.is_some_and(|state| state != kept.task.status.state) {
-                continue;
+            let place = format!("{}~{}", row.updated, row.id);
+            if let Some(task) = self.listed(row, &list)? {
+                bytes += task.write(Wire::V1).to_string().len();
+                if bytes > MOST_PAGE_BYTES && !tasks.is_empty() {
+                    has_more = true;
+                    break;
+                }
+                tasks.push(task);
             }
-            let mut task = shortened(kept.task, Some(list.history.unwrap_or(0)));
-            if !list.with_artifacts {
-                task.artifacts.clear();
-            }
-            tasks.push(task);
+            last = Some(place);
         }
+        let next_page_token = last.filter(|_| has_more).unwrap_or_default();
         let total_size = u32::try_from(total).unwrap_or(u32::MAX);
         let page_size = u32::try_from(tasks.len()).unwrap_or(most);
         Ok(TaskPage { tasks, next_page_token, page_size, total_size })
+    }
+
+    /// A task as a list shows it; nothing where it went on since the store was asked, and no longer fits.
+    fn listed(&self, row: TaskRow, list: &ListTasks) -> Result<Option<Task>, ProtocolError> {
+        let kept = match self.gateway.a2a().board.get(self.caller.principal(), &row.id) {
+            Some(live) => live.kept(),
+            None => Kept::read(row)?,
+        };
+        let mut task = shortened(kept.task, Some(list.history.unwrap_or(0)));
+        if !list.with_artifacts {
+            task.artifacts.clear();
+        }
+        Ok(list.state.is_none_or(|state| state == task.status.state).then_some(task))
     }
 
     /// Whether the task is the caller's.

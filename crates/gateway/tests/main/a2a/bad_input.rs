@@ -187,3 +187,32 @@ async fn there_are_limits_for_each_principal() {
     assert_eq!(ann.begin("m3", "hi").await["status"]["state"], "TASK_STATE_SUBMITTED");
     assert_eq!(ann.rpc("GetTask", json!({ "id": task["id"] })).await["error"]["code"], -32001);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_sent_in_large_pieces_is_remembered_and_listed_in_small_ones() {
+    let house = house_with("root always says done", Settings::default()).await;
+    let ann = house.peer("ann");
+    let long = "long ".repeat(40_000);
+    for number in 0..8 {
+        let task = ann.ask(&format!("m{number}"), &long).await;
+        assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
+    }
+    let longest = ann.ask("longest", &"long ".repeat(150_000)).await;
+    assert!(longest["history"].to_string().len() < 256 * 1024);
+    let (mut seen, mut token) = (Vec::new(), json!(""));
+    loop {
+        let mut params = json!({ "historyLength": 5 });
+        if token != "" {
+            params["pageToken"] = token;
+        }
+        let page = ann.rpc("ListTasks", params).await["result"].clone();
+        assert!(page.to_string().len() < 1024 * 1024 + 10_000);
+        seen.extend(page["tasks"].as_array().unwrap().iter().map(|task| task["id"].to_string()));
+        token = page["nextPageToken"].clone();
+        if token == "" {
+            break;
+        }
+    }
+    let different: std::collections::BTreeSet<&String> = seen.iter().collect();
+    assert_eq!((seen.len(), different.len()), (9, 9));
+}
