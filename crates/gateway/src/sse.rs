@@ -50,6 +50,17 @@ fn broken() -> Value {
     })
 }
 
+/// The end of a turn that was stopped while it waited for another one of its session.
+pub(crate) fn never_begun() -> Frame {
+    let end = json!({
+        "type": "turn_failed",
+        "code": Code::Cancelled,
+        "message": "the turn was stopped before it began",
+        "hint": "ask again",
+    });
+    Frame::default().data(end.to_string())
+}
+
 /// A response that stays open for as long as the frames come and the caller's token is good.
 pub(crate) fn stream(
     gateway: &Gateway,

@@ -75,7 +75,15 @@ pub(crate) async fn ask(
     let name = header_of(&session);
     let turn = gateway.start_turn(TurnWish { principal, session, to, begin, leaving })?;
     let deltas = if body.deltas { Deltas::Told } else { Deltas::LeftOut };
-    let frames = turn.filter_map(move |update| ready(sse::frame(&update, deltas)));
+    let mut has_begun = false;
+    let frames = turn.map(Some).chain(stream::once(ready(None))).filter_map(move |update| {
+        has_begun |= update.is_some();
+        ready(match update {
+            Some(update) => sse::frame(&update, deltas),
+            // Whoever waits for an end gets one, though there is nothing to keep.
+            None => (!has_begun).then(sse::never_begun),
+        })
+    });
     let mut response = sse::stream(&gateway, &caller, frames);
     if let Some(name) = name {
         response.headers_mut().insert(HeaderName::from_static("x-lango-session"), name);
@@ -138,7 +146,7 @@ pub(crate) async fn cancel(
     Path(session): Path<String>,
 ) -> Result<Json<Cancelled>, Refusal> {
     let session = session_named(&session)?;
-    let cancelled = gateway.cancel_turns(caller.principal(), &session);
+    let cancelled = gateway.cancel_turn(caller.principal(), &session);
     if !cancelled {
         gateway.store().session(caller.principal(), &session).await?;
     }

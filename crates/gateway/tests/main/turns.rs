@@ -207,3 +207,39 @@ async fn nobody_follows_with_more_streams_than_their_share() {
     house.stream("/api/turns", &ann, &json!({ "text": "hi", "session": "t" })).await.rest().await;
     drop(first);
 }
+
+#[tokio::test]
+async fn cancelling_ends_the_running_turn_and_none_that_waits_behind_it() {
+    let house = House::open("root hangs\nroot hangs\nroot says third").await;
+    let token = house.token("ann", &[Chat]).await;
+    let ask =
+        async |text: &str| house.stream("/api/turns", &token, &json!({ "text": text, "session": "s" })).await;
+    let mut first = ask("first").await;
+    first.until("user").await;
+    let (mut second, mut third) = (ask("second").await, ask("third").await);
+    let cancel = async || house.post("/api/sessions/s/cancel", &token, &json!({})).await.json();
+    assert_eq!(cancel().await["cancelled"], true);
+    assert_eq!(first.rest().await.last().unwrap()["code"], "cancelled");
+    second.until("user").await;
+    assert_eq!(cancel().await["cancelled"], true);
+    assert_eq!(second.rest().await.last().unwrap()["code"], "cancelled");
+    assert_eq!(third.until("answer").await["text"], "third");
+    assert_eq!(third.rest().await.last().unwrap()["type"], "turn_done");
+}
+
+#[tokio::test]
+async fn a_turn_that_never_began_says_so() {
+    let house = House::with("root hangs", Settings { grace_seconds: 0, ..Settings::default() }).await;
+    let token = house.token("ann", &[Chat]).await;
+    let body = json!({ "text": "hi", "session": "s" });
+    let mut first = house.stream("/api/turns", &token, &body).await;
+    first.until("user").await;
+    let mut waits = house.stream("/api/turns", &token, &body).await;
+    let closing = house.close();
+    let events = waits.rest().await;
+    assert_eq!(
+        (events.len(), &events[0]["type"], &events[0]["code"]),
+        (1, &json!("turn_failed"), &json!("cancelled"))
+    );
+    closing.ended().await;
+}
