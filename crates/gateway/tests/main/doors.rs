@@ -128,7 +128,14 @@ async fn a_browser_cannot_be_talked_into_it() {
     let first = Request { method: "OPTIONS", ..Request::get("/api/turns") };
     let first =
         first.with("origin", "https://chat.example.org").with("access-control-request-method", "POST");
-    assert_eq!(first.send(house.address).await.status, 204);
+    let asks = "authorization,content-type,x-stainless-os, X-Stainless-Retry-Count,x-evil,x-stainless-a b";
+    let first = first.with("access-control-request-headers", asks).send(house.address).await;
+    assert_eq!(first.status, 204);
+    assert_eq!(
+        first.header("access-control-allow-headers").unwrap(),
+        "authorization, content-type, last-event-id, a2a-version, x-stainless-os, x-stainless-retry-count"
+    );
+    assert_eq!(named.header("access-control-expose-headers").unwrap(), "x-lango-session, retry-after");
     let form = Request::post("/api/turns", &json!({ "text": "hi" })).by(&token);
     let form = form.with("content-type", "text/plain").send(house.address).await;
     assert_eq!((form.status, form.code()), (415, "media_type".into()));
