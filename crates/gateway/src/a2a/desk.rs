@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures::stream::BoxStream;
 use lango_domain::event::SessionId;
 use lango_remote::a2a::{
-    Call, ContextId, ErrorKind, Message, Metadata, ProtocolError, Reply, Request, SendMessage, StreamEvent,
-    Task, TaskId, TaskState, TaskStatus, Waiting, Wire,
+    Call, ContextId, ErrorKind, Message, Metadata, ProtocolError, Reply, Request, Role, SendMessage,
+    StreamEvent, Task, TaskId, TaskState, TaskStatus, Waiting, Wire,
 };
 use lango_store::{NewTask, TaskBegun, TokenScope, Trouble};
 use serde_json::{Value, json};
@@ -103,6 +103,10 @@ impl Desk {
     }
 
     async fn send(&self, send: SendMessage, wire: Wire) -> Result<Sent, ProtocolError> {
+        if send.message.role != Role::User {
+            let message = "only messages of the user are taken; the agent speaks for itself";
+            return Err(ProtocolError::new(ErrorKind::InvalidParams, message).about("field", "message.role"));
+        }
         self.check_modes(&send)?;
         if let Some(config) = &send.push {
             self.check_listener(config)?;

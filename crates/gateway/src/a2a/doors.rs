@@ -15,7 +15,7 @@ use super::card::{self, Telling};
 use super::desk::{Answered, Desk};
 use crate::gate::Caller;
 use crate::gateway::Gateway;
-use crate::reading::body;
+use crate::reading::{body, media_type as media_type_of};
 use crate::refusal::Refusal;
 use crate::sse;
 
@@ -123,9 +123,7 @@ fn said_version(headers: &HeaderMap, uri: &Uri) -> Option<String> {
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    kind.eq_ignore_ascii_case("application/json") || kind.eq_ignore_ascii_case(rest::CONTENT_TYPE)
+    ["application/json", rest::CONTENT_TYPE].contains(&media_type_of(headers).as_str())
 }
 
 fn not_json() -> ProtocolError {

@@ -69,7 +69,8 @@ pub(crate) fn trouble(trouble: lango_store::Trouble) -> ProtocolError {
 /// What the server refuses, in words of the protocol.
 pub(crate) fn refused(refusal: Refusal) -> ProtocolError {
     let kind = match refusal.status {
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => ErrorKind::Busy,
+        StatusCode::TOO_MANY_REQUESTS => ErrorKind::Busy,
+        StatusCode::SERVICE_UNAVAILABLE => ErrorKind::Unavailable,
         status if status.is_client_error() => ErrorKind::InvalidParams,
         _ => ErrorKind::Internal,
     };

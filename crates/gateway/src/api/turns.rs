@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use axum::response::sse::Event as Frame;
@@ -20,7 +20,7 @@ use tokio::sync::broadcast::error::RecvError;
 use crate::gate::Caller;
 use crate::gateway::Gateway;
 use crate::listeners::Thread;
-use crate::reading::{Asked, Sent, session_named};
+use crate::reading::{Asked, Named, Sent, session_named};
 use crate::refusal::Refusal;
 use crate::sse::{self, Deltas};
 use crate::streams::Opened;
@@ -143,7 +143,7 @@ pub(crate) struct Cancelled {
 pub(crate) async fn cancel(
     State(gateway): State<Gateway>,
     caller: Caller,
-    Path(session): Path<String>,
+    Named(session): Named,
 ) -> Result<Json<Cancelled>, Refusal> {
     let session = session_named(&session)?;
     let cancelled = gateway.cancel_turn(caller.principal(), &session);
@@ -166,7 +166,7 @@ pub(crate) struct Following {
 pub(crate) async fn follow(
     State(gateway): State<Gateway>,
     caller: Caller,
-    Path(session): Path<String>,
+    Named(session): Named,
     Asked(how): Asked<Following>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {

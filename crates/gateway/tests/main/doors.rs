@@ -145,16 +145,33 @@ async fn a_browser_cannot_be_talked_into_it() {
 async fn what_is_too_large_or_makes_no_sense_is_refused_in_words() {
     let house = House::open("").await;
     let token = house.token("ann", &[Chat]).await;
+    let reader = house.token("reader", &[Chat, Read]).await;
     let large = json!({ "text": "x".repeat(1024 * 1024) });
     let reply = house.post("/api/turns", &token, &large).await;
     assert_eq!((reply.status, reply.code()), (413, "size".into()));
     let header = Request::get("/health").with("x-large", &"x".repeat(20 * 1024)).send(house.address).await;
     assert_eq!(header.status, 431);
-    for body in [&b"{"[..], b"[]", b"\xff\xfe", b"", b"{\"text\": 5}", b"{\"text\":\"hi\",\"txet\":1}"] {
+    for body in
+        [&b"{"[..], b"[]", b" [\"hi\"]", b"\xff\xfe", b"", b"{\"text\": 5}", b"{\"text\":\"hi\",\"txet\":1}"]
+    {
         let request = Request { body: Some(body.to_vec()), ..Request::post("/api/turns", &json!({})) };
         let reply = request.by(&token).send(house.address).await;
         assert_eq!((reply.status, reply.code()), (400, "request".into()), "{}", reply.body);
     }
+    for odd in ["application/jsonp", "application/json-patch+json", ""] {
+        let reply =
+            Request::post("/api/turns", &json!({ "text": "hi" })).by(&token).with("content-type", odd);
+        let reply = reply.send(house.address).await;
+        assert_eq!((reply.status, reply.code()), (415, "media_type".into()), "{odd}");
+    }
+    for path in ["/api/sessions/%ff", "/v1/models/%ff", "/api/sessions/%ff/events"] {
+        let reply = house.get(path, &reader).await;
+        assert_eq!((reply.status, reply.code()), (400, "request".into()), "{}", reply.body);
+    }
+    // What is too large by its own account is not waited for.
+    let announced = Request { body: None, ..Request::post("/api/turns", &json!({})) };
+    let announced = announced.by(&token).with("content-length", "99999999").send(house.address).await;
+    assert_eq!((announced.status, announced.code()), (413, "size".into()));
     let nowhere = house.get("/api/nothing", &token).await;
     assert_eq!((nowhere.status, nowhere.code()), (404, "not_found".into()));
     let wrong_way = house.get("/api/turns", &token).await;

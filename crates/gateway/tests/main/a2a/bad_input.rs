@@ -50,6 +50,7 @@ async fn json_rpc_that_cannot_be_carried_out_is_answered_with_the_right_number()
         (call("SendMessage", json!({})), -32602),
         (send(json!({ "messageId": "m", "role": "ROLE_USER", "parts": [] })), -32602),
         (send(json!({ "messageId": "m", "role": "ROLE_KING", "parts": [{ "text": "hi" }] })), -32602),
+        (send(json!({ "messageId": "m", "role": "ROLE_AGENT", "parts": [{ "text": "hi" }] })), -32602),
         (send(message("m", " ")), -32602),
         (send(odd_context), -32602),
         (send(unsupported), -32005),

@@ -125,3 +125,16 @@ async fn whoever_waits_for_news_hears_that_a_task_was_interrupted_and_lists_say_
     second.close().await;
     assert!(news.try_recv().is_err(), "it is told once");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_ends_says_that_nothing_new_begins() {
+    let settings = Settings { grace_seconds: 2, ..Settings::default() };
+    let house = super::house::house_with("root hangs", settings).await;
+    begun(&house).await;
+    let ann = house.peer("ann");
+    let closing = tokio::spawn(house.close());
+    while ann.send(ann.request("GET", "/ready")).await.status != 503 {}
+    let refused = ann.rest("POST", "/message:send", json!({ "message": message("m2", "hi") })).await;
+    assert_eq!((refused.status, &refused.body["error"]["status"]), (503, &json!("UNAVAILABLE")));
+    closing.await.unwrap();
+}
