@@ -52,12 +52,20 @@ pub struct Team {
     pub(crate) runner: Runner,
     pub(crate) agents: AgentList,
     pub(crate) router: WordRouter,
+    absent: Absent,
 }
 
 impl Team {
     /// What was read off a tree, and the runner that was made of it.
     pub fn new(facts: TeamFacts, runner: Runner) -> Self {
-        Self { runner, agents: facts.agents, router: facts.router }
+        Self { runner, agents: facts.agents, router: facts.router, absent: facts.absent }
+    }
+
+    /// Who is there, and who is not at this moment.
+    pub(crate) fn listed(&self) -> AgentList {
+        let mut list = self.agents.clone();
+        list.skipped.extend((self.absent)());
+        list
     }
 
     /// Who of them can be asked alone.
@@ -70,7 +78,11 @@ impl Team {
 pub struct TeamFacts {
     agents: AgentList,
     router: WordRouter,
+    absent: Absent,
 }
+
+/// Who is missing though the settings name them, and why; asked whenever somebody wants to know.
+pub type Absent = Arc<dyn Fn() -> Vec<SkippedItem> + Send + Sync>;
 
 impl TeamFacts {
     pub fn of(tree: &AgentTree) -> Self {
@@ -91,6 +103,7 @@ impl TeamFacts {
             skipped.map(|agent| SkippedItem { name: agent.name.clone(), reason: agent.reason.clone() });
         Self {
             router: WordRouter::read(&tree.root.prompt.render()),
+            absent: Arc::new(Vec::new),
             agents: AgentList {
                 mode: match tree.mode {
                     Mode::Multi => "multi",
@@ -101,6 +114,12 @@ impl TeamFacts {
                 unmatched: tree.unmatched.iter().map(|tool| tool.name.clone()).collect(),
             },
         }
+    }
+
+    /// The same, with colleagues elsewhere that may be out of reach.
+    #[must_use]
+    pub fn with_absent(self, absent: Absent) -> Self {
+        Self { absent, ..self }
     }
 }
 

@@ -30,7 +30,7 @@ pub use a2a::{A2aSettings, Answer, Assignment, CardAudience, Found, Step, Steps,
 pub use api::team::{AgentItem, AgentList, Ranked, RouteAnswer, SkippedItem};
 pub use approvals::Lobby;
 pub use gate::Caller;
-pub use gateway::{Forget, Gateway, Parts, Surroundings, Team, TeamFacts};
+pub use gateway::{Absent, Forget, Gateway, Parts, Surroundings, Team, TeamFacts};
 pub use openapi::document as openapi_document;
 pub use refusal::Refusal;
 pub use settings::Settings;

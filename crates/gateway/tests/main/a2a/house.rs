@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use lango_domain::event::Principal;
 use lango_engine::{Approval, Beside, Limits, Models, Runner};
-use lango_gateway::{Gateway, Lobby, Parts, Settings, Surroundings, Tasks, Team, TeamFacts};
+use lango_gateway::{Gateway, Lobby, Parts, Settings, SkippedItem, Surroundings, Tasks, Team, TeamFacts};
 use lango_net::Reach;
 use lango_store::{AccessToken, Place, SqliteStore, TokenScope, token_value};
 use lango_team::{Config, build_agent_tree};
@@ -76,7 +76,8 @@ fn gateway(store: &SqliteStore, script: &str, settings: Settings, reach: Reach) 
     let behaviours = |name: &String| script.behaviours.get(name).cloned().unwrap_or_default();
     let tools = script.tools.iter().map(|name| tool(name, &behaviours(name))).collect();
     let tree = build_agent_tree(Config { tools, ..Config::default() }).unwrap();
-    let facts = TeamFacts::of(&tree);
+    let far = || SkippedItem { name: "far".to_owned(), reason: "nobody answers there".to_owned() };
+    let facts = TeamFacts::of(&tree).with_absent(Arc::new(move || vec![far()]));
     let now: Arc<dyn Fn() -> Timestamp + Send + Sync> = Arc::new(Timestamp::now);
     let lobby = Lobby::new(store.clone(), Arc::clone(&now));
     let model = Arc::new(ScriptedModel::new(script.replies.clone(), 128_000));
