@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use lango_domain::Tool;
 use lango_domain::secret::Secret;
 use lango_engine::{Parts, Runner};
-use lango_gateway::{Gateway, Lobby, Surroundings, Tasks, Team, TeamFacts};
-use lango_remote::RemoteTeam;
+use lango_gateway::{Absent, Gateway, Lobby, SkippedItem, Surroundings, Tasks, Team, TeamFacts};
+use lango_remote::{RemoteTeam, Standing};
 use lango_store::{SqliteStore, token_value};
 use uuid::Uuid;
 
@@ -108,7 +108,7 @@ impl Workshop {
         let team = assemble_team_with(loaded, environment, (self.make_tools)()?, &self.colleagues)?;
         let connected = connect(loaded, environment, &team)?;
         let warnings = loaded.warnings.iter().cloned().chain(team.warnings()).collect();
-        let facts = TeamFacts::of(&team.tree);
+        let facts = TeamFacts::of(&team.tree).with_absent(out_of_reach(&self.colleagues));
         let model_name = connected.name();
         let mut beside = beside(loaded, environment, &self.store, &Tape::Off, &connected)?;
         beside.sources.push(self.lobby.source());
@@ -120,6 +120,18 @@ impl Workshop {
         });
         Ok(Built { team: Team::new(facts, runner), model_name, warnings })
     }
+}
+
+/// Who of the colleagues is not in the team at the moment that somebody asks.
+fn out_of_reach(colleagues: &RemoteTeam) -> Absent {
+    let colleagues = colleagues.clone();
+    Arc::new(move || {
+        let absent = colleagues.statuses().into_iter().filter_map(|status| match status.standing {
+            Standing::Absent { reason } => Some(SkippedItem { name: status.name.to_string(), reason }),
+            Standing::Joined { .. } => None,
+        });
+        absent.collect()
+    })
 }
 
 /// The value of a token that nobody can guess.

@@ -106,6 +106,7 @@ pub fn child(file: &Path) -> Result<()> {
             requests_per_minute: NonZeroU32::MAX,
             turns: most,
             turns_per_principal: most,
+            streams_per_principal: most,
             connections: most,
             ..Settings::default()
         };

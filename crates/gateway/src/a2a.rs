@@ -8,12 +8,12 @@ mod card;
 mod courier;
 mod desk;
 mod doors;
+mod history;
 mod kept;
 mod listening;
 mod looking;
 mod modes;
 mod settings;
-mod streams;
 mod team_worker;
 mod watching;
 mod worker;
@@ -30,12 +30,12 @@ use crate::routes::with_scope;
 
 pub use settings::{A2aSettings, CardAudience};
 pub use team_worker::TeamWorker;
-pub use worker::{Answer, Assignment, Found, Heard, Step, Steps, Worker};
+pub use worker::{Answer, Assignment, Found, Step, Steps, Worker};
 
 pub(crate) use board::Board;
 pub(crate) use card::CardDates;
 pub(crate) use courier::Courier;
-pub(crate) use streams::Streams;
+pub(crate) use looking::settle;
 
 /// Who works on tasks, and how far their news may be sent.
 pub struct Tasks {
@@ -55,8 +55,9 @@ pub(crate) struct A2a {
     pub worker: Arc<dyn Worker>,
     pub board: Board,
     pub courier: Courier,
-    pub streams: Streams,
     pub card_dates: CardDates,
+    /// Held by whoever finds out what became of a task.
+    pub settling: tokio::sync::Mutex<()>,
 }
 
 impl A2a {
@@ -65,8 +66,8 @@ impl A2a {
             worker: tasks.worker,
             board: Board::default(),
             courier: Courier::new(tasks.reach),
-            streams: Streams::default(),
             card_dates: CardDates::default(),
+            settling: tokio::sync::Mutex::default(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -9,22 +10,25 @@ use axum::middleware::Next;
 use axum::response::Response;
 use jiff::{Timestamp, ToSpan};
 use lango_domain::event::Principal;
-use lango_store::{AccessToken, TokenHash, TokenScope};
+use lango_store::{AccessToken, TokenHash, TokenScope, Trouble};
 
 use crate::gateway::Gateway;
 use crate::refusal::Refusal;
 
 /// A token that was looked up is believed for so long: a revoked one works no longer than that.
 const BELIEVED_SECONDS: i64 = 1;
+/// Whoever reads a stream is asked for a good token so often.
+const ASKED_AGAIN: Duration = Duration::from_secs(1);
 /// That a token was used is written down at most so often.
 const USE_NOTED_SECONDS: i64 = 60;
 /// More tokens than this are not remembered at once.
 const MOST_REMEMBERED: usize = 1_024;
 
 /// Whoever a request is from.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Caller {
     token: Arc<AccessToken>,
+    hash: TokenHash,
 }
 
 impl Caller {
@@ -68,13 +72,7 @@ impl Gate {
     async fn caller(&self, gateway: &Gateway, headers: &HeaderMap) -> Result<Caller, Refusal> {
         let hash = presented(headers)?;
         let now = gateway.now();
-        let token = match self.remembered(&hash, now) {
-            Some(token) => token,
-            None => {
-                let found = gateway.store().token_by(hash).await?.ok_or_else(unknown)?;
-                self.remember(hash, Arc::new(found), now)
-            }
-        };
+        let token = self.look_up(gateway, hash, now).await?.ok_or_else(unknown)?;
         if token.is_expired(now) {
             return Err(Refusal::new(
                 StatusCode::UNAUTHORIZED,
@@ -87,7 +85,34 @@ impl Gate {
             let (store, name) = (gateway.store().clone(), token.name.clone());
             tokio::spawn(async move { store.token_was_used(&name, now).await });
         }
-        Ok(Caller { token })
+        Ok(Caller { token, hash })
+    }
+
+    /// Returns when the token is no longer good: what is open ends with it.
+    pub async fn gone(gateway: Gateway, caller: Caller) {
+        loop {
+            tokio::time::sleep(ASKED_AGAIN).await;
+            let now = gateway.now();
+            match gateway.gate().look_up(&gateway, caller.hash, now).await {
+                Ok(token) if token.as_ref().is_none_or(|token| token.is_expired(now)) => return,
+                Ok(_) => {}
+                // A store that cannot be read says nothing about the token.
+                Err(trouble) => tracing::error!(%trouble, "a token cannot be looked up"),
+            }
+        }
+    }
+
+    async fn look_up(
+        &self,
+        gateway: &Gateway,
+        hash: TokenHash,
+        now: Timestamp,
+    ) -> Result<Option<Arc<AccessToken>>, Trouble> {
+        if let Some(token) = self.remembered(&hash, now) {
+            return Ok(Some(token));
+        }
+        let found = gateway.store().token_by(hash).await?;
+        Ok(found.map(|token| self.remember(hash, Arc::new(token), now)))
     }
 
     fn remembered(&self, hash: &TokenHash, now: Timestamp) -> Option<Arc<AccessToken>> {

@@ -20,7 +20,9 @@ use crate::metrics::Metrics;
 use crate::openai::Claims;
 use crate::pace::Pace;
 use crate::place::Places;
+use crate::refusal::Refusal;
 use crate::settings::Settings;
+use crate::streams::{Opened, Streams};
 use crate::turns::Running;
 
 /// What a gateway is put together from.
@@ -50,12 +52,20 @@ pub struct Team {
     pub(crate) runner: Runner,
     pub(crate) agents: AgentList,
     pub(crate) router: WordRouter,
+    absent: Absent,
 }
 
 impl Team {
     /// What was read off a tree, and the runner that was made of it.
     pub fn new(facts: TeamFacts, runner: Runner) -> Self {
-        Self { runner, agents: facts.agents, router: facts.router }
+        Self { runner, agents: facts.agents, router: facts.router, absent: facts.absent }
+    }
+
+    /// Who is there, and who is not at this moment.
+    pub(crate) fn listed(&self) -> AgentList {
+        let mut list = self.agents.clone();
+        list.skipped.extend((self.absent)());
+        list
     }
 
     /// Who of them can be asked alone.
@@ -68,7 +78,11 @@ impl Team {
 pub struct TeamFacts {
     agents: AgentList,
     router: WordRouter,
+    absent: Absent,
 }
+
+/// Who is missing though the settings name them, and why; asked whenever somebody wants to know.
+pub type Absent = Arc<dyn Fn() -> Vec<SkippedItem> + Send + Sync>;
 
 impl TeamFacts {
     pub fn of(tree: &AgentTree) -> Self {
@@ -89,6 +103,7 @@ impl TeamFacts {
             skipped.map(|agent| SkippedItem { name: agent.name.clone(), reason: agent.reason.clone() });
         Self {
             router: WordRouter::read(&tree.root.prompt.render()),
+            absent: Arc::new(Vec::new),
             agents: AgentList {
                 mode: match tree.mode {
                     Mode::Multi => "multi",
@@ -99,6 +114,12 @@ impl TeamFacts {
                 unmatched: tree.unmatched.iter().map(|tool| tool.name.clone()).collect(),
             },
         }
+    }
+
+    /// The same, with colleagues elsewhere that may be out of reach.
+    #[must_use]
+    pub fn with_absent(self, absent: Absent) -> Self {
+        Self { absent, ..self }
     }
 }
 
@@ -120,6 +141,7 @@ struct Shared {
     pace: Arc<Pace>,
     metrics: Metrics,
     listeners: Listeners,
+    streams: Streams,
     running: Running,
     claims: Claims,
     a2a: A2a,
@@ -150,6 +172,7 @@ impl Gateway {
                 gate: Gate::default(),
                 metrics: Metrics::default(),
                 listeners: Listeners::default(),
+                streams: Streams::default(),
                 running: Running::default(),
                 claims: Claims::default(),
                 a2a: A2a::new(tasks),
@@ -219,6 +242,11 @@ impl Gateway {
 
     pub(crate) fn listeners(&self) -> &Listeners {
         &self.shared.listeners
+    }
+
+    /// A place for a stream that follows something, if there is one.
+    pub(crate) fn open_stream(&self, principal: &Principal) -> Result<Opened, Refusal> {
+        self.shared.streams.open(principal, self.shared.settings.streams_per_principal.get())
     }
 
     pub(crate) fn running(&self) -> &Running {

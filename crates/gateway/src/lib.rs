@@ -23,15 +23,14 @@ mod refusal;
 mod routes;
 mod settings;
 mod sse;
+mod streams;
 mod turns;
 
-pub use a2a::{
-    A2aSettings, Answer, Assignment, CardAudience, Found, Heard, Step, Steps, Tasks, TeamWorker, Worker,
-};
+pub use a2a::{A2aSettings, Answer, Assignment, CardAudience, Found, Step, Steps, Tasks, TeamWorker, Worker};
 pub use api::team::{AgentItem, AgentList, Ranked, RouteAnswer, SkippedItem};
 pub use approvals::Lobby;
 pub use gate::Caller;
-pub use gateway::{Forget, Gateway, Parts, Surroundings, Team, TeamFacts};
+pub use gateway::{Absent, Forget, Gateway, Parts, Surroundings, Team, TeamFacts};
 pub use openapi::document as openapi_document;
 pub use refusal::Refusal;
 pub use settings::Settings;

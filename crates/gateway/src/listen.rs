@@ -23,6 +23,8 @@ const MOST_HEADERS: usize = 64;
 const SMALLEST_BUFFER: usize = 8_192;
 /// What is left to say when turns have ended is said within this.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// What tasks that were stopped tell to addresses is told within this.
+const LAST_NEWS: Duration = Duration::from_secs(2);
 /// Out of files: nothing can be taken until some are closed.
 const BREATHER: Duration = Duration::from_millis(50);
 
@@ -31,6 +33,7 @@ impl Gateway {
     /// answers they need; those that take too long are stopped where they are. Returns when everything is said and kept.
     pub async fn serve(&self, listener: TcpListener, told_to_end: impl Future<Output = ()>) {
         let connections = TaskTracker::new();
+        self.settle_tasks();
         let wind_down = async {
             told_to_end.await;
             self.wind_down().await;
@@ -45,12 +48,26 @@ impl Gateway {
         self.team().runner.settled().await;
     }
 
+    /// Whoever waits for news of tasks that an earlier process left is told; nobody waits for that.
+    fn settle_tasks(&self) {
+        if self.settings().a2a.is_enabled {
+            let gateway = self.clone();
+            self.pumps().spawn(async move { crate::a2a::settle(&gateway, None).await });
+        }
+    }
+
     async fn wind_down(&self) {
         self.closing().cancel();
         self.pumps().close();
-        if tokio::time::timeout(self.settings().grace(), self.pumps().wait()).await.is_err() {
+        let courier = &self.a2a().courier;
+        let ending = async {
+            self.pumps().wait().await;
+            courier.settled().await;
+        };
+        if tokio::time::timeout(self.settings().grace(), ending).await.is_err() {
             self.parking().cancel();
             self.pumps().wait().await;
+            let _ = tokio::time::timeout(LAST_NEWS, courier.settled()).await;
         }
     }
 

@@ -5,7 +5,7 @@ pub(crate) mod chat;
 pub(crate) mod thread;
 mod voice;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::sse::Event as Frame;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -22,7 +22,7 @@ pub(crate) use thread::Claims;
 use crate::gate::Caller;
 use crate::gateway::Gateway;
 use crate::listeners::Thread;
-use crate::reading::Sent;
+use crate::reading::{Named, Sent};
 use crate::refusal::Refusal;
 use crate::routes::with_scope;
 use crate::sse;
@@ -63,7 +63,7 @@ async fn models(State(gateway): State<Gateway>) -> Json<ModelList> {
     Json(ModelList { object: "list", data: every_model(&gateway) })
 }
 
-async fn model(State(gateway): State<Gateway>, Path(name): Path<String>) -> Result<Json<ModelItem>, Refusal> {
+async fn model(State(gateway): State<Gateway>, Named(name): Named) -> Result<Json<ModelItem>, Refusal> {
     let found = every_model(&gateway).into_iter().find(|model| model.id == name);
     found.map(Json).ok_or_else(|| chat::no_model(&gateway.team(), &name))
 }
@@ -110,7 +110,7 @@ async fn complete(
     let exchange = Exchange { turn, told: Told::default(), completion, _brought: brought };
     match chat.form {
         Form::Whole => exchange.whole().await,
-        Form::Stream { usage } => Ok(sse::stream(&gateway, exchange.frames(usage))),
+        Form::Stream { usage } => Ok(sse::stream(&gateway, &caller, exchange.frames(usage))),
     }
 }
 

@@ -12,14 +12,14 @@ use crate::refusal::Refusal;
 use crate::settings::Settings;
 
 /// What pages of other origins may send and read.
-const PREFLIGHT: [(HeaderName, HeaderValue); 3] = [
+const PREFLIGHT: [(HeaderName, HeaderValue); 2] = [
     (header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE")),
-    (
-        header::ACCESS_CONTROL_ALLOW_HEADERS,
-        HeaderValue::from_static("authorization, content-type, last-event-id, a2a-version"),
-    ),
     (header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600")),
 ];
+const ALLOWED: &str = "authorization, content-type, last-event-id, a2a-version";
+/// OpenAI's clients say with such headers what they run on. They have no effect, but a browser asks about each.
+const OPENAI: &str = "x-stainless-";
+const EXPOSED: HeaderValue = HeaderValue::from_static("x-lango-session, retry-after");
 
 /// The names and pages that are let through.
 #[derive(Clone, Debug)]
@@ -119,14 +119,29 @@ pub(crate) async fn check(State(gateway): State<Gateway>, request: Request, next
     let asks_first = request.method() == Method::OPTIONS
         && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
     let mut response = if asks_first {
-        (StatusCode::NO_CONTENT, PREFLIGHT).into_response()
+        let allowed = [(header::ACCESS_CONTROL_ALLOW_HEADERS, allowed(request.headers()))];
+        (StatusCode::NO_CONTENT, PREFLIGHT, allowed).into_response()
     } else {
         next.run(request).await
     };
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
     headers.append(header::VARY, HeaderValue::from_static("Origin"));
     response
+}
+
+/// The headers that may be sent, for whoever asks which.
+fn allowed(headers: &HeaderMap) -> HeaderValue {
+    let asked = headers.get_all(header::ACCESS_CONTROL_REQUEST_HEADERS).iter();
+    let asked = asked.filter_map(|names| names.to_str().ok()).flat_map(|names| names.split(','));
+    let names = asked.filter_map(|name| HeaderName::from_bytes(name.trim().as_bytes()).ok());
+    let mut all = ALLOWED.to_owned();
+    for name in names.filter(|name| name.as_str().starts_with(OPENAI)) {
+        all.push_str(", ");
+        all.push_str(name.as_str());
+    }
+    HeaderValue::from_str(&all).unwrap_or(HeaderValue::from_static(ALLOWED))
 }
 
 #[cfg(test)]

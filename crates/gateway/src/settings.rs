@@ -39,6 +39,8 @@ pub struct Settings {
     pub turns: NonZeroUsize,
     /// Turns at once of one principal.
     pub turns_per_principal: NonZeroUsize,
+    /// Open streams of one principal that follow a session, or a task over A2A.
+    pub streams_per_principal: NonZeroUsize,
     /// A stream says so often that it is still there.
     pub keep_alive_seconds: NonZeroU64,
     /// Seconds that running turns have to end when the server is told to; then they are stopped where they are, and
@@ -70,6 +72,7 @@ impl Default for Settings {
             requests_per_minute: NonZeroU32::MIN.saturating_add(600 - 1),
             turns: size(64),
             turns_per_principal: size(16),
+            streams_per_principal: size(32),
             keep_alive_seconds: seconds(15),
             grace_seconds: 10,
             a2a: A2aSettings::default(),

@@ -10,6 +10,7 @@ use lango_domain::event::Update;
 use lango_domain::failure::Code;
 use serde_json::{Value, json};
 
+use crate::gate::{Caller, Gate};
 use crate::gateway::Gateway;
 
 /// Proxies that collect an answer before they pass it on would hold a stream back.
@@ -49,10 +50,26 @@ fn broken() -> Value {
     })
 }
 
-/// A response that stays open for as long as the frames come.
-pub(crate) fn stream(gateway: &Gateway, frames: impl Stream<Item = Frame> + Send + 'static) -> Response {
+/// The end of a turn that was stopped while it waited for another one of its session.
+pub(crate) fn never_begun() -> Frame {
+    let end = json!({
+        "type": "turn_failed",
+        "code": Code::Cancelled,
+        "message": "the turn was stopped before it began",
+        "hint": "ask again",
+    });
+    Frame::default().data(end.to_string())
+}
+
+/// A response that stays open for as long as the frames come and the caller's token is good.
+pub(crate) fn stream(
+    gateway: &Gateway,
+    caller: &Caller,
+    frames: impl Stream<Item = Frame> + Send + 'static,
+) -> Response {
     use futures::StreamExt as _;
     let keep_alive = KeepAlive::new().interval(gateway.settings().keep_alive());
+    let frames = frames.take_until(Gate::gone(gateway.clone(), caller.clone()));
     let mut response = Sse::new(frames.map(Ok::<_, Infallible>)).keep_alive(keep_alive).into_response();
     let (name, value) = UNBUFFERED;
     response.headers_mut().insert(name, value);

@@ -113,8 +113,8 @@ impl Gateway {
         }
     }
 
-    /// Ends the running turns of a session; whether there was one.
-    pub fn cancel_turns(&self, principal: &Principal, session: &SessionId) -> bool {
+    /// Ends the running turn of a session, and none that waits behind it; whether there was one.
+    pub fn cancel_turn(&self, principal: &Principal, session: &SessionId) -> bool {
         self.running().cancel(&Thread { principal: principal.clone(), session: session.clone() })
     }
 }
@@ -129,8 +129,14 @@ pub(crate) struct Running {
 struct Register {
     /// How many turns were entered so far.
     count: u64,
-    /// By their number.
-    of: HashMap<Thread, Vec<(u64, CancellationToken)>>,
+    of: HashMap<Thread, Vec<Entry>>,
+}
+
+struct Entry {
+    number: u64,
+    cancel: CancellationToken,
+    /// Turns of one session wait for each other.
+    has_begun: bool,
 }
 
 impl Running {
@@ -138,14 +144,21 @@ impl Running {
         let mut turns = self.turns();
         turns.count += 1;
         let (number, cancel) = (turns.count, CancellationToken::new());
-        turns.of.entry(thread.clone()).or_default().push((number, cancel.clone()));
+        let entry = Entry { number, cancel: cancel.clone(), has_begun: false };
+        turns.of.entry(thread.clone()).or_default().push(entry);
         (number, cancel)
+    }
+
+    fn begin(&self, thread: &Thread, number: u64) {
+        let mut turns = self.turns();
+        let of = turns.of.get_mut(thread).into_iter().flatten();
+        of.filter(|entry| entry.number == number).for_each(|entry| entry.has_begun = true);
     }
 
     fn leave(&self, thread: &Thread, number: u64) {
         let mut turns = self.turns();
         if let Some(of) = turns.of.get_mut(thread) {
-            of.retain(|(own, _)| *own != number);
+            of.retain(|entry| entry.number != number);
             if of.is_empty() {
                 turns.of.remove(thread);
             }
@@ -154,9 +167,11 @@ impl Running {
 
     fn cancel(&self, thread: &Thread) -> bool {
         let turns = self.turns();
-        let running = turns.of.get(thread);
-        running.into_iter().flatten().for_each(|(_, cancel)| cancel.cancel());
-        running.is_some()
+        let Some(of) = turns.of.get(thread) else { return false };
+        // Where none has said anything yet, the one that came first is the next to.
+        let running = of.iter().find(|entry| entry.has_begun).or(of.first());
+        running.into_iter().for_each(|entry| entry.cancel.cancel());
+        true
     }
 
     pub fn has(&self, thread: &Thread) -> bool {
@@ -182,12 +197,15 @@ struct Pump {
 impl Pump {
     async fn carry(self, mut stream: TurnStream) {
         let mut meter = TurnMeter::default();
-        let (mut is_left, mut is_stopped) = (false, false);
+        let (mut has_begun, mut is_left, mut is_stopped) = (false, false, false);
         loop {
             tokio::select! {
                 biased;
                 update = stream.next() => match update {
                     Some(update) => {
+                        if !std::mem::replace(&mut has_begun, true) {
+                            self.gateway.running().begin(&self.thread, self.number);
+                        }
                         meter.see(&update);
                         self.gateway.listeners().tell(&self.thread, &update);
                         let _ = self.to.send(update);

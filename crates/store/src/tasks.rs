@@ -147,6 +147,23 @@ impl SqliteStore {
         self.read(move |connection| find(connection, &query)).await
     }
 
+    /// Tasks that are not over, of one principal or of all: whose, and which.
+    pub async fn open_tasks(
+        &self,
+        principal: Option<&Principal>,
+    ) -> Result<Vec<(Principal, String)>, Trouble> {
+        let principal = principal.cloned();
+        self.read(move |connection| {
+            let sql = "SELECT principal, id FROM tasks WHERE NOT is_over AND (?1 IS NULL OR principal = ?1)";
+            let own = principal.as_ref().map(Principal::as_str);
+            let mut query = connection.prepare_cached(sql)?;
+            query
+                .query_map([own], |row| Ok((Principal::new(row.get::<_, String>(0)?), row.get(1)?)))?
+                .collect()
+        })
+        .await
+    }
+
     /// Whether a turn of the session is running at this moment, here or in another process.
     pub async fn is_turn_running(&self, principal: &Principal, session: &SessionId) -> bool {
         self.locks().try_lock(SessionKey { session, principal }).await.is_none()

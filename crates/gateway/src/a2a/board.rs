@@ -11,17 +11,16 @@ use lango_remote::a2a::{
     StreamEvent, Task, TaskState, TaskStatus,
 };
 use tokio::sync::broadcast::{self, Receiver, Sender};
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::courier::Outbox;
+use super::history::{recall_question, remember};
 use super::kept::Kept;
 use super::worker::{Step, Steps};
 use crate::gateway::Gateway;
 
 /// Whoever falls behind by more is told how the task stands, instead of how it came there.
 const BACKLOG: usize = 256;
-/// No task remembers more messages.
-const MOST_HISTORY: usize = 100;
 
 #[derive(Default)]
 pub(crate) struct Board {
@@ -40,7 +39,7 @@ struct State {
     kept: Kept,
     /// While somebody works on it.
     work: Option<CancellationToken>,
-    telling: Option<JoinHandle<()>>,
+    outbox: Arc<Outbox>,
 }
 
 /// A task as it stands, and what happens to it from then on.
@@ -62,7 +61,7 @@ impl Board {
     pub fn open(&self, kept: Kept) -> Arc<Live> {
         let id = kept.task.id.to_string();
         let new = || {
-            let state = Mutex::new(State { kept, work: None, telling: None });
+            let state = Mutex::new(State { kept, work: None, outbox: Arc::default() });
             let (changing, events) = (tokio::sync::Mutex::default(), broadcast::channel(BACKLOG).0);
             Arc::new(Live { state, changing, events })
         };
@@ -131,7 +130,8 @@ impl Live {
         self.change(gateway, self.kept(), step).await;
     }
 
-    /// Adds what the caller said, with the step that follows from it; nothing else happens to the task in between.
+    /// Adds what the caller said, with the step that follows from it; nothing else happens to the task in between. What
+    /// was heard before has no step of its own.
     pub async fn hear(
         &self,
         gateway: &Gateway,
@@ -139,6 +139,9 @@ impl Live {
         find_out: impl FnOnce() -> Result<Step, ProtocolError>,
     ) -> Result<(), ProtocolError> {
         let _one = self.changing.lock().await;
+        if self.state().kept.has_heard(&message.id) {
+            return Ok(());
+        }
         let step = find_out()?;
         let mut kept = self.kept();
         recall_question(&mut kept.task);
@@ -161,9 +164,7 @@ impl Live {
         state.kept = kept;
         let Some(event) = event else { return };
         if let StreamEvent::Status(_) = event {
-            let before = state.telling.take();
-            let telling = gateway.a2a().courier.tell(gateway, state.kept.task.clone(), before);
-            state.telling = Some(telling);
+            gateway.a2a().courier.tell(gateway, &state.outbox, state.kept.task.clone());
         }
         let _ = self.events.send(event);
     }
@@ -188,29 +189,39 @@ impl Live {
 
 /// What a step makes of a task, and what watchers are told.
 pub(crate) fn apply(kept: &mut Kept, step: Step, now: Timestamp) -> Option<StreamEvent> {
-    let (id, context) = (kept.task.id.clone(), kept.task.context.clone());
     match step {
         Step::Turn(turn) => {
             kept.turn = Some(turn);
             None
         }
         Step::Status { state, words } => {
-            let message = words.map(|words| {
-                let own = MessageId::new(format!("{id}-{}", now.as_nanosecond()));
-                let message = Message::text(own, Role::Agent, words);
-                Message { context: context.clone(), task: Some(id.clone()), ..message }
-            });
-            let status = TaskStatus { state, message, at: Some(now) };
-            kept.task.status = status.clone();
-            Some(StreamEvent::Status(StatusUpdate { task: id, context, status, metadata: Metadata::new() }))
+            kept.asked = None;
+            Some(stand(&mut kept.task, state, words, now))
+        }
+        Step::Question { call, words } => {
+            kept.asked = Some(call);
+            Some(stand(&mut kept.task, TaskState::InputRequired, Some(words), now))
         }
         Step::Artifact { artifact, append, last } => {
+            let (id, context) = (kept.task.id.clone(), kept.task.context.clone());
             merge(&mut kept.task.artifacts, &artifact, append);
             let (last_chunk, metadata) = (last, Metadata::new());
             let update = ArtifactUpdate { task: id, context, artifact, append, last_chunk, metadata };
             Some(StreamEvent::Artifact(update))
         }
     }
+}
+
+fn stand(task: &mut Task, state: TaskState, words: Option<String>, now: Timestamp) -> StreamEvent {
+    let (id, context) = (task.id.clone(), task.context.clone());
+    let message = words.map(|words| {
+        let own = MessageId::new(format!("{id}-{}", now.as_nanosecond()));
+        let message = Message::text(own, Role::Agent, words);
+        Message { context: context.clone(), task: Some(id.clone()), ..message }
+    });
+    let status = TaskStatus { state, message, at: Some(now) };
+    task.status = status.clone();
+    StreamEvent::Status(StatusUpdate { task: id, context, status, metadata: Metadata::new() })
 }
 
 fn merge(artifacts: &mut Vec<Artifact>, new: &Artifact, append: bool) {
@@ -236,18 +247,4 @@ fn join(parts: &mut Vec<Part>, new: &Part) {
 
 fn says_nothing_new(status: &TaskStatus, step: &Step) -> bool {
     *step == Step::state(status.state) && status.message.is_none()
-}
-
-/// What the task asked is part of the conversation once it is answered.
-fn recall_question(task: &mut Task) {
-    if let (true, Some(question)) = (task.status.state.is_interrupted(), task.status.message.take()) {
-        remember(task, question);
-    }
-}
-
-fn remember(task: &mut Task, message: Message) {
-    if task.history.len() >= MOST_HISTORY {
-        task.history.remove(0);
-    }
-    task.history.push(message);
 }

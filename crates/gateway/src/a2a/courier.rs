@@ -1,6 +1,7 @@
 //! Tells a task's news to addresses that strangers named. They are checked when connecting, and nothing they answer is read.
 
-use std::sync::OnceLock;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use axum::http::header;
@@ -9,7 +10,7 @@ use lango_net::{FetchError, Reach, check, checked_builder, parsed};
 use lango_remote::a2a::{StreamEvent, Task, Version, Wire};
 use reqwest::{Client, Url};
 use serde_json::Value;
-use tokio::task::JoinHandle;
+use tokio_util::task::TaskTracker;
 
 use super::listening::Listener;
 use crate::gateway::Gateway;
@@ -18,16 +19,69 @@ const CONNECT: Duration = Duration::from_secs(5);
 const WHOLE: Duration = Duration::from_secs(10);
 /// How long it waits before each further try.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(3)];
+/// So much of one task's news waits to be sent.
+const MOST_WAITING: usize = 8;
 const TOKEN: &str = "X-A2A-Notification-Token";
 
 pub(crate) struct Courier {
     client: OnceLock<Client>,
     reach: Reach,
+    /// What is on its way. Turns do not wait for it.
+    errands: TaskTracker,
+}
+
+/// A task's news that wait for those before them, the oldest first.
+#[derive(Default)]
+pub(crate) struct Outbox {
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    news: VecDeque<Task>,
+    is_carried: bool,
+}
+
+impl Outbox {
+    /// Whether nobody carries them yet. Where too many wait, the oldest go: how the task stands now matters most.
+    fn put(&self, task: Task) -> bool {
+        let mut waiting = self.waiting();
+        if waiting.news.len() >= MOST_WAITING {
+            waiting.news.pop_front();
+        }
+        waiting.news.push_back(task);
+        !std::mem::replace(&mut waiting.is_carried, true)
+    }
+
+    /// With nothing left, whoever carried them is done.
+    fn take(&self) -> Option<Task> {
+        let mut waiting = self.waiting();
+        let next = waiting.news.pop_front();
+        waiting.is_carried = next.is_some();
+        next
+    }
+
+    /// Only the newest stays.
+    fn hurry(&self) {
+        let mut waiting = self.waiting();
+        let surplus = waiting.news.len().saturating_sub(1);
+        waiting.news.drain(..surplus);
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Courier {
     pub fn new(reach: Reach) -> Self {
-        Self { client: OnceLock::new(), reach }
+        Self { client: OnceLock::new(), reach, errands: TaskTracker::new() }
+    }
+
+    /// Returns when everything is sent or given up. For when no task changes any more.
+    pub async fn settled(&self) {
+        self.errands.close();
+        self.errands.wait().await;
     }
 
     /// Whether an address may be sent to, as far as it can be told without looking up its name.
@@ -38,19 +92,31 @@ impl Courier {
     }
 
     /// Tells how a task stands, after what was told before.
-    pub fn tell(&self, gateway: &Gateway, mut task: Task, before: Option<JoinHandle<()>>) -> JoinHandle<()> {
+    pub fn tell(&self, gateway: &Gateway, outbox: &Arc<Outbox>, mut task: Task) {
         task.history.clear();
-        let gateway = gateway.clone();
-        let tracker = gateway.pumps().clone();
-        tracker.spawn(async move {
-            if let Some(before) = before {
-                let _ = before.await;
+        if !outbox.put(task) {
+            return;
+        }
+        let (gateway, outbox) = (gateway.clone(), Arc::clone(outbox));
+        self.errands.spawn(async move {
+            while let Some(task) = outbox.take() {
+                gateway.a2a().courier.carry(&gateway, &task).await;
+                if gateway.parking().is_cancelled() {
+                    outbox.hurry();
+                }
             }
-            let kept = gateway.store().task_listeners(task.id.as_str()).await.unwrap_or_default();
-            let listeners: Vec<Listener> = kept.iter().filter_map(|kept| Listener::read(kept).ok()).collect();
-            let courier = &gateway.a2a().courier;
-            join_all(listeners.iter().map(|listener| courier.deliver(&gateway, &task, listener))).await;
-        })
+        });
+    }
+
+    async fn carry(&self, gateway: &Gateway, task: &Task) {
+        let kept = gateway.store().task_listeners(task.id.as_str()).await.unwrap_or_default();
+        let listeners: Vec<Listener> = kept.iter().filter_map(|kept| Listener::read(kept).ok()).collect();
+        // What is begun when the server stops has until its very end; what was begun before makes room for it.
+        let end = if gateway.parking().is_cancelled() { gateway.over() } else { gateway.parking() };
+        let deliveries = listeners.iter().map(|listener| self.deliver(gateway, task, listener));
+        if end.run_until_cancelled(join_all(deliveries)).await.is_none() {
+            tracing::warn!(task = %task.id, "news of a task were not taken before the server ended");
+        }
     }
 
     async fn deliver(&self, gateway: &Gateway, task: &Task, listener: &Listener) {
@@ -66,13 +132,10 @@ impl Courier {
                     |why| tracing::warn!(task = %task.id, %why, "news of a task were not taken"),
                 );
             };
-            if !is_worth_another_try(why) {
+            if !is_worth_another_try(why) || gateway.parking().is_cancelled() {
                 return tracing::warn!(task = %task.id, %why, "news of a task were refused");
             }
-            tokio::select! {
-                () = tokio::time::sleep(pause) => {}
-                () = gateway.parking().cancelled() => return,
-            }
+            tokio::time::sleep(pause).await;
         }
     }
 
@@ -111,5 +174,37 @@ fn is_worth_another_try(why: &FetchError) -> bool {
         FetchError::Status(status) => *status >= 500 || matches!(status, 408 | 429),
         FetchError::Connection(_) | FetchError::UnknownHost(_) | FetchError::TimedOut(_) => true,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lango_remote::a2a::{Metadata, TaskId, TaskState, TaskStatus};
+
+    fn news(number: usize) -> Task {
+        Task {
+            id: TaskId::new(number.to_string()),
+            context: None,
+            status: TaskStatus { state: TaskState::Working, message: None, at: None },
+            artifacts: Vec::new(),
+            history: Vec::new(),
+            metadata: Metadata::new(),
+        }
+    }
+
+    #[test]
+    fn the_oldest_news_make_room_and_one_carries_them() {
+        let outbox = Outbox::default();
+        assert!(outbox.put(news(0)));
+        for number in 1..50 {
+            assert!(!outbox.put(news(number)));
+        }
+        let taken: Vec<String> =
+            std::iter::from_fn(|| outbox.take()).map(|task| task.id.to_string()).collect();
+        assert_eq!(taken, ["42", "43", "44", "45", "46", "47", "48", "49"]);
+        assert!(outbox.put(news(50)) && !outbox.put(news(51)));
+        outbox.hurry();
+        assert_eq!(outbox.take().unwrap().id.as_str(), "51");
     }
 }

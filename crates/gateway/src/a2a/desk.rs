@@ -6,21 +6,23 @@ use std::time::Duration;
 use futures::stream::BoxStream;
 use lango_domain::event::SessionId;
 use lango_remote::a2a::{
-    Call, ContextId, ErrorKind, Message, Metadata, ProtocolError, Reply, Request, SendMessage, StreamEvent,
-    Task, TaskId, TaskState, TaskStatus, Waiting, Wire,
+    Call, ContextId, ErrorKind, Message, Metadata, ProtocolError, Reply, Request, Role, SendMessage,
+    StreamEvent, Task, TaskId, TaskState, TaskStatus, Waiting, Wire,
 };
 use lango_store::{NewTask, TaskBegun, TokenScope, Trouble};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::board::{Live, Watch};
-use super::kept::{Kept, broken, trouble};
+use super::history::remember;
+use super::kept::{Kept, broken, refused, trouble};
 use super::looking::{Looked, Standing};
 use super::watching::{Until, done, watched};
-use super::worker::{Answer, Assignment, Heard, Step, Steps};
+use super::worker::{Answer, Assignment, Step, Steps};
 use crate::gate::Caller;
 use crate::gateway::Gateway;
 use crate::reading::session_named;
+use crate::streams::Opened;
 
 /// Work that is told to end has so long to do so.
 const ENDING: Duration = Duration::from_secs(20);
@@ -101,6 +103,10 @@ impl Desk {
     }
 
     async fn send(&self, send: SendMessage, wire: Wire) -> Result<Sent, ProtocolError> {
+        if send.message.role != Role::User {
+            let message = "only messages of the user are taken; the agent speaks for itself";
+            return Err(ProtocolError::new(ErrorKind::InvalidParams, message).about("field", "message.role"));
+        }
         self.check_modes(&send)?;
         if let Some(config) = &send.push {
             self.check_listener(config)?;
@@ -186,16 +192,17 @@ impl Desk {
         let id = TaskId::new(format!("task-{}", self.gateway.new_id()));
         let context = ContextId::new(session.as_str());
         let message = Message { task: Some(id.clone()), context: Some(context.clone()), ..message };
-        let task = Task {
+        let mut task = Task {
             id,
             context: Some(context),
             status: TaskStatus { state: TaskState::Submitted, message: None, at: Some(now) },
             artifacts: Vec::new(),
-            history: vec![message],
+            history: Vec::new(),
             metadata: Metadata::new(),
         };
+        remember(&mut task, message);
         let principal = self.caller.principal().clone();
-        Kept { task, principal, session, turn: None, created: now }
+        Kept { task, principal, session, turn: None, asked: None, created: now }
     }
 
     /// A message that came before: its task as it stands, followed from here.
@@ -217,6 +224,9 @@ impl Desk {
             return Err(
                 ProtocolError::new(ErrorKind::InvalidParams, message).about("field", "message.contextId")
             );
+        }
+        if kept.has_heard(&send.message.id) {
+            return self.again(id).await;
         }
         let live = match standing {
             Standing::Over => {
@@ -247,10 +257,7 @@ impl Desk {
     async fn answer(&self, live: &Arc<Live>, message: Message) -> Result<Sent, ProtocolError> {
         let heard = live.hear(&self.gateway, message.clone(), || {
             let assignment = self.assignment(live.kept(), message, CancellationToken::new());
-            Ok(match self.gateway.a2a().worker.hear(&self.gateway, &assignment)? {
-                Heard::Taken => Step::state(TaskState::Working),
-                Heard::StillWaits(words) => Step::saying(TaskState::InputRequired, words),
-            })
+            self.gateway.a2a().worker.hear(&self.gateway, &assignment)
         });
         heard.await?;
         Ok(Sent::Watch(live.watch()))
@@ -269,8 +276,8 @@ impl Desk {
             Ok(()) => Answer::MayAnswer,
             Err(_) => Answer::MayNot,
         };
-        let Kept { task, principal, session, turn, .. } = kept;
-        Assignment { principal, session, turn, answer, task, message, cancel }
+        let Kept { task, principal, session, turn, asked, .. } = kept;
+        Assignment { principal, session, turn, answer, asked, task, message, cancel }
     }
 
     async fn cancel(&self, id: &TaskId) -> Result<Task, ProtocolError> {
@@ -312,9 +319,8 @@ impl Desk {
         Ok(watched(&self.gateway, live.watch(), Until::RestAgain, place))
     }
 
-    fn stream_place(&self) -> Result<super::streams::Opened, ProtocolError> {
-        let most = self.gateway.settings().a2a.streams.get();
-        self.gateway.a2a().streams.open(self.caller.principal(), most)
+    fn stream_place(&self) -> Result<Opened, ProtocolError> {
+        self.gateway.open_stream(self.caller.principal()).map_err(refused)
     }
 }
 

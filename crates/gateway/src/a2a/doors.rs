@@ -15,9 +15,12 @@ use super::card::{self, Telling};
 use super::desk::{Answered, Desk};
 use crate::gate::Caller;
 use crate::gateway::Gateway;
-use crate::reading::body;
+use crate::reading::{body, media_type as media_type_of};
 use crate::refusal::Refusal;
 use crate::sse;
+
+/// Seconds after which it may be worth another try.
+const ANOTHER_TRY: HeaderValue = HeaderValue::from_static("1");
 
 /// JSON-RPC: the name of the method tells the version.
 pub(crate) async fn rpc(
@@ -48,12 +51,12 @@ pub(crate) async fn rpc(
         Ok(Answered::Value(value)) => json(rpc::success(&id, value), "application/json"),
         Ok(Answered::Stream(events)) => {
             let frames = events.map(move |event| frame(&rpc::success(&id, event.write(wire))));
-            sse::stream(&gateway, frames)
+            sse::stream(&gateway, &caller, frames)
         }
         // Clients of 0.3 that asked for a stream read nothing else.
         Err(error) if streams && version == Version::V0_3 => {
             let failure = frame(&rpc::failure(&id, &error, version));
-            sse::stream(&gateway, futures::stream::iter([failure]))
+            sse::stream(&gateway, &caller, futures::stream::iter([failure]))
         }
         Err(error) => json(rpc::failure(&id, &error, version), "application/json"),
     })
@@ -90,7 +93,7 @@ pub(crate) async fn rest(
     Ok(match carry_out(&gateway, &caller, (call, wire), &headers).await {
         Ok(Answered::Value(value)) => json(value, media_type(version)),
         Ok(Answered::Stream(events)) => {
-            sse::stream(&gateway, events.map(move |event| frame(&event.write(wire))))
+            sse::stream(&gateway, &caller, events.map(move |event| frame(&event.write(wire))))
         }
         Err(error) => failed(&error, version),
     })
@@ -120,9 +123,7 @@ fn said_version(headers: &HeaderMap, uri: &Uri) -> Option<String> {
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    kind.eq_ignore_ascii_case("application/json") || kind.eq_ignore_ascii_case(rest::CONTENT_TYPE)
+    ["application/json", rest::CONTENT_TYPE].contains(&media_type_of(headers).as_str())
 }
 
 fn not_json() -> ProtocolError {
@@ -163,7 +164,11 @@ fn json(value: Value, media_type: &'static str) -> Response {
 
 fn failed(error: &ProtocolError, version: Version) -> Response {
     let status = StatusCode::from_u16(error.kind.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    (status, json(error.write_rest(version), media_type(version))).into_response()
+    let mut response = (status, json(error.write_rest(version), media_type(version))).into_response();
+    if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+        response.headers_mut().insert(header::RETRY_AFTER, ANOTHER_TRY);
+    }
+    response
 }
 
 fn nothing_here(uri: &Uri) -> Response {

@@ -1,9 +1,12 @@
 //! Tasks between memory and the store, where they are JSON of 1.0.
 
+use axum::http::StatusCode;
 use jiff::Timestamp;
-use lango_domain::event::{Principal, SessionId, TurnId};
-use lango_remote::a2a::{ErrorKind, ProtocolError, Task, Wire};
+use lango_domain::event::{CallId, Principal, SessionId, TurnId};
+use lango_remote::a2a::{ErrorKind, MessageId, ProtocolError, Task, Wire};
 use lango_store::TaskRow;
+
+use crate::refusal::Refusal;
 
 /// A task, and what the protocol does not say about it.
 #[derive(Clone, Debug)]
@@ -12,6 +15,8 @@ pub(crate) struct Kept {
     pub principal: Principal,
     pub session: SessionId,
     pub turn: Option<TurnId>,
+    /// The call that its status asks about. No question outlives its process.
+    pub asked: Option<CallId>,
     pub created: Timestamp,
 }
 
@@ -23,7 +28,7 @@ impl Kept {
             return Err(broken());
         };
         let TaskRow { principal, session, turn, created, .. } = row;
-        Ok(Self { task, principal, session, turn, created })
+        Ok(Self { task, principal, session, turn, asked: None, created })
     }
 
     pub fn row(&self) -> TaskRow {
@@ -41,6 +46,11 @@ impl Kept {
         }
     }
 
+    /// Whether this message was heard before.
+    pub fn has_heard(&self, message: &MessageId) -> bool {
+        self.task.history.iter().any(|heard| heard.id == *message)
+    }
+
     pub fn is_over(&self) -> bool {
         self.task.status.state.is_terminal()
     }
@@ -54,4 +64,15 @@ pub(crate) fn broken() -> ProtocolError {
 pub(crate) fn trouble(trouble: lango_store::Trouble) -> ProtocolError {
     tracing::error!(%trouble, "the store has trouble with a task");
     broken()
+}
+
+/// What the server refuses, in words of the protocol.
+pub(crate) fn refused(refusal: Refusal) -> ProtocolError {
+    let kind = match refusal.status {
+        StatusCode::TOO_MANY_REQUESTS => ErrorKind::Busy,
+        StatusCode::SERVICE_UNAVAILABLE => ErrorKind::Unavailable,
+        status if status.is_client_error() => ErrorKind::InvalidParams,
+        _ => ErrorKind::Internal,
+    };
+    ProtocolError::new(kind, format!("{}; {}", refusal.message, refusal.hint))
 }

@@ -2,20 +2,23 @@
 
 use std::sync::Arc;
 
-use lango_domain::event::SessionId;
+use lango_domain::event::{Principal, SessionId};
 use lango_remote::a2a::{
-    ErrorKind, ListTasks, Message, MessageId, ProtocolError, Role, TaskId, TaskPage, Wire,
+    ErrorKind, ListTasks, Message, MessageId, ProtocolError, Role, Task, TaskId, TaskPage, Wire,
 };
-use lango_store::TaskQuery;
+use lango_store::{TaskQuery, TaskRow};
 use tokio_util::sync::CancellationToken;
 
 use super::board::{Live, apply};
 use super::desk::{Desk, not_found, shortened};
 use super::kept::{Kept, trouble};
-use super::worker::Found;
+use super::worker::{Answer, Assignment, Found};
+use crate::gateway::Gateway;
 
 /// So many tasks are on a page unless fewer are asked for.
 const PAGE: u32 = 50;
+/// And no more than fit into so many bytes, though always one.
+const MOST_PAGE_BYTES: usize = 1024 * 1024;
 
 /// A task that was looked up.
 pub(crate) struct Looked {
@@ -30,42 +33,74 @@ pub(crate) enum Standing {
     Elsewhere,
 }
 
-impl Desk {
-    /// A task of the caller's. One that nobody works on though it should be is found out about.
-    pub async fn look(&self, id: &TaskId) -> Result<Looked, ProtocolError> {
-        let board = &self.gateway.a2a().board;
-        let live = |live: Arc<Live>| Looked { kept: live.kept(), standing: Standing::Live(live) };
-        if let Some(found) = board.get(self.caller.principal(), id.as_str()) {
-            return Ok(live(found));
-        }
-        let row = self.gateway.store().task(self.caller.principal(), id.as_str()).await.map_err(trouble)?;
-        let kept = Kept::read(row.ok_or_else(|| not_found(id))?)?;
-        // It may have become live while the store was read.
-        match board.get(self.caller.principal(), id.as_str()) {
-            Some(found) => Ok(live(found)),
-            None => self.find(kept).await,
-        }
+/// A task of the principal's. One that nobody works on though it should be is found out about.
+async fn look(gateway: &Gateway, principal: &Principal, id: &TaskId) -> Result<Looked, ProtocolError> {
+    let live = || gateway.a2a().board.get(principal, id.as_str());
+    if let Some(live) = live() {
+        return Ok(Looked { kept: live.kept(), standing: Standing::Live(live) });
     }
+    let kept = read(gateway, principal, id).await?;
+    if kept.is_over() {
+        return Ok(Looked { kept, standing: Standing::Over });
+    }
+    // Found out about once, so that its end is told once.
+    let _one = gateway.a2a().settling.lock().await;
+    // It may have become live while the store was read, or have been found out about.
+    if let Some(live) = live() {
+        return Ok(Looked { kept: live.kept(), standing: Standing::Live(live) });
+    }
+    find(gateway, read(gateway, principal, id).await?).await
+}
 
-    async fn find(&self, mut kept: Kept) -> Result<Looked, ProtocolError> {
-        if kept.is_over() {
-            return Ok(Looked { kept, standing: Standing::Over });
-        }
-        let message = kept.task.history.last().cloned();
-        let message = message.unwrap_or_else(|| Message::text(MessageId::new("none"), Role::User, ""));
-        let assignment = self.assignment(kept.clone(), message, CancellationToken::new());
-        let standing = match self.gateway.a2a().worker.find(&self.gateway, &assignment).await {
-            Found::Waits => Standing::Waits,
-            Found::Elsewhere => Standing::Elsewhere,
-            Found::Ended(steps) => {
-                for step in steps {
-                    apply(&mut kept, step, self.gateway.now());
-                }
-                self.gateway.store().keep_task(kept.row()).await.map_err(trouble)?;
-                Standing::Over
+async fn read(gateway: &Gateway, principal: &Principal, id: &TaskId) -> Result<Kept, ProtocolError> {
+    let row = gateway.store().task(principal, id.as_str()).await.map_err(trouble)?;
+    Kept::read(row.ok_or_else(|| not_found(id))?)
+}
+
+async fn find(gateway: &Gateway, mut kept: Kept) -> Result<Looked, ProtocolError> {
+    if kept.is_over() {
+        return Ok(Looked { kept, standing: Standing::Over });
+    }
+    let standing = match gateway.a2a().worker.find(gateway, &left_behind(kept.clone())).await {
+        Found::Waits => Standing::Waits,
+        Found::Elsewhere => Standing::Elsewhere,
+        Found::Ended(steps) => {
+            for step in steps {
+                apply(&mut kept, step, gateway.now());
             }
-        };
-        Ok(Looked { kept, standing })
+            gateway.store().keep_task(kept.row()).await.map_err(trouble)?;
+            gateway.a2a().courier.tell(gateway, &Arc::default(), kept.task.clone());
+            Standing::Over
+        }
+    };
+    Ok(Looked { kept, standing })
+}
+
+/// Nobody asks anything of a task that is only looked at.
+fn left_behind(kept: Kept) -> Assignment {
+    let message = kept.task.history.last().cloned();
+    let message = message.unwrap_or_else(|| Message::text(MessageId::new("none"), Role::User, ""));
+    let Kept { task, principal, session, turn, asked, .. } = kept;
+    let (answer, cancel) = (Answer::MayNot, CancellationToken::new());
+    Assignment { principal, session, turn, answer, asked, task, message, cancel }
+}
+
+/// Finds out about every task that should be worked on, of one principal or of all: processes that died left some.
+pub(crate) async fn settle(gateway: &Gateway, principal: Option<&Principal>) {
+    let open = gateway.store().open_tasks(principal).await;
+    let open = open.inspect_err(|trouble| tracing::error!(%trouble, "open tasks cannot be looked up"));
+    for (principal, id) in open.unwrap_or_default() {
+        if gateway.closing().is_cancelled() {
+            return;
+        }
+        // What is wrong with one is told when it is asked for.
+        let _ = look(gateway, &principal, &TaskId::new(id)).await;
+    }
+}
+
+impl Desk {
+    pub async fn look(&self, id: &TaskId) -> Result<Looked, ProtocolError> {
+        look(&self.gateway, self.caller.principal(), id).await
     }
 
     pub async fn list(&self, list: ListTasks) -> Result<TaskPage, ProtocolError> {
@@ -79,27 +114,41 @@ impl Desk {
             behind,
             most: most as usize + 1,
         };
+        // What is asked for by its state has to have the right one.
+        settle(&self.gateway, Some(&query.principal)).await;
         let (mut rows, total) = self.gateway.store().tasks(query).await.map_err(trouble)?;
-        let has_more = rows.len() > most as usize;
+        let mut has_more = rows.len() > most as usize;
         rows.truncate(most as usize);
-        let last = rows.last().filter(|_| has_more);
-        let next_page_token = last.map(|row| format!("{}~{}", row.updated, row.id)).unwrap_or_default();
-        let mut tasks = Vec::with_capacity(rows.len());
+        let (mut tasks, mut bytes, mut last) = (Vec::new(), 0, None);
         for row in rows {
-            let live = self.gateway.a2a().board.get(self.caller.principal(), &row.id);
-            let kept = match live {
-                Some(live) => live.kept(),
-                None => self.find(Kept::read(row)?).await?.kept,
-            };
-            let mut task = shortened(kept.task, Some(list.history.unwrap_or(0)));
-            if !list.with_artifacts {
-                task.artifacts.clear();
+            let place = format!("{}~{}", row.updated, row.id);
+            if let Some(task) = self.listed(row, &list)? {
+                bytes += task.write(Wire::V1).to_string().len();
+                if bytes > MOST_PAGE_BYTES && !tasks.is_empty() {
+                    has_more = true;
+                    break;
+                }
+                tasks.push(task);
             }
-            tasks.push(task);
+            last = Some(place);
         }
+        let next_page_token = last.filter(|_| has_more).unwrap_or_default();
         let total_size = u32::try_from(total).unwrap_or(u32::MAX);
         let page_size = u32::try_from(tasks.len()).unwrap_or(most);
         Ok(TaskPage { tasks, next_page_token, page_size, total_size })
+    }
+
+    /// A task as a list shows it; nothing where it went on since the store was asked, and no longer fits.
+    fn listed(&self, row: TaskRow, list: &ListTasks) -> Result<Option<Task>, ProtocolError> {
+        let kept = match self.gateway.a2a().board.get(self.caller.principal(), &row.id) {
+            Some(live) => live.kept(),
+            None => Kept::read(row)?,
+        };
+        let mut task = shortened(kept.task, Some(list.history.unwrap_or(0)));
+        if !list.with_artifacts {
+            task.artifacts.clear();
+        }
+        Ok(list.state.is_none_or(|state| state == task.status.state).then_some(task))
     }
 
     /// Whether the task is the caller's.

@@ -22,8 +22,6 @@ pub struct A2aSettings {
     pub card: CardAudience,
     /// Tasks of one principal that are kept; the oldest that are over make room.
     pub tasks: NonZeroUsize,
-    /// Open streams of one principal.
-    pub streams: NonZeroUsize,
     /// Addresses that one task's news are sent to; 0 sends none.
     pub push_addresses: usize,
     /// A message that is sent again within so many seconds is the same one, and begins nothing new.
@@ -49,7 +47,6 @@ impl Default for A2aSettings {
             older_version: true,
             card: CardAudience::Everyone,
             tasks: size(1_000),
-            streams: size(32),
             push_addresses: 4,
             repeat_seconds: 3_600,
         }

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use axum::http::StatusCode;
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, StreamExt};
 use lango_domain::event::{ApprovalState, Body, CallId, Event, TurnId, Update};
@@ -10,10 +9,10 @@ use lango_domain::failure::Family;
 use lango_domain::seams::Scope;
 use lango_remote::a2a::{Artifact, ArtifactId, Content, ErrorKind, Message, ProtocolError, TaskState};
 
-use super::worker::{Answer, Assignment, Found, Heard, Step, Steps, Worker};
+use super::kept::refused;
+use super::worker::{Answer, Assignment, Found, Step, Steps, Worker};
 use crate::approvals::{Lobby, decision};
 use crate::gateway::Gateway;
-use crate::refusal::Refusal;
 use crate::turns::{Addressee, Attached, Begin, Leaving, TurnWish};
 
 const ANSWER: &str = "answer";
@@ -47,8 +46,8 @@ impl Worker for TeamWorker {
             assignment,
             own: None,
             answer: Draft::default(),
-            question: None,
-            is_asking: false,
+            questions: VecDeque::new(),
+            asking: None,
             is_cancelled: false,
             is_over: false,
             steps: VecDeque::new(),
@@ -56,29 +55,26 @@ impl Worker for TeamWorker {
         Ok(stream::unfold(turning, Turning::next).boxed())
     }
 
-    /// A message to a turn that asks for permission is an answer to it.
-    fn hear(&self, gateway: &Gateway, assignment: &Assignment) -> Result<Heard, ProtocolError> {
-        let waiting = gateway.lobby().waiting(&assignment.principal);
-        let question = waiting.into_iter().map(|waiting| waiting.question);
-        let question = question.into_iter().find(|question| question.session == assignment.session);
-        let question = question.filter(|_| assignment.task.status.state.is_interrupted());
-        let Some(question) = question else {
+    /// A message to a turn that asks for permission is an answer to what its task asked, and to nothing else.
+    fn hear(&self, gateway: &Gateway, assignment: &Assignment) -> Result<Step, ProtocolError> {
+        let Assignment { principal, session, asked, .. } = assignment;
+        let Some(call) = asked else {
             let message = "the task is being worked on; wait until it is done, or cancel it";
             return Err(ProtocolError::new(ErrorKind::UnsupportedOperation, message));
         };
+        let mut waiting = gateway.lobby().waiting(principal).into_iter().map(|waiting| waiting.question);
+        let question = waiting.find(|question| question.session == *session && question.call == *call);
+        // Answered meanwhile: the work goes on, and what it asks next is told.
+        let Some(question) = question else { return Ok(Step::state(TaskState::Working)) };
+        let asks_again =
+            |how| Ok(Step::Question { call: call.clone(), words: asks(&question.intent.shows, how) });
         if assignment.answer == Answer::MayNot {
-            return Ok(Heard::StillWaits(asks(&question.intent.shows, Answer::MayNot)));
+            return asks_again(WHOEVER_MAY);
         }
-        let Some(is_approved) = yes_or_no(&assignment.message) else {
-            return Ok(Heard::StillWaits(asks(&question.intent.shows, Answer::MayAnswer)));
-        };
-        let decision = decision(is_approved, Scope::Once);
-        let answered =
-            gateway.lobby().answer(&assignment.principal, &assignment.session, &question.call, decision);
-        answered.map(|()| Heard::Taken).map_err(|_| {
-            let message = "the question was answered meanwhile";
-            ProtocolError::new(ErrorKind::UnsupportedOperation, message)
-        })
+        let Some(is_approved) = yes_or_no(&assignment.message) else { return asks_again(YES_OR_NO) };
+        // Where the answer came too late, the work goes on as well.
+        let _ = gateway.lobby().answer(principal, session, call, decision(is_approved, Scope::Once));
+        Ok(Step::state(TaskState::Working))
     }
 
     /// The log of the session knows how the turn ended, if it did.
@@ -126,20 +122,12 @@ fn request_in(message: &Message) -> Result<String, ProtocolError> {
     Ok(texts.join("\n\n"))
 }
 
-fn refused(refusal: Refusal) -> ProtocolError {
-    let kind = match refusal.status {
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => ErrorKind::Busy,
-        status if status.is_client_error() => ErrorKind::InvalidParams,
-        _ => ErrorKind::Internal,
-    };
-    ProtocolError::new(kind, format!("{}; {}", refusal.message, refusal.hint))
-}
+/// For everybody who reads the task: whoever began it need not be the one who answers.
+const ANYBODY: &str = "Answer yes or no with a token that may approve, here or at /api/approvals.";
+const YES_OR_NO: &str = "Answer yes or no.";
+const WHOEVER_MAY: &str = "Whoever may give it can answer at /api/approvals; this token may not.";
 
-fn asks(shows: &str, answer: Answer) -> String {
-    let how = match answer {
-        Answer::MayAnswer => "Answer yes or no.",
-        Answer::MayNot => "Whoever may give it can answer at /api/approvals; this token may not.",
-    };
+fn asks(shows: &str, how: &str) -> String {
     format!("Permission is needed for this: {shows}\n{how}")
 }
 
@@ -160,9 +148,10 @@ struct Turning {
     /// Events of other turns may come first: a turn that was stopped before is closed then.
     own: Option<TurnId>,
     answer: Draft,
-    /// Asked about, and not yet known whether anybody can answer.
-    question: Option<(CallId, String)>,
-    is_asking: bool,
+    /// Asked about, and not yet told: it is not known whether anybody can answer.
+    questions: VecDeque<(CallId, String)>,
+    /// What the task waits for. It asks one thing at a time.
+    asking: Option<CallId>,
     is_cancelled: bool,
     is_over: bool,
     steps: VecDeque<Step>,
@@ -178,7 +167,7 @@ impl Turning {
                 return None;
             }
             let opened = async {
-                match &self.question {
+                match self.questions.front().filter(|_| self.asking.is_none()) {
                     Some((call, _)) => {
                         let Assignment { principal, session, .. } = &self.assignment;
                         self.lobby.opened(principal, session, call).await;
@@ -202,10 +191,9 @@ impl Turning {
     }
 
     fn ask(&mut self) {
-        if let Some((_, shows)) = self.question.take() {
-            self.is_asking = true;
-            let words = asks(&shows, self.assignment.answer);
-            self.steps.push_back(Step::saying(TaskState::InputRequired, words));
+        if let Some((call, shows)) = self.questions.pop_front() {
+            self.asking = Some(call.clone());
+            self.steps.push_back(Step::Question { call, words: asks(&shows, ANYBODY) });
         }
     }
 
@@ -230,18 +218,21 @@ impl Turning {
         }
         match &event.body {
             Body::Approval { id, state: ApprovalState::Asked, shows, .. } => {
-                self.question = Some((id.clone(), shows.clone()));
+                self.questions.push_back((id.clone(), shows.clone()));
             }
-            Body::Approval { .. } => {
-                self.question = None;
-                if std::mem::take(&mut self.is_asking) {
+            Body::Approval { id, .. } => {
+                self.questions.retain(|(call, _)| call != id);
+                if self.asking.take_if(|call| call == id).is_some() {
                     self.steps.push_back(Step::state(TaskState::Working));
                 }
             }
             Body::Note { .. } | Body::Rejected { .. } => self.answer.was_none(),
             Body::Transfer { to, .. } => {
                 self.answer.was_none();
-                self.steps.push_back(Step::saying(TaskState::Working, format!("{to} is working on it.")));
+                // A task that asks goes on asking.
+                if self.asking.is_none() {
+                    self.steps.push_back(Step::saying(TaskState::Working, format!("{to} is working on it.")));
+                }
             }
             Body::Answer { text } => self.steps.extend(self.answer.whole(text)),
             body => {

@@ -9,8 +9,8 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::board::{Live, Watch};
 use super::desk::Events;
-use super::streams::Opened;
 use crate::gateway::Gateway;
+use crate::streams::Opened;
 
 /// What is said last when the server ends is heard within this.
 const LAST_WORDS: Duration = Duration::from_secs(1);

@@ -2,7 +2,7 @@
 
 use futures::future::{BoxFuture, FutureExt, ready};
 use futures::stream::BoxStream;
-use lango_domain::event::{Principal, SessionId, TurnId};
+use lango_domain::event::{CallId, Principal, SessionId, TurnId};
 use lango_remote::a2a::{Artifact, ErrorKind, Message, ProtocolError, Task, TaskState};
 use tokio_util::sync::CancellationToken;
 
@@ -24,8 +24,8 @@ pub trait Worker: Send + Sync {
     /// Begins to work on a task, or goes on with one that waited. The last step leaves the task over or waiting.
     fn work(&self, gateway: &Gateway, assignment: Assignment) -> Result<Steps, ProtocolError>;
 
-    /// A message for a task that is being worked on.
-    fn hear(&self, _: &Gateway, _: &Assignment) -> Result<Heard, ProtocolError> {
+    /// A message for a task that is being worked on, and how the task stands after it.
+    fn hear(&self, _: &Gateway, _: &Assignment) -> Result<Step, ProtocolError> {
         let message = "the task is being worked on; wait until it is done, or cancel it";
         Err(ProtocolError::new(ErrorKind::UnsupportedOperation, message))
     }
@@ -47,6 +47,8 @@ pub struct Assignment {
     /// The turn that worked on it, where one did.
     pub turn: Option<TurnId>,
     pub answer: Answer,
+    /// The call that the task asks about, as its status says.
+    pub asked: Option<CallId>,
     /// As it stood when the message came.
     pub task: Task,
     pub message: Message,
@@ -70,6 +72,11 @@ pub enum Step {
         state: TaskState,
         words: Option<String>,
     },
+    /// Waits for whoever allows a call.
+    Question {
+        call: CallId,
+        words: String,
+    },
     /// A result, or the next part of one.
     Artifact {
         artifact: Artifact,
@@ -87,15 +94,6 @@ impl Step {
     pub fn saying(state: TaskState, words: impl Into<String>) -> Self {
         Self::Status { state, words: Some(words.into()) }
     }
-}
-
-/// What became of a message to a task that runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
-    /// The work goes on with it.
-    Taken,
-    /// The task waits as before, and says why.
-    StillWaits(String),
 }
 
 /// How a task was found that nobody here works on.

@@ -1,7 +1,7 @@
 //! Sessions of one's own.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use lango_domain::event::SessionId;
 use lango_store::SessionInfo;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::gate::Caller;
 use crate::gateway::Gateway;
-use crate::reading::{Asked, session_named};
+use crate::reading::{Asked, Named, session_named};
 use crate::refusal::Refusal;
 
 /// So many events are given at once unless fewer are asked for.
@@ -80,7 +80,7 @@ pub(crate) struct SessionBody {
 pub(crate) async fn show(
     State(gateway): State<Gateway>,
     caller: Caller,
-    Path(session): Path<String>,
+    Named(session): Named,
     Asked(window): Asked<Window>,
 ) -> Result<Json<SessionBody>, Refusal> {
     let session = session_named(&session)?;
@@ -94,7 +94,7 @@ pub(crate) async fn show(
 pub(crate) async fn delete(
     State(gateway): State<Gateway>,
     caller: Caller,
-    Path(session): Path<String>,
+    Named(session): Named,
 ) -> Result<StatusCode, Refusal> {
     let session: SessionId = session_named(&session)?;
     gateway.store().delete(caller.principal(), &session).await?;

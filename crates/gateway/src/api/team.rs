@@ -39,7 +39,7 @@ pub struct SkippedItem {
 }
 
 pub(crate) async fn agents(State(gateway): State<Gateway>) -> Json<AgentList> {
-    Json(gateway.team().agents.clone())
+    Json(gateway.team().listed())
 }
 
 /// A request to look at.

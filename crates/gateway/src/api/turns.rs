@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use axum::response::sse::Event as Frame;
@@ -20,9 +20,10 @@ use tokio::sync::broadcast::error::RecvError;
 use crate::gate::Caller;
 use crate::gateway::Gateway;
 use crate::listeners::Thread;
-use crate::reading::{Asked, Sent, session_named};
+use crate::reading::{Asked, Named, Sent, session_named};
 use crate::refusal::Refusal;
 use crate::sse::{self, Deltas};
+use crate::streams::Opened;
 use crate::turns::{Addressee, Begin, Leaving, TurnWish};
 
 /// So many kept events are read at once.
@@ -74,8 +75,16 @@ pub(crate) async fn ask(
     let name = header_of(&session);
     let turn = gateway.start_turn(TurnWish { principal, session, to, begin, leaving })?;
     let deltas = if body.deltas { Deltas::Told } else { Deltas::LeftOut };
-    let frames = turn.filter_map(move |update| ready(sse::frame(&update, deltas)));
-    let mut response = sse::stream(&gateway, frames);
+    let mut has_begun = false;
+    let frames = turn.map(Some).chain(stream::once(ready(None))).filter_map(move |update| {
+        has_begun |= update.is_some();
+        ready(match update {
+            Some(update) => sse::frame(&update, deltas),
+            // Whoever waits for an end gets one, though there is nothing to keep.
+            None => (!has_begun).then(sse::never_begun),
+        })
+    });
+    let mut response = sse::stream(&gateway, &caller, frames);
     if let Some(name) = name {
         response.headers_mut().insert(HeaderName::from_static("x-lango-session"), name);
     }
@@ -134,10 +143,10 @@ pub(crate) struct Cancelled {
 pub(crate) async fn cancel(
     State(gateway): State<Gateway>,
     caller: Caller,
-    Path(session): Path<String>,
+    Named(session): Named,
 ) -> Result<Json<Cancelled>, Refusal> {
     let session = session_named(&session)?;
-    let cancelled = gateway.cancel_turns(caller.principal(), &session);
+    let cancelled = gateway.cancel_turn(caller.principal(), &session);
     if !cancelled {
         gateway.store().session(caller.principal(), &session).await?;
     }
@@ -157,7 +166,7 @@ pub(crate) struct Following {
 pub(crate) async fn follow(
     State(gateway): State<Gateway>,
     caller: Caller,
-    Path(session): Path<String>,
+    Named(session): Named,
     Asked(how): Asked<Following>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
@@ -167,13 +176,15 @@ pub(crate) async fn follow(
     if !gateway.running().has(&thread) {
         gateway.store().session(&thread.principal, &thread.session).await?;
     }
+    let place = gateway.open_stream(&thread.principal)?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
     let deltas = if how.deltas { Deltas::Told } else { Deltas::LeftOut };
     let live = Some(gateway.listeners().listen(&thread));
-    let follower = Follower { gateway: gateway.clone(), thread, live, last: last.or(how.after).unwrap_or(0) };
+    let last = last.or(how.after).unwrap_or(0);
+    let follower = Follower { gateway: gateway.clone(), thread, live, last, _place: place };
     let over = gateway.over().clone();
     let frames = follower.frames(deltas).take_until(over.cancelled_owned());
-    Ok(sse::stream(&gateway, frames))
+    Ok(sse::stream(&gateway, &caller, frames))
 }
 
 /// Reads what is kept, then what comes; whoever falls behind reads what is kept again.
@@ -183,6 +194,7 @@ struct Follower {
     /// There until it is dropped.
     live: Option<Receiver<Update>>,
     last: u64,
+    _place: Opened,
 }
 
 /// Where a follower reads.

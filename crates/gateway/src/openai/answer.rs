@@ -68,7 +68,7 @@ impl Told {
             End::Failed(refusal) => Some(refusal.clone()),
             End::Open => Some(Refusal::turn_failed(
                 Code::Cancelled,
-                "the server ended before the turn did",
+                "the turn was stopped before its end",
                 "ask again in a moment",
             )),
         }

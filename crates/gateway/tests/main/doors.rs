@@ -4,6 +4,7 @@ use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::sync::atomic::Ordering;
 
 use jiff::{Timestamp, ToSpan};
+use lango_domain::event::{Body, Event};
 use lango_gateway::Settings;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
@@ -127,7 +128,14 @@ async fn a_browser_cannot_be_talked_into_it() {
     let first = Request { method: "OPTIONS", ..Request::get("/api/turns") };
     let first =
         first.with("origin", "https://chat.example.org").with("access-control-request-method", "POST");
-    assert_eq!(first.send(house.address).await.status, 204);
+    let asks = "authorization,content-type,x-stainless-os, X-Stainless-Retry-Count,x-evil,x-stainless-a b";
+    let first = first.with("access-control-request-headers", asks).send(house.address).await;
+    assert_eq!(first.status, 204);
+    assert_eq!(
+        first.header("access-control-allow-headers").unwrap(),
+        "authorization, content-type, last-event-id, a2a-version, x-stainless-os, x-stainless-retry-count"
+    );
+    assert_eq!(named.header("access-control-expose-headers").unwrap(), "x-lango-session, retry-after");
     let form = Request::post("/api/turns", &json!({ "text": "hi" })).by(&token);
     let form = form.with("content-type", "text/plain").send(house.address).await;
     assert_eq!((form.status, form.code()), (415, "media_type".into()));
@@ -137,16 +145,33 @@ async fn a_browser_cannot_be_talked_into_it() {
 async fn what_is_too_large_or_makes_no_sense_is_refused_in_words() {
     let house = House::open("").await;
     let token = house.token("ann", &[Chat]).await;
+    let reader = house.token("reader", &[Chat, Read]).await;
     let large = json!({ "text": "x".repeat(1024 * 1024) });
     let reply = house.post("/api/turns", &token, &large).await;
     assert_eq!((reply.status, reply.code()), (413, "size".into()));
     let header = Request::get("/health").with("x-large", &"x".repeat(20 * 1024)).send(house.address).await;
     assert_eq!(header.status, 431);
-    for body in [&b"{"[..], b"[]", b"\xff\xfe", b"", b"{\"text\": 5}", b"{\"text\":\"hi\",\"txet\":1}"] {
+    for body in
+        [&b"{"[..], b"[]", b" [\"hi\"]", b"\xff\xfe", b"", b"{\"text\": 5}", b"{\"text\":\"hi\",\"txet\":1}"]
+    {
         let request = Request { body: Some(body.to_vec()), ..Request::post("/api/turns", &json!({})) };
         let reply = request.by(&token).send(house.address).await;
         assert_eq!((reply.status, reply.code()), (400, "request".into()), "{}", reply.body);
     }
+    for odd in ["application/jsonp", "application/json-patch+json", ""] {
+        let reply =
+            Request::post("/api/turns", &json!({ "text": "hi" })).by(&token).with("content-type", odd);
+        let reply = reply.send(house.address).await;
+        assert_eq!((reply.status, reply.code()), (415, "media_type".into()), "{odd}");
+    }
+    for path in ["/api/sessions/%ff", "/v1/models/%ff", "/api/sessions/%ff/events"] {
+        let reply = house.get(path, &reader).await;
+        assert_eq!((reply.status, reply.code()), (400, "request".into()), "{}", reply.body);
+    }
+    // What is too large by its own account is not waited for.
+    let announced = Request { body: None, ..Request::post("/api/turns", &json!({})) };
+    let announced = announced.by(&token).with("content-length", "99999999").send(house.address).await;
+    assert_eq!((announced.status, announced.code()), (413, "size".into()));
     let nowhere = house.get("/api/nothing", &token).await;
     assert_eq!((nowhere.status, nowhere.code()), (404, "not_found".into()));
     let wrong_way = house.get("/api/turns", &token).await;
@@ -220,4 +245,35 @@ async fn slow_clients_do_not_keep_a_place() {
     halting.write_all(head.as_bytes()).await.unwrap();
     let reply = whole(halting).await;
     assert_eq!((reply.status, reply.code()), (408, "slow".into()));
+}
+
+/// B74
+#[tokio::test]
+async fn a_stream_ends_with_its_token() {
+    let house = House::open("root says hi\nroot hangs").await;
+    let kept = house.token_of("kept", "ann", &[Chat]).await;
+    let revoked = house.token_of("revoked", "ann", &[Chat]).await;
+    let in_an_hour = Timestamp::now() + 1.hours();
+    let expiring = house.lasting_token("expiring", "ann", &[Chat], Some(in_an_hour)).await;
+    house.stream("/api/turns", &kept, &json!({ "text": "hi", "session": "s" })).await.rest().await;
+    let follow = |token: &str| Request::get("/api/sessions/s/events").by(token);
+    let mut stays = follow(&kept).events(house.address).await;
+    let mut first = follow(&revoked).events(house.address).await;
+    let own = json!({ "text": "more", "session": "t" });
+    let mut turn = house.stream("/api/turns", &revoked, &own).await;
+    house.store.revoke_token("revoked").await.unwrap();
+    assert_eq!(first.rest().await.last().unwrap()["type"], "turn_done");
+    // Its turn ends with it, as with whoever goes away.
+    turn.rest().await;
+    let is_failed = |event: &Event| matches!(event.body, Body::TurnFailed { .. });
+    while !house.log("ann", "t").await.last().is_some_and(|event| is_failed(event)) {
+        tokio::task::yield_now().await;
+    }
+    let mut second = follow(&expiring).events(house.address).await;
+    house.ahead.store(3_700, Ordering::Relaxed);
+    assert_eq!(second.rest().await.last().unwrap()["type"], "turn_done");
+    let more = json!({ "text": "still here", "session": "s", "detach": true });
+    drop(house.stream("/api/turns", &kept, &more).await);
+    stays.until("turn_done").await;
+    assert_eq!(stays.until("user").await["text"], "still here");
 }

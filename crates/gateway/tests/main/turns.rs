@@ -2,6 +2,7 @@
 
 use lango_domain::event::Body;
 use lango_domain::failure::Code;
+use lango_gateway::Settings;
 use serde_json::{Value, json};
 
 use crate::client::Request;
@@ -183,4 +184,62 @@ async fn what_is_deleted_is_gone() {
     let deleting = Request { method: "DELETE", ..Request::get("/api/sessions/s") }.by(&token);
     assert_eq!(deleting.send(house.address).await.status, 204);
     assert_eq!(deleting.send(house.address).await.status, 404);
+}
+
+#[tokio::test]
+async fn nobody_follows_with_more_streams_than_their_share() {
+    let two = std::num::NonZeroUsize::new(2).unwrap();
+    let settings = Settings { streams_per_principal: two, ..Settings::default() };
+    let house = House::with("root always says hi", settings).await;
+    let (ann, again) = (house.token("ann", &[Chat]).await, house.token_of("again", "ann", &[Chat]).await);
+    let bob = house.token("bob", &[Chat]).await;
+    for token in [&ann, &bob] {
+        house.stream("/api/turns", token, &json!({ "text": "hi", "session": "s" })).await.rest().await;
+    }
+    let follow = |token: &str| Request::get("/api/sessions/s/events").by(token);
+    let first = follow(&ann).events(house.address).await;
+    let _second = follow(&again).events(house.address).await;
+    let refused = follow(&ann).send(house.address).await;
+    assert_eq!((refused.status, refused.code()), (429, "streams".into()));
+    assert!(refused.header("retry-after").is_some(), "{refused:?}");
+    let _other = follow(&bob).events(house.address).await;
+    // A turn has a place of its own.
+    house.stream("/api/turns", &ann, &json!({ "text": "hi", "session": "t" })).await.rest().await;
+    drop(first);
+}
+
+#[tokio::test]
+async fn cancelling_ends_the_running_turn_and_none_that_waits_behind_it() {
+    let house = House::open("root hangs\nroot hangs\nroot says third").await;
+    let token = house.token("ann", &[Chat]).await;
+    let ask =
+        async |text: &str| house.stream("/api/turns", &token, &json!({ "text": text, "session": "s" })).await;
+    let mut first = ask("first").await;
+    first.until("user").await;
+    let (mut second, mut third) = (ask("second").await, ask("third").await);
+    let cancel = async || house.post("/api/sessions/s/cancel", &token, &json!({})).await.json();
+    assert_eq!(cancel().await["cancelled"], true);
+    assert_eq!(first.rest().await.last().unwrap()["code"], "cancelled");
+    second.until("user").await;
+    assert_eq!(cancel().await["cancelled"], true);
+    assert_eq!(second.rest().await.last().unwrap()["code"], "cancelled");
+    assert_eq!(third.until("answer").await["text"], "third");
+    assert_eq!(third.rest().await.last().unwrap()["type"], "turn_done");
+}
+
+#[tokio::test]
+async fn a_turn_that_never_began_says_so() {
+    let house = House::with("root hangs", Settings { grace_seconds: 0, ..Settings::default() }).await;
+    let token = house.token("ann", &[Chat]).await;
+    let body = json!({ "text": "hi", "session": "s" });
+    let mut first = house.stream("/api/turns", &token, &body).await;
+    first.until("user").await;
+    let mut waits = house.stream("/api/turns", &token, &body).await;
+    let closing = house.close();
+    let events = waits.rest().await;
+    assert_eq!(
+        (events.len(), &events[0]["type"], &events[0]["code"]),
+        (1, &json!("turn_failed"), &json!("cancelled"))
+    );
+    closing.ended().await;
 }

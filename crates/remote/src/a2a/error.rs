@@ -40,6 +40,8 @@ pub enum ErrorKind {
     Forbidden,
     /// Too much at once.
     Busy,
+    /// Nothing is begun at this moment.
+    Unavailable,
     /// A number that the protocol does not know.
     Other(i64),
 }
@@ -49,7 +51,7 @@ const ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
 const BAD_REQUEST: &str = "type.googleapis.com/google.rpc.BadRequest";
 
 /// Every kind with a number of its own: code, HTTP status, gRPC status, reason.
-const KINDS: [(ErrorKind, i64, u16, &str, &str); 17] = [
+const KINDS: [(ErrorKind, i64, u16, &str, &str); 18] = [
     (ErrorKind::Parse, -32700, 400, "INVALID_ARGUMENT", "PARSE_ERROR"),
     (ErrorKind::InvalidRequest, -32600, 400, "INVALID_ARGUMENT", "INVALID_REQUEST"),
     (ErrorKind::MethodNotFound, -32601, 404, "UNIMPLEMENTED", "METHOD_NOT_FOUND"),
@@ -73,6 +75,7 @@ const KINDS: [(ErrorKind, i64, u16, &str, &str); 17] = [
     (ErrorKind::Unauthenticated, -32040, 401, "UNAUTHENTICATED", "UNAUTHENTICATED"),
     (ErrorKind::Forbidden, -32041, 403, "PERMISSION_DENIED", "PERMISSION_DENIED"),
     (ErrorKind::Busy, -32042, 429, "RESOURCE_EXHAUSTED", "RESOURCE_EXHAUSTED"),
+    (ErrorKind::Unavailable, -32043, 503, "UNAVAILABLE", "UNAVAILABLE"),
 ];
 
 impl ErrorKind {
@@ -110,7 +113,8 @@ impl ErrorKind {
             404 => Self::TaskNotFound,
             405 | 501 => Self::UnsupportedOperation,
             415 => Self::ContentTypeNotSupported,
-            429 | 503 => Self::Busy,
+            429 => Self::Busy,
+            503 => Self::Unavailable,
             400..=499 => Self::InvalidRequest,
             _ => Self::Internal,
         })

@@ -83,7 +83,8 @@ pub fn request(call: &Call, version: Version) -> Option<HttpRequest> {
 
 /// Reads what a caller sent: `path` as it came, behind the address of the interface. Nothing where nothing is there.
 ///
-/// The path tells the version; `header` is what `A2A-Version` says, which a request of 1.0 must fit.
+/// The path tells the version; `header` is what `A2A-Version` says, which must be a version that is spoken, and which a
+/// request of 1.0 must fit.
 pub fn read(sent: &HttpRequest, header: Option<&str>) -> Option<Result<(Call, Version), ProtocolError>> {
     let (version, path) = match sent.path.strip_prefix("/v1/") {
         Some(rest) => (Version::V0_3, rest),
@@ -162,7 +163,8 @@ fn read_params(
 ) -> Result<Call, ProtocolError> {
     let in_query =
         sent.query.iter().find(|(name, _)| name == Version::HEADER).map(|(_, value)| value.as_str());
-    if version == Version::V1_0 && Version::asked_for(header.or(in_query))? != version {
+    let asked = Version::asked_for(header.or(in_query))?;
+    if version == Version::V1_0 && asked != version {
         let message = format!("A2A version '0.3' is not supported here; send {}: 1.0", Version::HEADER);
         return Err(ProtocolError::new(ErrorKind::VersionNotSupported, message));
     }

@@ -56,8 +56,8 @@ impl Refused {
     }
 }
 
-/// Reads the body of a request. The spelling of the method tells the version; `header` is what `A2A-Version` says, which a
-/// method of 1.0 must fit.
+/// Reads the body of a request. The spelling of the method tells the version; `header` is what `A2A-Version` says, which
+/// must be a version that is spoken, and which a method of 1.0 must fit.
 pub fn read(body: &[u8], header: Option<&str>) -> Result<RpcRequest, Box<Refused>> {
     let refuse = |id: RpcId, version, error| Box::new(Refused { id, version, error });
     let value: Value = serde_json::from_slice(body).map_err(|_| {
@@ -82,13 +82,11 @@ pub fn read(body: &[u8], header: Option<&str>) -> Result<RpcRequest, Box<Refused
         early(ProtocolError::new(ErrorKind::MethodNotFound, format!("Method not found: {name}")))
     })?;
     let refused = |error| refuse(known.clone(), version, error);
-    if version == Version::V1_0 {
-        let asked = Version::asked_for(header).map_err(refused)?;
-        if asked != version {
-            let message =
-                format!("A2A version '{asked}' is not supported for {name}; send {}: 1.0", Version::HEADER);
-            return Err(refused(ProtocolError::new(ErrorKind::VersionNotSupported, message)));
-        }
+    let asked = Version::asked_for(header).map_err(refused)?;
+    if version == Version::V1_0 && asked != version {
+        let message =
+            format!("A2A version '{asked}' is not supported for {name}; send {}: 1.0", Version::HEADER);
+        return Err(refused(ProtocolError::new(ErrorKind::VersionNotSupported, message)));
     }
     let params = value.get("params").unwrap_or(&Value::Null);
     if !(params.is_object() || params.is_null()) {

@@ -279,7 +279,14 @@ fn a_request_of_the_newer_version_must_say_so() {
     }
     assert!(rpc::read(&body, Some("1.0")).is_ok());
     let older = json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": { "id": "t" } });
-    assert!(rpc::read(&serde_json::to_vec(&older).unwrap(), None).is_ok());
+    let older = serde_json::to_vec(&older).unwrap();
+    assert!(rpc::read(&older, None).is_ok() && rpc::read(&older, Some("0.3.0")).is_ok());
+    assert_eq!(rpc::read(&older, Some("9.9")).unwrap_err().error.kind, ErrorKind::VersionNotSupported);
+    let older =
+        HttpRequest { verb: Verb::Get, path: "/v1/tasks/t".to_owned(), query: Vec::new(), body: None };
+    assert!(rest::read(&older, None).unwrap().is_ok());
+    let refused = rest::read(&older, Some("9.9")).unwrap().unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::VersionNotSupported);
     let sent = |query| HttpRequest { verb: Verb::Get, path: "/tasks/t".to_owned(), query, body: None };
     let refused = rest::read(&sent(Vec::new()), None).unwrap().unwrap_err();
     assert_eq!(refused.kind, ErrorKind::VersionNotSupported);

@@ -50,6 +50,7 @@ async fn json_rpc_that_cannot_be_carried_out_is_answered_with_the_right_number()
         (call("SendMessage", json!({})), -32602),
         (send(json!({ "messageId": "m", "role": "ROLE_USER", "parts": [] })), -32602),
         (send(json!({ "messageId": "m", "role": "ROLE_KING", "parts": [{ "text": "hi" }] })), -32602),
+        (send(json!({ "messageId": "m", "role": "ROLE_AGENT", "parts": [{ "text": "hi" }] })), -32602),
         (send(message("m", " ")), -32602),
         (send(odd_context), -32602),
         (send(unsupported), -32005),
@@ -169,8 +170,9 @@ async fn a_task_that_is_over_takes_no_more_messages() {
 #[tokio::test(flavor = "multi_thread")]
 async fn there_are_limits_for_each_principal() {
     let one = std::num::NonZeroUsize::MIN;
-    let a2a = A2aSettings { tasks: one, streams: one, ..A2aSettings::default() };
-    let house = house_with("root always hangs", Settings { a2a, ..Settings::default() }).await;
+    let a2a = A2aSettings { tasks: one, ..A2aSettings::default() };
+    let settings = Settings { a2a, streams_per_principal: one, ..Settings::default() };
+    let house = house_with("root always hangs", settings).await;
     let (ann, bob) = (house.peer("ann"), house.peer("bob"));
     let task = ann.begin("m1", "hi").await;
     let params = json!({ "message": message("m2", "hi") });
@@ -185,4 +187,33 @@ async fn there_are_limits_for_each_principal() {
     ann.rpc("CancelTask", json!({ "id": task["id"] })).await;
     assert_eq!(ann.begin("m3", "hi").await["status"]["state"], "TASK_STATE_SUBMITTED");
     assert_eq!(ann.rpc("GetTask", json!({ "id": task["id"] })).await["error"]["code"], -32001);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_sent_in_large_pieces_is_remembered_and_listed_in_small_ones() {
+    let house = house_with("root always says done", Settings::default()).await;
+    let ann = house.peer("ann");
+    let long = "long ".repeat(40_000);
+    for number in 0..8 {
+        let task = ann.ask(&format!("m{number}"), &long).await;
+        assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
+    }
+    let longest = ann.ask("longest", &"long ".repeat(150_000)).await;
+    assert!(longest["history"].to_string().len() < 256 * 1024);
+    let (mut seen, mut token) = (Vec::new(), json!(""));
+    loop {
+        let mut params = json!({ "historyLength": 5 });
+        if token != "" {
+            params["pageToken"] = token;
+        }
+        let page = ann.rpc("ListTasks", params).await["result"].clone();
+        assert!(page.to_string().len() < 1024 * 1024 + 10_000);
+        seen.extend(page["tasks"].as_array().unwrap().iter().map(|task| task["id"].to_string()));
+        token = page["nextPageToken"].clone();
+        if token == "" {
+            break;
+        }
+    }
+    let different: std::collections::BTreeSet<&String> = seen.iter().collect();
+    assert_eq!((seen.len(), different.len()), (9, 9));
 }

@@ -108,3 +108,12 @@ async fn what_is_turned_off_is_not_there() {
     assert_eq!(ann.send(ann.request("GET", PATHS[0])).await.status, 404);
     assert_eq!(ann.rest("GET", "/tasks", json!(null)).await.status, 404);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn colleagues_out_of_reach_are_listed_as_such() {
+    let house = house("root always says hi").await;
+    let ann = house.peer("ann");
+    let listed = ann.send(ann.request("GET", "/api/agents")).await.body;
+    let skipped = listed["skipped"].as_array().unwrap();
+    assert!(skipped.contains(&json!({ "name": "far", "reason": "nobody answers there" })), "{listed}");
+}

@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use lango_domain::event::Principal;
 use lango_engine::{Approval, Beside, Limits, Models, Runner};
-use lango_gateway::{Gateway, Lobby, Parts, Settings, Surroundings, Tasks, Team, TeamFacts};
+use lango_gateway::{Gateway, Lobby, Parts, Settings, SkippedItem, Surroundings, Tasks, Team, TeamFacts};
 use lango_net::Reach;
 use lango_store::{AccessToken, Place, SqliteStore, TokenScope, token_value};
 use lango_team::{Config, build_agent_tree};
@@ -29,6 +29,7 @@ pub struct House {
     pub folder: TempDir,
     pub address: String,
     pub store: SqliteStore,
+    pub gateway: Gateway,
     end: Option<oneshot::Sender<()>>,
     served: JoinHandle<()>,
 }
@@ -63,10 +64,11 @@ pub async fn open(folder: TempDir, script: &str, settings: Settings, reach: Reac
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let (end, told_to_end) = oneshot::channel::<()>();
+    let serving = gateway.clone();
     let served = tokio::spawn(async move {
-        gateway.serve(listener, async { drop(told_to_end.await) }).await;
+        serving.serve(listener, async { drop(told_to_end.await) }).await;
     });
-    House { folder, address, store, end: Some(end), served }
+    House { folder, address, store, gateway, end: Some(end), served }
 }
 
 fn gateway(store: &SqliteStore, script: &str, settings: Settings, reach: Reach) -> Gateway {
@@ -74,7 +76,8 @@ fn gateway(store: &SqliteStore, script: &str, settings: Settings, reach: Reach) 
     let behaviours = |name: &String| script.behaviours.get(name).cloned().unwrap_or_default();
     let tools = script.tools.iter().map(|name| tool(name, &behaviours(name))).collect();
     let tree = build_agent_tree(Config { tools, ..Config::default() }).unwrap();
-    let facts = TeamFacts::of(&tree);
+    let far = || SkippedItem { name: "far".to_owned(), reason: "nobody answers there".to_owned() };
+    let facts = TeamFacts::of(&tree).with_absent(Arc::new(move || vec![far()]));
     let now: Arc<dyn Fn() -> Timestamp + Send + Sync> = Arc::new(Timestamp::now);
     let lobby = Lobby::new(store.clone(), Arc::clone(&now));
     let model = Arc::new(ScriptedModel::new(script.replies.clone(), 128_000));

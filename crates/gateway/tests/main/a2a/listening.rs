@@ -8,12 +8,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// Listens for news; answers each with the next status.
-async fn receiver(statuses: &'static [u16]) -> (String, UnboundedReceiver<(String, Value)>) {
+/// Listens for news; answers each with the next status, and not at all where it is 0.
+pub async fn receiver(statuses: &'static [u16]) -> (String, UnboundedReceiver<(String, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/news", listener.local_addr().unwrap());
     let (heard, news) = unbounded_channel();
     tokio::spawn(async move {
+        let mut unanswered = Vec::new();
         for status in statuses.iter().chain(std::iter::repeat(&200)) {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut bytes = Vec::new();
@@ -30,7 +31,11 @@ async fn receiver(statuses: &'static [u16]) -> (String, UnboundedReceiver<(Strin
             let location = "location: http://127.0.0.1:1/\r\n";
             let answer =
                 format!("HTTP/1.1 {status} X\r\n{location}content-length: 0\r\nconnection: close\r\n\r\n");
-            stream.write_all(answer.as_bytes()).await.unwrap();
+            if *status == 0 {
+                unanswered.push(stream);
+            } else {
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
             let _ = heard.send((head, body));
         }
     });
@@ -161,4 +166,22 @@ async fn where_no_news_are_sent_the_card_and_the_answer_say_so() {
     assert_eq!(card["capabilities"]["pushNotifications"], false);
     let task = ann.ask("m1", "hi").await;
     assert_eq!(set(&house, &task, "https://example.org/", "a").await["error"]["code"], -32003);
+}
+
+/// B93
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_never_takes_news_does_not_hold_up_the_end_and_the_last_are_still_tried() {
+    let settings = Settings { grace_seconds: 1, ..Settings::default() };
+    let house = super::house::house_with("root always says done", settings).await;
+    let (url, mut news) = receiver(&[0]).await;
+    let push = json!({ "taskPushNotificationConfig": { "url": url } });
+    let params = json!({ "message": message("m1", "hi"), "configuration": push });
+    let task = house.peer("ann").rpc("SendMessage", params).await;
+    assert_eq!(task["result"]["task"]["status"]["state"], "TASK_STATE_COMPLETED");
+    let told = std::time::Instant::now();
+    house.close().await;
+    assert!(told.elapsed().as_secs() < 8, "{:?}", told.elapsed());
+    let (_, first) = news.recv().await.unwrap();
+    assert_eq!(first["task"]["status"]["state"], "TASK_STATE_WORKING");
+    until_completed(&mut news, |body| &body["task"]["status"]["state"]).await;
 }

@@ -1,7 +1,11 @@
 //! Calls that somebody has to allow.
 
 use super::house::{Peer, house, message};
+use lango_domain::event::{CallId, Principal, SessionId};
+use lango_gateway::{Answer, Assignment, Step, TeamWorker, Worker};
+use lango_remote::a2a::{Message, Task, TaskState, Wire};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 const ASKS: &str = "tools exec_shell
 tool exec_shell is dangerous
@@ -43,7 +47,7 @@ async fn a_question_makes_the_task_wait_and_yes_lets_it_go_on() {
         said.contains(&"ROLE_AGENT") && said.iter().filter(|role| **role == "ROLE_USER").count() == 3,
         "{said:?}"
     );
-    let audit = house.store.audit(&lango_domain::event::Principal::new("ann"), None, 10).await;
+    let audit = house.store.audit(&Principal::new("ann"), None, 10).await;
     assert!(format!("{audit:?}").contains("Approved"), "{audit:?}");
 }
 
@@ -97,4 +101,88 @@ async fn a_task_at_work_takes_no_messages() {
     let mut more = message("m2", "yes");
     more["taskId"] = task["id"].clone();
     assert_eq!(ann.rpc("SendMessage", json!({ "message": more })).await["error"]["code"], -32004);
+}
+
+const ASKS_TWICE: &str = "tools exec_shell
+tool exec_shell is dangerous
+root transfers operator
+operator calls exec_shell {\"command\":\"rm -r build\"}
+operator calls exec_shell {\"command\":\"rm -r docs\"}
+operator says over";
+
+fn question(task: &Value) -> &str {
+    task["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default()
+}
+
+/// B93
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_is_sent_again_answers_no_other_question() {
+    let house = house(ASKS_TWICE).await;
+    let ann = house.peer("ann-approves");
+    let task = asked(&ann).await;
+    let second = answered(&ann, &task, "m2", "Yes.").await;
+    assert!(question(&second).contains("rm -r docs"), "{second}");
+    assert_eq!(answered(&ann, &task, "m2", "Yes.").await, second);
+    assert_eq!(answered(&ann, &task, "m1", "yes").await, second);
+    let mut again = message("m2", "Yes.");
+    again["taskId"] = task["id"].clone();
+    let events = ann.events(ann.rpc_request("SendStreamingMessage", json!({ "message": again }))).await;
+    assert_eq!((events.len(), &events[0]["result"]["task"]), (1, &second));
+    assert_eq!(ann.task(&task["id"]).await, second);
+
+    let done = answered(&ann, &task, "m3", "no").await;
+    assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED", "{done}");
+    assert_eq!(answered(&ann, &task, "m3", "no").await, done);
+    let audit = house.store.audit(&Principal::new("ann"), None, 10).await;
+    assert_eq!(format!("{audit:?}").matches("Approved").count(), 1, "{audit:?}");
+}
+
+/// B93
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_answer_at_the_same_time_answers_one_question() {
+    let house = house(ASKS_TWICE).await;
+    let ann = house.peer("ann-approves");
+    let task = asked(&ann).await;
+    let (one, other) = tokio::join!(answered(&ann, &task, "m2", "yes"), answered(&ann, &task, "m2", "yes"));
+    assert!(question(&one).contains("rm -r docs") && one == other, "{one} {other}");
+}
+
+/// B93
+#[tokio::test(flavor = "multi_thread")]
+async fn a_yes_to_what_was_answered_elsewhere_is_no_answer_to_what_is_asked_now() {
+    let house = house(ASKS_TWICE).await;
+    let ann = house.peer("ann-approves");
+    let task = asked(&ann).await;
+    let waiting = ann.send(ann.request("GET", "/api/approvals")).await.body["items"].clone();
+    let reply = message("m2", "yes");
+    let assignment = |asked: &str| Assignment {
+        principal: Principal::new("ann"),
+        session: SessionId::new(waiting[0]["session"].as_str().unwrap()),
+        turn: None,
+        answer: Answer::MayAnswer,
+        asked: Some(CallId::new(asked)),
+        task: Task::read(&task, Wire::V1).unwrap(),
+        message: Message::read(&reply, Wire::V1).unwrap(),
+        cancel: CancellationToken::new(),
+    };
+    let goes_on = Ok(Step::state(TaskState::Working));
+    assert_eq!(TeamWorker.hear(&house.gateway, &assignment("answered before")), goes_on);
+    assert_eq!(ann.send(ann.request("GET", "/api/approvals")).await.body["items"], waiting);
+    let call = waiting[0]["call"].as_str().unwrap();
+    assert_eq!(TeamWorker.hear(&house.gateway, &assignment(call)), goes_on);
+    let nothing_asked = Assignment { asked: None, ..assignment(call) };
+    assert!(TeamWorker.hear(&house.gateway, &nothing_asked).is_err());
+}
+
+/// B93
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_says_nothing_about_the_token_that_began_the_task() {
+    let house = house(ASKS_TWICE).await;
+    let task = asked(&house.peer("ann")).await;
+    assert!(question(&task).contains("a token that may approve"), "{task}");
+    let second = answered(&house.peer("ann-approves"), &task, "m2", "yes").await;
+    assert!(question(&second).contains("rm -r docs"), "{second}");
+    assert!(!question(&second).contains("may not"), "{second}");
+    let refused = answered(&house.peer("ann"), &task, "m3", "yes").await;
+    assert!(question(&refused).contains("rm -r docs") && question(&refused).contains("this token may not"));
 }

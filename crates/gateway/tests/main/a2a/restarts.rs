@@ -86,3 +86,55 @@ async fn tasks_go_with_their_session() {
     house.store.delete(&lango_domain::event::Principal::new("ann"), &session).await.unwrap();
     assert_eq!(ann.rpc("GetTask", json!({ "id": task["id"] })).await["error"]["code"], -32001);
 }
+
+/// B93
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_waits_for_news_hears_that_a_task_was_interrupted_and_lists_say_so() {
+    let first = house("root says kept").await;
+    let ann = first.peer("ann");
+    let (task, other) = (ann.ask("m1", "hi").await, ann.ask("m2", "hi").await);
+    let (url, mut news) = super::listening::receiver(&[]).await;
+    let push = json!({ "taskId": task["id"], "url": url });
+    ann.rpc("CreateTaskPushNotificationConfig", push).await;
+    let folder = first.close().await;
+    // As if the process had died in the middle of both.
+    let store = SqliteStore::open(Place::File(House::file(folder.path()))).unwrap();
+    let dies = async |task: &Value| {
+        let principal = lango_domain::event::Principal::new("ann");
+        let mut row = store.task(&principal, task["id"].as_str().unwrap()).await.unwrap().unwrap();
+        let mut working = task.clone();
+        working["status"] = json!({ "state": "TASK_STATE_WORKING" });
+        (row.turn, row.state, row.is_over) = (None, "TASK_STATE_WORKING".to_owned(), false);
+        row.body = working.to_string();
+        store.keep_task(row).await.unwrap();
+    };
+    dies(&task).await;
+    let second = open(folder, "", Settings::default(), Reach::Anywhere).await;
+    let told = tokio::time::timeout(super::house::PATIENCE, news.recv()).await.unwrap().unwrap().1;
+    assert_eq!(
+        (&told["task"]["id"], &told["task"]["status"]["state"]),
+        (&task["id"], &json!("TASK_STATE_FAILED"))
+    );
+    // One that another process leaves later is found when it is asked for.
+    dies(&other).await;
+    let ann = second.peer("ann");
+    let listed = async |state: &str| ann.rpc("ListTasks", json!({ "status": state })).await["result"].clone();
+    assert_eq!(listed("TASK_STATE_WORKING").await["totalSize"], 0);
+    let failed = listed("TASK_STATE_FAILED").await;
+    assert_eq!((&failed["totalSize"], failed["tasks"].as_array().unwrap().len()), (&json!(2), 2), "{failed}");
+    second.close().await;
+    assert!(news.try_recv().is_err(), "it is told once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_ends_says_that_nothing_new_begins() {
+    let settings = Settings { grace_seconds: 2, ..Settings::default() };
+    let house = super::house::house_with("root hangs", settings).await;
+    begun(&house).await;
+    let ann = house.peer("ann");
+    let closing = tokio::spawn(house.close());
+    while ann.send(ann.request("GET", "/ready")).await.status != 503 {}
+    let refused = ann.rest("POST", "/message:send", json!({ "message": message("m2", "hi") })).await;
+    assert_eq!((refused.status, &refused.body["error"]["status"]), (503, &json!("UNAVAILABLE")));
+    closing.await.unwrap();
+}
