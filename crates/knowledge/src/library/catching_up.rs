@@ -26,14 +26,16 @@ const AT_ONCE_HERE: usize = 5_000;
 const ASKED_AT_ONCE: usize = 96;
 
 impl Library {
-    /// Brings the index of words and the vectors up to what the store holds.
+    /// Brings the index of words and the vectors up to what the store holds. Where one of them fails, the other goes on to its end.
     pub async fn catch_up(&self) -> Result<(), LibraryError> {
-        tokio::try_join!(self.follow_with_words(), self.follow_with_vectors()).map(drop)
+        let (words, vectors) = tokio::join!(self.follow_with_words(), self.follow_with_vectors());
+        words.and(vectors)
     }
 
     /// The same for whoever waits for an answer: vectors that take longer are made beside it.
     pub(super) async fn catch_up_a_little(&self) -> Result<(), LibraryError> {
-        tokio::try_join!(self.follow_with_words(), self.follow_with_some_vectors()).map(drop)
+        let (words, vectors) = tokio::join!(self.follow_with_words(), self.follow_with_some_vectors());
+        words.and(vectors)
     }
 
     async fn follow_with_some_vectors(&self) -> Result<(), LibraryError> {
