@@ -390,10 +390,21 @@ async fn what_was_paid_for_before_a_failure_is_kept() {
         if library.add(&Principal::local(), "default", &root, &|_| ()).await.is_ok() {
             break;
         }
-        let (found, trouble) = library.find_anyway("subject7", &everywhere(), 1).await.unwrap();
-        assert!(found[0].source.ends_with("/7.txt") && trouble.is_some(), "words answer meanwhile");
     }
     assert_eq!(asked.load(Ordering::Relaxed), 400, "each was asked for once");
+}
+
+#[tokio::test]
+async fn words_answer_when_vectors_cannot_be_had() {
+    let (desk, asked) = (Desk::new(), Arc::default());
+    for number in 0..10 {
+        desk.write(&format!("{number}.txt"), format!("A sentence about subject{number}.\n"));
+    }
+    let (library, root) = (desk.moody(&asked, 0), desk.folder.path().join("docs"));
+    assert!(library.add(&Principal::local(), "default", &root, &|_| ()).await.is_err());
+    assert!(library.find("subject7", &everywhere(), 1).await.is_err(), "whoever measures is told");
+    let (found, trouble) = library.find_anyway("subject7", &everywhere(), 1).await.unwrap();
+    assert!(found[0].source.ends_with("/7.txt") && trouble.is_some());
 }
 
 #[tokio::test]
