@@ -139,7 +139,7 @@ impl Live {
         find_out: impl FnOnce() -> Result<Step, ProtocolError>,
     ) -> Result<(), ProtocolError> {
         let _one = self.changing.lock().await;
-        if self.state().kept.has_heard(&message.id) {
+        if self.state().kept.has_heard(&message) {
             return Ok(());
         }
         let step = find_out()?;

@@ -225,7 +225,7 @@ impl Desk {
                 ProtocolError::new(ErrorKind::InvalidParams, message).about("field", "message.contextId")
             );
         }
-        if kept.has_heard(&send.message.id) {
+        if kept.has_heard(&send.message) {
             return self.again(id).await;
         }
         let live = match standing {

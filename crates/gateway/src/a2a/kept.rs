@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use lango_domain::event::{CallId, Principal, SessionId, TurnId};
-use lango_remote::a2a::{ErrorKind, MessageId, ProtocolError, Task, Wire};
+use lango_remote::a2a::{ErrorKind, Message, ProtocolError, Task, Wire};
 use lango_store::TaskRow;
 
 use crate::refusal::Refusal;
@@ -46,9 +46,9 @@ impl Kept {
         }
     }
 
-    /// Whether this message was heard before.
-    pub fn has_heard(&self, message: &MessageId) -> bool {
-        self.task.history.iter().any(|heard| heard.id == *message)
+    /// Whether this very message was heard before. Some clients give one id to all that they send; other words are another message.
+    pub fn has_heard(&self, message: &Message) -> bool {
+        self.task.history.iter().any(|heard| heard.id == message.id && heard.parts == message.parts)
     }
 
     pub fn is_over(&self) -> bool {
