@@ -272,54 +272,7 @@ async fn odd_names_are_listed_as_they_are() {
     assert_eq!(sources[0].root, root.to_str().unwrap());
 }
 
-/// Asks somebody who counts, as a provider would.
-#[derive(Default)]
-struct Counting(Arc<AtomicUsize>);
-
-impl Embedder for Counting {
-    fn identity(&self) -> String {
-        "counting/1".to_owned()
-    }
-
-    fn dimensions(&self) -> Option<usize> {
-        Some(Hashed::DIMENSIONS)
-    }
-
-    fn embed(
-        &self,
-        texts: Vec<String>,
-        purpose: Purpose,
-    ) -> BoxFuture<'static, Result<Vec<Vec<f32>>, EmbedError>> {
-        if purpose == Purpose::Passage {
-            self.0.fetch_add(texts.len(), Ordering::Relaxed);
-        }
-        Hashed::default().embed(texts, purpose)
-    }
-}
-
-/// What is derived can be deleted; what was paid for is in the store, and is not asked for again.
-#[tokio::test]
-async fn vectors_of_a_provider_are_asked_for_once() {
-    let desk = Desk::new();
-    for number in 0..100 {
-        desk.write(&format!("{number}.txt"), format!("A sentence about subject{}.\n", number / 2));
-    }
-    let asked = Arc::<AtomicUsize>::default();
-    let library = || desk.library_with(Some(Arc::new(Counting(Arc::clone(&asked)))));
-    desk.add(&library()).await;
-    let first = asked.load(Ordering::Relaxed);
-    assert!(first >= 50);
-    fs::remove_dir_all(desk.folder.path().join("words")).unwrap();
-    library().catch_up().await.unwrap();
-    let found = library().find("subject7", &everywhere(), 3).await.unwrap();
-    assert!(found[0].why.vector.is_some());
-    desk.write("again.txt", "A sentence about subject7.\n");
-    let name_is_part_of_it = 1;
-    desk.add(&library()).await;
-    assert_eq!(asked.load(Ordering::Relaxed), first + name_is_part_of_it);
-}
-
-/// A provider on a bad day: it refuses what it does not like, and is busy after so many requests.
+/// A provider that counts the passages it is asked for, refuses what it does not like, and is busy after so many requests.
 struct Moody {
     requests: AtomicUsize,
     asked: Arc<AtomicUsize>,
@@ -346,7 +299,9 @@ impl Embedder for Moody {
         if texts.iter().any(|text| text.contains("poison")) {
             return Box::pin(async { Err(EmbedError::Refused("not that".to_owned())) });
         }
-        self.asked.fetch_add(texts.len(), Ordering::Relaxed);
+        if purpose == Purpose::Passage {
+            self.asked.fetch_add(texts.len(), Ordering::Relaxed);
+        }
         Hashed::default().embed(texts, purpose)
     }
 }
@@ -356,6 +311,28 @@ impl Desk {
         let (requests, asked) = (AtomicUsize::new(0), Arc::clone(asked));
         self.library_with(Some(Arc::new(Moody { requests, asked, patience })))
     }
+}
+
+/// What is derived can be deleted; what was paid for is in the store, and is not asked for again.
+#[tokio::test]
+async fn vectors_of_a_provider_are_asked_for_once() {
+    let desk = Desk::new();
+    for number in 0..100 {
+        desk.write(&format!("{number}.txt"), format!("A sentence about subject{}.\n", number / 2));
+    }
+    let asked = Arc::<AtomicUsize>::default();
+    let library = || desk.moody(&asked, usize::MAX);
+    desk.add(&library()).await;
+    let first = asked.load(Ordering::Relaxed);
+    assert!(first >= 50);
+    fs::remove_dir_all(desk.folder.path().join("words")).unwrap();
+    library().catch_up().await.unwrap();
+    let found = library().find("subject7", &everywhere(), 3).await.unwrap();
+    assert!(found[0].why.vector.is_some());
+    desk.write("again.txt", "A sentence about subject7.\n");
+    let name_is_part_of_it = 1;
+    desk.add(&library()).await;
+    assert_eq!(asked.load(Ordering::Relaxed), first + name_is_part_of_it);
 }
 
 #[tokio::test]
