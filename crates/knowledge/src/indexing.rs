@@ -68,7 +68,7 @@ pub(crate) fn rag_index(library: LazyLibrary, grounds: Arc<dyn Grounds>) -> Tool
             let taking = Taking { root, open: Arc::new(move |path| grounds.open(path)) };
             let failed = |error| ToolFailure(format!("the documents cannot be indexed: {error}"));
             let library = library.get().await.map_err(failed)?;
-            let added = library.take(&context.principal, &collection, &taking, &|_| {}).await.map_err(failed)?;
+            let added = library.add(&context.principal, &collection, &taking, &|_| {}).await.map_err(failed)?;
             let mut told = report(&added, NAMED_SKIPPED);
             told["collection"] = Value::from(collection);
             Ok(told.to_string())

@@ -3,6 +3,7 @@
 mod adding;
 mod catching_up;
 mod finding;
+mod naming;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,8 +16,9 @@ use crate::embedding::{EmbedError, Embedder};
 use crate::lexical::{Lexical, LexicalError};
 use crate::vectors::{KeptError, KeptVectors, VectorError};
 
-pub use adding::{Added, OpenFile, Progress, Taking, is_nowhere, path_of, pieces, pieces_of, shown};
+pub use adding::{Added, OpenFile, Progress, Taking, pieces, pieces_of};
 pub use finding::{Found, Scope, Why};
+pub use naming::{is_nowhere, path_of, shown};
 
 /// Cheap to clone.
 #[derive(Clone)]

@@ -25,9 +25,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["serve", port, binding] => serve(port.parse()?, binding).await,
-        ["ask", url, token, binding, texts @ ..] => ask(url, token, binding, texts).await,
-        _ => Err("serve PORT BINDING | ask URL TOKEN BINDING TEXT…".into()),
+        ["server", port, binding] => serve(port.parse()?, binding).await,
+        ["client", url, token, binding, texts @ ..] => ask(url, token, binding, texts).await,
+        _ => Err("server PORT BINDING | client URL TOKEN BINDING TEXT…".into()),
     }
 }
 
@@ -67,12 +67,14 @@ impl AgentExecutor for Words {
 }
 
 fn events_of(context: &ExecutorContext) -> Vec<Value> {
-    let words: String = context.message.iter().flat_map(|message| message.parts.iter().filter_map(Part::as_text)).collect();
+    let words: String =
+        context.message.iter().flat_map(|message| message.parts.iter().filter_map(Part::as_text)).collect();
     let (task, context_id) = context.task_info();
     let status = |state: &str, said: Option<&str>| {
         let mut status = json!({ "state": state });
         if let Some(text) = said {
-            status["message"] = json!({ "messageId": id(), "role": "ROLE_AGENT", "parts": [{ "text": text }] });
+            status["message"] =
+                json!({ "messageId": id(), "role": "ROLE_AGENT", "parts": [{ "text": text }] });
         }
         json!({ "statusUpdate": { "taskId": task, "contextId": context_id, "status": status } })
     };
@@ -109,11 +111,13 @@ async fn ask(url: &str, token: &str, binding: &str, texts: &[&str]) -> Result<()
             "messageId": id(), "role": "ROLE_USER", "parts": [{ "text": text }], "contextId": context, "taskId": task,
         }))?;
         let request: SendMessageRequest = serde_json::from_value(json!({ "message": message }))?;
-        let events: Vec<StreamResponse> = client.send_streaming_message(&request).await?.try_collect().await?;
+        let events: Vec<StreamResponse> =
+            client.send_streaming_message(&request).await?.try_collect().await?;
         let (mut states, mut words) = (Vec::new(), Vec::new());
         for event in &events {
             let event = serde_json::to_value(event)?;
-            let inner = event.as_object().and_then(|event| event.values().next()).cloned().unwrap_or_default();
+            let inner =
+                event.as_object().and_then(|event| event.values().next()).cloned().unwrap_or_default();
             context = inner["contextId"].as_str().map(str::to_owned).or(context);
             if let Some(state) = inner["status"]["state"].as_str() {
                 states.push(state.to_owned());

@@ -109,16 +109,7 @@ fn llm(peers: &Peers) -> Result<()> {
 /// B93: Lango is asked twice in one context by a client of somebody else's.
 fn client_of_ours(peers: &Peers, client: &[&str]) -> Result<()> {
     let lango = Lango::new(peers)?.serve()?;
-    let mut command = match client[0] {
-        "python-0.3" => peers.python(client[0], "client_0_3.py"),
-        "node" => peers.node("a2a_client.mjs"),
-        "rust" => {
-            let mut peer = peers.rust();
-            peer.arg("ask");
-            peer
-        }
-        environment => peers.python(environment, "client_1_0.py"),
-    };
+    let mut command = peers.a2a(client[0], "client");
     let seen =
         lines_of(command.arg(lango.url()).arg(&lango.token).args(&client[1..]).args(["hello", "thank you"]))?;
     let turns: Vec<&Value> = seen.iter().filter(|line| line.get("states").is_some()).collect();
@@ -137,16 +128,7 @@ fn client_of_ours(peers: &Peers, client: &[&str]) -> Result<()> {
 /// S90: an agent of somebody else's is given a task, answers under its name, fails, and asks back.
 fn server_for_ours(peers: &Peers, server: &[&str]) -> Result<()> {
     let running = Server::start(|port| {
-        let mut command = match server[0] {
-            "python-0.3" => peers.python(server[0], "server_0_3.py"),
-            "node" => peers.node("a2a_server.mjs"),
-            "rust" => {
-                let mut peer = peers.rust();
-                peer.arg("serve");
-                peer
-            }
-            environment => peers.python(environment, "server_1_0.py"),
-        };
+        let mut command = peers.a2a(server[0], "server");
         command.arg(port.to_string()).args(&server[1..]);
         command
     })?;

@@ -40,8 +40,18 @@ impl Peers {
         command
     }
 
-    pub fn rust(&self) -> Command {
-        Command::new(self.folder.join("rust/debug/lango-test-peer"))
+    /// The client or the server that was made with a kit.
+    pub fn a2a(&self, kit: &str, part: &str) -> Command {
+        match kit {
+            "python-0.3" => self.python(kit, &format!("{part}_0_3.py")),
+            "node" => self.node(&format!("a2a_{part}.mjs")),
+            "rust" => {
+                let mut peer = Command::new(self.folder.join("rust/debug/lango-test-peer"));
+                peer.arg(part);
+                peer
+            }
+            environment => self.python(environment, &format!("{part}_1_0.py")),
+        }
     }
 }
 

@@ -241,7 +241,7 @@ async fn add_path(
 ) -> Result<Added, LibraryError> {
     let broken = |error| LibraryError::Broken(format!("{}: {error}", path.display()));
     let taking = typed(&setting.environment, path).map_err(broken)?;
-    library.take(&Principal::local(), collection, &taking, &progress::show).await
+    library.add(&Principal::local(), collection, &taking, &progress::show).await
 }
 
 async fn search(

@@ -1,16 +1,15 @@
 //! Taking documents in: what is new or changed is read, the rest is left as it is.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lango_domain::documents::{NewDocument, NewPiece, Place, Source, Unit, Which};
 use lango_domain::event::Principal;
 
+use super::naming::{is_nowhere, path_of, shown};
 use super::{Library, LibraryError, blocking};
 use crate::reading::{self, ChunkSizes, Found, MAX_BYTES, SkipReason};
 
@@ -57,20 +56,6 @@ enum Read {
 impl Library {
     /// Takes in everything below a path; what was there before and is gone is taken out.
     pub async fn add(
-        &self,
-        of: &Principal,
-        collection: &str,
-        root: &Path,
-        progress: &(dyn Fn(Progress) + Sync),
-    ) -> Result<Added, LibraryError> {
-        let root = root
-            .canonicalize()
-            .map_err(|error| LibraryError::Broken(format!("{}: {error}", root.display())))?;
-        self.take(of, collection, &Taking { root, open: Arc::new(|path| File::open(path)) }, progress).await
-    }
-
-    /// The same, where somebody else opens the files.
-    pub async fn take(
         &self,
         of: &Principal,
         collection: &str,
@@ -145,11 +130,11 @@ impl Library {
         let hashes: Vec<Option<String>> =
             files.iter().map(|file| known.get(&shown(file)).map(|known| known.hash.clone())).collect();
         blocking(move || {
-            let each = files.iter().zip(hashes).map(|(file, hash)| {
-                let bytes = bytes_of(&open, file)?;
-                Ok(read(file, bytes, hash.as_deref(), (&collection, &root)))
+            let each = files.iter().zip(hashes).map(|(file, hash)| match bytes_of(&open, file) {
+                Ok(bytes) => read(file, bytes, hash.as_deref(), (&collection, &root)),
+                Err(left) => left,
             });
-            Ok(each.map(|read: Result<Read, Read>| read.unwrap_or_else(|left| left)).collect())
+            Ok(each.collect())
         })
         .await
     }
@@ -253,43 +238,8 @@ fn gone(known: &HashMap<String, Known>, root: &Path, files: &[PathBuf]) -> Vec<S
     known.iter().filter(is_gone).map(|(source, _)| source.clone()).collect()
 }
 
-/// Whether nothing is there; what cannot be looked at may be.
-pub fn is_nowhere(path: &Path) -> bool {
-    std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
-}
-
 /// What the store knows of a source.
 struct Known {
     hash: String,
     root: String,
-}
-
-/// What stands before a byte that is spelled out.
-const SPELLED: &str = r"\x";
-
-/// Names need not be text; what is none is spelled out, and so is what looks spelled out: two files never look like one.
-pub fn shown(path: &Path) -> String {
-    let parts = path.as_os_str().as_encoded_bytes().utf8_chunks();
-    parts.fold(String::new(), |mut shown, part| {
-        shown.push_str(&part.valid().replace(SPELLED, r"\x5cx"));
-        part.invalid().iter().for_each(|byte| shown.push_str(&format!("{SPELLED}{byte:02x}")));
-        shown
-    })
-}
-
-/// The path that is shown so.
-pub fn path_of(shown: &str) -> PathBuf {
-    let mut parts = shown.split(SPELLED);
-    let mut bytes: Vec<u8> = parts.next().unwrap_or_default().into();
-    for part in parts {
-        let byte = part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match byte {
-            Some(byte) => {
-                bytes.push(byte);
-                bytes.extend_from_slice(&part.as_bytes()[2..]);
-            }
-            None => bytes.extend_from_slice(&[SPELLED.as_bytes(), part.as_bytes()].concat()),
-        }
-    }
-    PathBuf::from(OsString::from_vec(bytes))
 }

@@ -24,6 +24,8 @@ const AT_ONCE: usize = 64;
 const AT_ONCE_HERE: usize = 5_000;
 /// So many vectors of a provider are kept at one time: what was paid for is not lost when the next request fails.
 const ASKED_AT_ONCE: usize = 96;
+/// So few texts may all be refused because of what they say.
+const FEW: usize = 8;
 
 impl Library {
     /// Brings the index of words and the vectors up to what the store holds. Where one of them fails, the other goes on to its end.
@@ -206,7 +208,7 @@ fn vectors_of<'a>(
         }
         let (first, second) = texts.split_at(texts.len() / 2);
         let mut all = vectors_of(embedder, first).await?;
-        if texts.len() > 8 && all.iter().all(Option::is_none) {
+        if texts.len() > FEW && all.iter().all(Option::is_none) {
             return Err(refused);
         }
         all.extend(vectors_of(embedder, second).await?);

@@ -10,7 +10,7 @@ use lango_domain::documents::{NewDocument, Which};
 use lango_domain::event::{Principal, SessionId};
 use lango_knowledge::Lazily;
 use lango_knowledge::embedding::{EmbedError, Embedder, Hashed, Purpose};
-use lango_knowledge::library::{Library, Scope, pieces_of};
+use lango_knowledge::library::{Added, Library, LibraryError, Scope, Taking, pieces_of};
 use lango_store::{Place, SqliteStore};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -44,9 +44,18 @@ impl Desk {
         fs::write(file, text).unwrap();
     }
 
-    async fn add(&self, library: &Library) -> lango_knowledge::library::Added {
-        library.add(&Principal::local(), "default", &self.folder.path().join("docs"), &|_| ()).await.unwrap()
+    async fn add(&self, library: &Library) -> Added {
+        add(library, &self.folder.path().join("docs")).await.unwrap()
     }
+}
+
+/// All that this process may read.
+fn taking(path: &Path) -> Taking {
+    Taking { root: path.canonicalize().unwrap(), open: Arc::new(|path| fs::File::open(path)) }
+}
+
+async fn add(library: &Library, path: &Path) -> Result<Added, LibraryError> {
+    library.add(&Principal::local(), "default", &taking(path), &|_| ()).await
 }
 
 fn everywhere() -> Scope {
@@ -129,6 +138,7 @@ async fn an_interrupted_run_ends_with_the_same_index() {
                 tell.notify_one();
             }
         };
+        let docs = taking(&docs);
         tokio::select! {
             _ = library.add(&principal, "default", &docs, &progress) => {}
             () = seen.notified() => {}
@@ -264,7 +274,7 @@ async fn odd_names_are_listed_as_they_are() {
     desk.write("a\nb/c.txt", "größer");
     let root = desk.folder.path().join("docs/a\nb").canonicalize().unwrap();
     let library = desk.library();
-    library.add(&Principal::local(), "default", &root, &|_| ()).await.unwrap();
+    add(&library, &root).await.unwrap();
     let listed = library.store().collections(&Principal::local()).await.unwrap().remove(0);
     assert_eq!(listed.roots, [root.to_str().unwrap()]);
     assert_eq!(listed.bytes, "größer".len() as u64);
@@ -364,7 +374,7 @@ async fn what_was_paid_for_before_a_failure_is_kept() {
         assert!(run < 6, "it never ends");
         let library = desk.moody(&asked, 2);
         let root = desk.folder.path().join("docs");
-        if library.add(&Principal::local(), "default", &root, &|_| ()).await.is_ok() {
+        if add(&library, &root).await.is_ok() {
             break;
         }
     }
@@ -378,7 +388,7 @@ async fn words_answer_when_vectors_cannot_be_had() {
         desk.write(&format!("{number}.txt"), format!("A sentence about subject{number}.\n"));
     }
     let (library, root) = (desk.moody(&asked, 0), desk.folder.path().join("docs"));
-    assert!(library.add(&Principal::local(), "default", &root, &|_| ()).await.is_err());
+    assert!(add(&library, &root).await.is_err());
     assert!(library.find("subject7", &everywhere(), 1).await.is_err(), "whoever measures is told");
     let (found, trouble) = library.find_anyway("subject7", &everywhere(), 1).await.unwrap();
     assert!(found[0].source.ends_with("/7.txt") && trouble.is_some());
@@ -513,7 +523,7 @@ async fn what_was_named_by_itself_stays_when_its_folder_is_added() {
     desk.write("y.md", "the bilby");
     let library = desk.library();
     let log = desk.folder.path().join("docs/x.log");
-    library.add(&Principal::local(), "default", &log, &|_| ()).await.unwrap();
+    add(&library, &log).await.unwrap();
     assert_eq!(desk.add(&library).await.removed, 0);
     assert_eq!(sources(&library, "numbat").await, ["x.log"]);
     fs::remove_file(log).unwrap();
