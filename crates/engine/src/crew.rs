@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jsonschema::Validator;
+use lango_domain::event::{Author, Event};
 use lango_domain::model::{Message, ToolDeclaration};
-use lango_domain::{Agent, AgentName, AgentTree, Mode, Place, Tool, tokens};
+use lango_domain::{Agent, AgentName, AgentTree, Mode, Place, Safety, Tool, tokens};
 use serde_json::Value;
 
+use crate::recovery::{self, Unfinished};
 use crate::{transfer, view};
 
 /// Cheap to clone: what was prepared is shared.
@@ -54,6 +56,14 @@ impl Crew {
     pub fn alone(&self, agent: &str) -> Option<Self> {
         let agent = self.prepared.tree.agent(agent).filter(|agent| agent.place == Place::Here)?;
         Some(Self { prepared: Arc::clone(&self.prepared), root: agent.name.clone(), mode: Mode::Single })
+    }
+
+    /// The turn at the end of a log that has no end.
+    pub fn unfinished(&self, log: &[Arc<Event>]) -> Option<Unfinished> {
+        recovery::unfinished(log, |author, tool| match author {
+            Author::Agent(agent) => self.tool(agent, tool).map_or_else(Safety::default, |tool| tool.safety),
+            _ => Safety::default(),
+        })
     }
 
     pub fn root(&self) -> &AgentName {

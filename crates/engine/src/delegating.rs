@@ -19,7 +19,11 @@ use crate::work::{Delegated, Outcome};
 impl Driver {
     /// The same work, one level down. Whatever happens there, the transfer gets exactly one result, and what ends the
     /// turn ends whatever runs beside it.
-    pub(crate) async fn delegate(&self, seat: &Seat, delegation: &Delegation) -> Result<Delegated, Failure> {
+    pub(crate) async fn delegate(
+        self: &Arc<Self>,
+        seat: &Seat,
+        delegation: &Delegation,
+    ) -> Result<Delegated, Failure> {
         let child = &delegation.seat;
         let work = match self.crew.is_remote(&child.agent) {
             true => self.work_remotely(delegation).boxed(),
@@ -60,7 +64,7 @@ impl Driver {
         let id = delegation.call.id.clone();
         let thread = delegation.thread().take();
         let result = Body::TransferResult { id, outcome: how, detail, thread };
-        let said = said.map(|said| (child, said));
+        let said = said.map(|said| (&**child, said));
         self.keep_all(said.into_iter().chain([(seat, result)])).await?;
         Ok(Delegated { to: child.agent.clone(), report_back: delegation.report_back, outcome })
     }

@@ -1,9 +1,9 @@
 //! The dull part: asks the model, carries calls out, writes down what happened. Every decision is the machine's.
 
 use std::collections::BTreeMap;
-use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::{BoxFuture, FutureExt, join_all};
@@ -17,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 use crate::beside::Beside;
 use crate::calibration::Calibration;
 use crate::crew::Crew;
-use crate::dispatch::ToolAnswer;
-use crate::failure::{Failure, panic_words};
+use crate::dispatch::{AbortOnDrop, ToolAnswer};
+use crate::failure::Failure;
 use crate::guard::Approval;
 use crate::limits::{Limits, Spent};
 use crate::pause::Pause;
@@ -26,6 +26,9 @@ use crate::plan::Action;
 use crate::record::Record;
 use crate::runner::Models;
 use crate::work::{CarriedOut, Outcome, Said, Step, Work};
+
+/// So long a turn that is stopped may take to write down what it leaves.
+pub(crate) const GRACE: Duration = Duration::from_secs(3);
 
 /// Everything that one turn runs with.
 pub(crate) struct Driver {
@@ -63,7 +66,7 @@ pub(crate) struct Delegation {
     pub call: Call,
     pub task: Option<String>,
     pub report_back: bool,
-    pub seat: Seat,
+    pub seat: Arc<Seat>,
     /// From a remote agent: where it goes on when it is asked again.
     pub thread: Mutex<Option<Thread>>,
 }
@@ -76,7 +79,7 @@ impl Delegation {
 
 impl Driver {
     /// One agent's work, from the first question to its model to the outcome.
-    pub fn work<'a>(&'a self, seat: &'a Seat) -> BoxFuture<'a, Result<Outcome, Failure>> {
+    pub fn work<'a>(self: &'a Arc<Self>, seat: &'a Arc<Seat>) -> BoxFuture<'a, Result<Outcome, Failure>> {
         async move {
             let mut work = Work::new(&self.crew, &seat.agent);
             loop {
@@ -108,7 +111,12 @@ impl Driver {
     }
 
     /// Calls first, side by side; then transfers (B54).
-    async fn carry_out(&self, seat: &Seat, said: Said, actions: Vec<Action>) -> Result<CarriedOut, Failure> {
+    async fn carry_out(
+        self: &Arc<Self>,
+        seat: &Arc<Seat>,
+        said: Said,
+        actions: Vec<Action>,
+    ) -> Result<CarriedOut, Failure> {
         let delegations = self.write_down(seat, said, &actions).await?;
         self.answer_calls(seat, &actions).await?;
         let handed_back = actions.iter().find_map(|action| match action {
@@ -151,7 +159,7 @@ impl Driver {
                         call: call.clone(),
                         task: task.clone(),
                         report_back,
-                        seat: child,
+                        seat: Arc::new(child),
                         thread: Mutex::default(),
                     });
                     bodies.push(Body::Transfer { id, to, task, report_back, into });
@@ -165,8 +173,9 @@ impl Driver {
         Ok(delegations)
     }
 
-    /// Side by side; written down in the order of the calls.
-    async fn answer_calls(&self, seat: &Seat, actions: &[Action]) -> Result<(), Failure> {
+    /// Side by side; written down in the order of the calls. Every call is a task of its own: it goes on whatever this
+    /// one waits for.
+    async fn answer_calls(self: &Arc<Self>, seat: &Arc<Seat>, actions: &[Action]) -> Result<(), Failure> {
         let mut running: FuturesOrdered<_> =
             actions.iter().filter_map(|action| self.answer(seat, action)).collect();
         while let Some(body) = running.next().await {
@@ -175,11 +184,11 @@ impl Driver {
         Ok(())
     }
 
-    fn answer<'a>(
-        &'a self,
-        seat: &'a Seat,
-        action: &'a Action,
-    ) -> Option<BoxFuture<'a, Result<Body, Failure>>> {
+    fn answer(
+        self: &Arc<Self>,
+        seat: &Arc<Seat>,
+        action: &Action,
+    ) -> Option<BoxFuture<'static, Result<Body, Failure>>> {
         let at_once =
             |call: &Call, answer: ToolAnswer| futures::future::ready(Ok(answer.into_body(call))).boxed();
         match action {
@@ -190,20 +199,30 @@ impl Driver {
             Action::HandBack { call, .. } => {
                 Some(at_once(call, ToolAnswer::Worked { text: "handed back".to_owned(), trust: Trust::Own }))
             }
-            Action::Run(call) => Some(self.run_soundly(seat, call).boxed()),
+            Action::Run(call) => {
+                let (driver, seat, call) = (Arc::clone(self), Arc::clone(seat), call.clone());
+                Some(driver.run_soundly(seat, call).boxed())
+            }
         }
     }
 
     /// Whatever breaks around a tool, its call gets a result.
-    async fn run_soundly(&self, seat: &Seat, call: &Call) -> Result<Body, Failure> {
-        let answer = match AssertUnwindSafe(self.run_tool(seat, call)).catch_unwind().await {
-            Ok(answer) => answer?,
-            Err(payload) => {
-                tracing::error!(detail = panic_words(&*payload), "something broke around a tool");
-                ToolAnswer::failed(ToolCode::Panicked, "something broke around this call")
-            }
+    fn run_soundly(
+        self: Arc<Self>,
+        seat: Arc<Seat>,
+        call: Call,
+    ) -> impl Future<Output = Result<Body, Failure>> + Send {
+        let task = {
+            let (driver, call) = (Arc::clone(&self), call.clone());
+            AbortOnDrop(tokio::spawn(async move { driver.run_tool(&seat, &call).await }))
         };
-        Ok(self.cap(answer).into_body(call))
+        async move {
+            let answer = task.await.unwrap_or_else(|error| {
+                tracing::error!(%error, "something broke around a tool");
+                Ok(ToolAnswer::failed(ToolCode::Panicked, "something broke around this call"))
+            });
+            Ok(self.cap(answer?).into_body(&call))
+        }
     }
 
     pub async fn keep(&self, seat: &Seat, bodies: Vec<Body>) -> Result<(), Failure> {
@@ -251,6 +270,12 @@ impl Stop {
 
     pub fn check(&self) -> Result<(), Failure> {
         if self.token.is_cancelled() { Err(self.cause()) } else { Ok(()) }
+    }
+
+    /// Returns when the turn was to end a while ago: by then everything that listens has ended by itself.
+    pub async fn overdue(&self) {
+        self.token.cancelled().await;
+        tokio::time::sleep(GRACE).await;
     }
 
     /// Why the turn was stopped; without a cause the user did it.

@@ -67,6 +67,14 @@ impl Failure {
         Self::internal(panic_words(payload))
     }
 
+    /// The task that did the work ended without a result.
+    pub fn broken(error: tokio::task::JoinError) -> Self {
+        match error.try_into_panic() {
+            Ok(payload) => Self::panicked(&*payload),
+            Err(_aborted) => Self::cancelled(),
+        }
+    }
+
     /// Whether this ends the whole turn, whoever it happened to. Anything else a delegation can report back.
     pub fn ends_the_turn(&self) -> bool {
         self.code.family() == Family::Limit || matches!(self.code, Code::Cancelled | Code::Internal)

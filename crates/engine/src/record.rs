@@ -1,4 +1,7 @@
 //! The log of the running turn: stored, then shown (B71).
+//!
+//! One task writes it. A branch of the turn hands over what happened and waits for the receipt; it holds no lock
+//! meanwhile. So a branch that is dropped, or is not polled for a while, cannot keep another branch from writing.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -6,9 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use lango_domain::event::{
     Author, Body, Branch, CallId, Draft, Event, Grant, Principal, SessionId, TurnId, Update,
 };
-use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError};
+use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError, TurnLock};
 use lango_domain::{AgentName, Live};
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
 
 use crate::failure::Failure;
 use crate::runner::Surroundings;
@@ -18,12 +22,10 @@ pub(crate) struct Record {
     pub principal: Principal,
     pub turn: TurnId,
     store: Arc<dyn SessionStore>,
-    surroundings: Surroundings,
-    /// Keeps the order of the log, of this copy of it and of what is shown the same, whichever branch appends.
-    order: tokio::sync::Mutex<()>,
-    log: RwLock<Vec<Arc<Event>>>,
+    log: Arc<RwLock<Vec<Arc<Event>>>>,
     calls: Mutex<HashSet<CallId>>,
     updates: UnboundedSender<Update>,
+    jobs: UnboundedSender<Job>,
 }
 
 /// What a record is opened for.
@@ -35,43 +37,66 @@ pub(crate) struct Opening {
     pub updates: UnboundedSender<Update>,
     /// How much of the log any agent can read.
     pub reach: Reach,
+    /// Released when the last event is written.
+    pub lock: TurnLock,
+}
+
+/// An event before it has a time and a number.
+pub(crate) type Entry = (Author, Branch, Body);
+
+/// Events for the task that writes, and where it reports that they are durable.
+struct Job {
+    turn: TurnId,
+    entries: Vec<Entry>,
+    /// Nothing is written after this one.
+    is_last: bool,
+    done: oneshot::Sender<Result<(), StoreError>>,
 }
 
 impl Record {
     pub async fn open(opening: Opening) -> Result<Self, StoreError> {
-        let Opening { session, principal, store, surroundings, updates, reach } = opening;
+        let Opening { session, principal, store, surroundings, updates, reach, lock } = opening;
         let log = store.load(SessionKey { session: &session, principal: &principal }, reach).await?;
         let calls = log.iter().filter_map(|event| call_of(event)).cloned().collect();
-        let turn = (surroundings.new_turn)();
-        let (order, log, calls) = (tokio::sync::Mutex::new(()), RwLock::new(log), Mutex::new(calls));
-        Ok(Self { session, principal, turn, store, surroundings, order, log, calls, updates })
+        let (turn, log) = ((surroundings.new_turn)(), Arc::new(RwLock::new(log)));
+        let (jobs, waiting) = unbounded_channel();
+        let writer = Writer {
+            session: session.clone(),
+            principal: principal.clone(),
+            store: Arc::clone(&store),
+            surroundings,
+            log: Arc::clone(&log),
+            updates: updates.clone(),
+            _lock: lock,
+        };
+        tokio::spawn(writer.run(waiting));
+        Ok(Self { session, principal, turn, store, log, calls: Mutex::new(calls), updates, jobs })
     }
 
     /// Stores what happened, then shows it.
     pub async fn keep(&self, author: &Author, branch: &Branch, bodies: Vec<Body>) -> Result<(), Failure> {
-        let drafts = bodies.into_iter().map(|body| (author.clone(), branch.clone(), body)).collect();
-        Ok(self.keep_of(&self.turn, drafts).await?)
+        let entries = bodies.into_iter().map(|body| (author.clone(), branch.clone(), body)).collect();
+        Ok(self.keep_of(&self.turn, entries).await?)
     }
 
     /// The same for a turn that may be another one.
-    pub async fn keep_of(
-        &self,
-        turn: &TurnId,
-        bodies: Vec<(Author, Branch, Body)>,
-    ) -> Result<(), StoreError> {
-        if bodies.is_empty() {
+    pub async fn keep_of(&self, turn: &TurnId, entries: Vec<Entry>) -> Result<(), StoreError> {
+        if entries.is_empty() {
             return Ok(());
         }
-        let _order = self.order.lock().await;
-        let at = (self.surroundings.now)();
-        let draft = |(author, branch, body)| Draft { turn: turn.clone(), author, branch, at, body };
-        let key = SessionKey { session: &self.session, principal: &self.principal };
-        let events = self.store.append(key, bodies.into_iter().map(draft).collect()).await?;
-        for event in &events {
-            self.send(Update::Event(Arc::clone(event)));
-        }
-        self.log.write().unwrap_or_else(PoisonError::into_inner).extend(events);
-        Ok(())
+        self.hand_over(turn, entries, false).await
+    }
+
+    /// Stores the last events of the turn. Whatever still runs for it can write nothing afterwards.
+    pub async fn close(&self, entries: Vec<Entry>) -> Result<(), StoreError> {
+        self.hand_over(&self.turn, entries, true).await
+    }
+
+    async fn hand_over(&self, turn: &TurnId, entries: Vec<Entry>, is_last: bool) -> Result<(), StoreError> {
+        let (done, receipt) = oneshot::channel();
+        let job = Job { turn: turn.clone(), entries, is_last, done };
+        self.jobs.send(job).map_err(|_| StoreError("the turn has ended".to_owned()))?;
+        receipt.await.map_err(|_| StoreError("the store broke while it wrote".to_owned()))?
     }
 
     /// Shows text that may still change.
@@ -114,6 +139,48 @@ impl Record {
     /// Whoever listened may have left; the log is kept all the same.
     fn send(&self, update: Update) {
         let _ = self.updates.send(update);
+    }
+}
+
+/// The task that writes. It holds the session's lock for as long as it may still write.
+struct Writer {
+    session: SessionId,
+    principal: Principal,
+    store: Arc<dyn SessionStore>,
+    surroundings: Surroundings,
+    log: Arc<RwLock<Vec<Arc<Event>>>>,
+    updates: UnboundedSender<Update>,
+    _lock: TurnLock,
+}
+
+impl Writer {
+    async fn run(self, mut jobs: UnboundedReceiver<Job>) {
+        while let Some(Job { turn, entries, is_last, done }) = jobs.recv().await {
+            let written = self.append(&turn, entries).await;
+            if is_last {
+                // The session is free before anyone learns that the turn has ended.
+                drop(self);
+                let _ = done.send(written);
+                return;
+            }
+            let _ = done.send(written);
+        }
+    }
+
+    async fn append(&self, turn: &TurnId, entries: Vec<Entry>) -> Result<(), StoreError> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let at = (self.surroundings.now)();
+        let draft = |(author, branch, body)| Draft { turn: turn.clone(), author, branch, at, body };
+        let key = SessionKey { session: &self.session, principal: &self.principal };
+        let events = self.store.append(key, entries.into_iter().map(draft).collect()).await?;
+        // A reader that has seen an event finds it in the log.
+        self.log.write().unwrap_or_else(PoisonError::into_inner).extend(events.iter().cloned());
+        for event in events {
+            let _ = self.updates.send(Update::Event(event));
+        }
+        Ok(())
     }
 }
 

@@ -10,27 +10,28 @@ use std::task::{Context, Poll};
 use futures::future::FutureExt;
 use futures::stream::Stream;
 use jiff::Timestamp;
-use lango_domain::event::{Author, Body, Branch, Event, Principal, SessionId, TurnId, Update};
+use lango_domain::event::{Author, Body, Branch, Principal, SessionId, TurnId, Update};
 use lango_domain::failure::{Code, Family};
 use lango_domain::model::Model;
 use lango_domain::seams::{Approver, Conversation, RemoteAgent};
-use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError};
-use lango_domain::{AgentName, AgentTree, Safety};
+use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError, TurnLock};
+use lango_domain::{AgentName, AgentTree};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
 use tokio_util::task::TaskTracker;
 
 use crate::beside::Beside;
 use crate::calibration::Calibration;
 use crate::crew::Crew;
+use crate::dispatch::AbortOnDrop;
 use crate::done::what_was_done;
-use crate::driver::{Driver, Seat, Stop};
+use crate::driver::{Driver, GRACE, Seat, Stop};
 use crate::failure::{Failure, panic_words};
 use crate::guard::Approval;
 use crate::limits::{Limits, Spent};
 use crate::pause::Pause;
 use crate::record::{Opening, Record};
-use crate::recovery::{self, Unfinished};
+use crate::recovery::Unfinished;
 use crate::work::Outcome;
 
 /// More bytes than any text has for a token.
@@ -171,7 +172,7 @@ impl Runner {
         principal: &Principal,
     ) -> Result<Option<Unfinished>, StoreError> {
         let log = self.shared.store.load(SessionKey { session, principal }, LAST_TURN).await?;
-        Ok(self.shared.unfinished(&log))
+        Ok(self.shared.crew.unfinished(&log))
     }
 
     /// Waits until everything is done that follows turns which ended: what they leave to remember, to ask, to learn.
@@ -184,8 +185,14 @@ impl Runner {
     fn start(&self, begin: Begin) -> TurnStream {
         let (sender, updates) = unbounded_channel();
         let end = End { cancel: CancellationToken::new(), park: CancellationToken::new() };
-        tokio::spawn(turn(Arc::clone(&self.shared), begin, end.clone(), sender));
-        TurnStream { updates, _cancel_on_drop: end.cancel.clone().drop_guard(), end }
+        let over = CancellationToken::new();
+        let is_over = Box::pin(over.clone().cancelled_owned());
+        let turn = turn(Arc::clone(&self.shared), begin, end.clone(), sender);
+        tokio::spawn(async move {
+            let _over = over.drop_guard();
+            turn.await;
+        });
+        TurnStream { updates, is_over, _cancel_on_drop: end.cancel.clone().drop_guard(), end }
     }
 }
 
@@ -193,6 +200,8 @@ impl Runner {
 /// a turn that was cancelled while it waited for another one has none.
 pub struct TurnStream {
     updates: UnboundedReceiver<Update>,
+    /// The turn has ended, though something that it gave up on may still hold the other end of `updates`.
+    is_over: Pin<Box<WaitForCancellationFutureOwned>>,
     end: End,
     _cancel_on_drop: DropGuard,
 }
@@ -222,7 +231,11 @@ impl Stream for TurnStream {
     type Item = Update;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Update>> {
-        self.updates.poll_recv(context)
+        if let Poll::Ready(update) = self.updates.poll_recv(context) {
+            return Poll::Ready(update);
+        }
+        // What came in between is still given.
+        self.is_over.as_mut().poll(context).map(|()| self.updates.try_recv().ok())
     }
 }
 
@@ -247,35 +260,49 @@ impl Shared {
         updates: &UnboundedSender<Update>,
     ) -> Result<(), StoreError> {
         let key = SessionKey { session: &begin.session, principal: &begin.principal };
-        let _lock = tokio::select! {
+        // No limit here: the turns before this one end, and its own time begins when they have.
+        let lock = tokio::select! {
             biased;
             () = end.cancel.cancelled() => return Ok(()),
             lock = self.store.lock(key) => lock?,
         };
-        let mut record = self.open(&begin, updates.clone()).await?;
-        let left = record.read(|log| self.unfinished(log));
-        if let Some(left) = &left {
-            record.keep_of(&left.turn, left.closings.clone()).await?;
-        }
+        let prepared = tokio::select! {
+            biased;
+            () = end.cancel.cancelled() => return Ok(()),
+            () = tokio::time::sleep(self.limits.turn_time()) => Err(no_answer()),
+            prepared = self.prepare(&begin, lock, updates) => prepared,
+        };
+        let (mut record, left) = prepared?;
         match (begin.text, left) {
-            (Some(text), left) => {
-                if let Some(left) = left {
-                    record.keep_of(&left.turn, vec![self.as_root(left.end())]).await?;
-                }
-                self.driver(record, text, &end).run(Start::Fresh, updates).await;
-            }
-            (None, Some(left)) if left.is_answered => {
-                record.keep_of(&left.turn, vec![self.as_root(left.end())]).await?;
-            }
-            (None, Some(left)) => {
+            (Some(text), _) => self.driver(record, text, &end).run(Start::Fresh, updates).await,
+            (None, Some(left)) if !left.is_answered => {
                 record.turn = left.turn;
                 let driver = self.driver(record, left.request, &end);
                 driver.delegations.store(left.delegations, Ordering::Relaxed);
                 driver.run(Start::Again, updates).await;
             }
-            (None, None) => {}
+            (None, _) => record.close(Vec::new()).await?,
         }
         Ok(())
+    }
+
+    /// Opens the log, and closes what an earlier process left open. A turn that is not gone on with ends here.
+    async fn prepare(
+        &self,
+        begin: &Begin,
+        lock: TurnLock,
+        updates: &UnboundedSender<Update>,
+    ) -> Result<(Record, Option<Unfinished>), StoreError> {
+        let record = self.open(begin, lock, updates.clone()).await?;
+        let left = record.read(|log| self.crew.unfinished(log));
+        if let Some(left) = &left {
+            let mut closings = left.closings.clone();
+            if begin.text.is_some() || left.is_answered {
+                closings.push(self.as_root(left.end()));
+            }
+            record.keep_of(&left.turn, closings).await?;
+        }
+        Ok((record, left))
     }
 
     /// Nobody waits for it, and the session can be used meanwhile.
@@ -285,29 +312,25 @@ impl Shared {
         }
     }
 
-    fn unfinished(&self, log: &[Arc<Event>]) -> Option<Unfinished> {
-        recovery::unfinished(log, |author, tool| match author {
-            Author::Agent(agent) => {
-                self.crew.tool(agent, tool).map_or_else(Safety::default, |tool| tool.safety)
-            }
-            _ => Safety::default(),
-        })
-    }
-
     fn as_root(&self, body: Body) -> (Author, Branch, Body) {
         let root = self.crew.root();
         (Author::Agent(root.clone()), Branch::root(root), body)
     }
 
-    async fn open(&self, begin: &Begin, updates: UnboundedSender<Update>) -> Result<Record, StoreError> {
+    async fn open(
+        &self,
+        begin: &Begin,
+        lock: TurnLock,
+        updates: UnboundedSender<Update>,
+    ) -> Result<Record, StoreError> {
         let (session, principal) = (begin.session.clone(), begin.principal.clone());
         let (store, surroundings) = (Arc::clone(&self.store), self.surroundings.clone());
         let reach = Reach::Recent { bytes: self.models.largest_window() * BYTES_PER_TOKEN };
-        Record::open(Opening { session, principal, store, surroundings, updates, reach }).await
+        Record::open(Opening { session, principal, store, surroundings, updates, reach, lock }).await
     }
 
-    fn driver(&self, record: Record, request: String, end: &End) -> Driver {
-        Driver {
+    fn driver(&self, record: Record, request: String, end: &End) -> Arc<Driver> {
+        Arc::new(Driver {
             crew: Arc::clone(&self.crew),
             models: self.models.clone(),
             remotes: self.remotes.clone(),
@@ -325,8 +348,12 @@ impl Shared {
             delegations: AtomicUsize::new(0),
             denied: Mutex::default(),
             approvals: tokio::sync::Mutex::default(),
-        }
+        })
     }
+}
+
+fn no_answer() -> StoreError {
+    StoreError("the store does not answer".to_owned())
 }
 
 /// How a turn begins.
@@ -339,32 +366,52 @@ enum Start {
 }
 
 impl Driver {
-    /// The whole turn: it ends in an answer or a failure with a code, never in silence (B59).
-    async fn run(&self, start: Start, updates: &UnboundedSender<Update>) {
+    /// The whole turn: it ends in an answer or a failure with a code, never in silence (B59), and it ends when it is
+    /// stopped, whatever it waits for (B104).
+    async fn run(self: Arc<Self>, start: Start, updates: &UnboundedSender<Update>) {
         let root = self.crew.root().clone();
-        let seat = Seat { branch: Branch::root(&root), agent: root, is_shown: true };
-        let worked = AssertUnwindSafe(self.answer_request(&seat, start)).catch_unwind();
+        let seat = Arc::new(Seat { branch: Branch::root(&root), agent: root, is_shown: true });
+        let worked = {
+            let (driver, seat) = (Arc::clone(&self), Arc::clone(&seat));
+            AbortOnDrop(tokio::spawn(async move { driver.answer_request(&seat, start).await }))
+        };
         let clock = async {
             self.pause.outlast(self.limits.turn_time()).await;
             self.stop.because(Failure::limit(Code::LimitTime));
-            std::future::pending().await
+            std::future::pending::<()>().await;
         };
         let ended = tokio::select! {
             biased;
-            ended = worked => ended.unwrap_or_else(|payload| Err(Failure::panicked(&*payload))),
-            ended = clock => ended,
+            ended = worked => ended.unwrap_or_else(|error| Err(Failure::broken(error))),
+            () = clock => Ok(()),
+            () = self.stop.overdue() => Err(self.stop.cause()),
         };
-        let last = match ended {
-            Ok(()) => Body::TurnDone,
-            Err(failure) if failure.code == Code::Cancelled && self.park.is_cancelled() => return,
-            Err(failure) => self.failed(failure),
-        };
-        if let Err(Failure { store: Some(error), .. }) = self.keep(&seat, vec![last]).await {
+        if let Err(error) = self.close(&seat, ended).await {
             let _ = updates.send(Update::Broken(error));
         }
     }
 
-    async fn answer_request(&self, seat: &Seat, start: Start) -> Result<(), Failure> {
+    /// Writes the end of the turn. A store that does not answer has no say in whether the turn ends.
+    async fn close(&self, seat: &Seat, ended: Result<(), Failure>) -> Result<(), StoreError> {
+        let last = match ended {
+            Ok(()) => vec![Body::TurnDone],
+            Err(failure) if failure.code == Code::Cancelled && self.park.is_cancelled() => Vec::new(),
+            Err(failure) => vec![self.failed(failure)],
+        };
+        let as_root = |body| (Author::Agent(seat.agent.clone()), seat.branch.clone(), body);
+        // Work that had to be cut off has left calls open.
+        let open = match last.is_empty() {
+            true => Vec::new(),
+            false => {
+                self.record.read(|log| self.crew.unfinished(log)).map_or_else(Vec::new, |left| left.closings)
+            }
+        };
+        let entries = open.into_iter().chain(last.into_iter().map(as_root)).collect();
+        let closed = tokio::time::timeout(GRACE, self.record.close(entries)).await;
+        closed.unwrap_or_else(|_| Err(no_answer()))
+    }
+
+    async fn answer_request(self: &Arc<Self>, seat: &Arc<Seat>, start: Start) -> Result<(), Failure> {
         if let Start::Fresh = start {
             self.take_request(seat).await?;
         }

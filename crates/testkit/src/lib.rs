@@ -6,6 +6,7 @@ pub mod invariants;
 pub mod script;
 pub mod scripted;
 pub mod server;
+pub mod stores;
 pub mod story;
 
 use lango_domain::Tool;

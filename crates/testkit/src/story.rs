@@ -39,16 +39,15 @@ pub struct Told {
 
 /// Runs the script; must be called within a tokio runtime, whose clock should be paused.
 pub async fn tell(script: &Script) -> Result<Told, String> {
+    tell_in(script, Arc::new(MemoryStore::default())).await
+}
+
+/// The same with another store.
+pub async fn tell_in(script: &Script, store: Arc<dyn SessionStore>) -> Result<Told, String> {
     let tree = team(script)?;
     let agents = tree.agents().map(|agent| agent.name.to_string()).collect();
     let model = Arc::new(ScriptedModel::new(script.replies.clone(), script.window.unwrap_or(128_000)));
-    let store = Arc::new(MemoryStore::default());
-    let runner = Runner::new(parts(
-        script,
-        tree,
-        Arc::clone(&model) as Arc<dyn Model>,
-        Arc::clone(&store) as Arc<dyn SessionStore>,
-    )?);
+    let runner = Runner::new(parts(script, tree, Arc::clone(&model) as Arc<dyn Model>, Arc::clone(&store))?);
     let turns: Vec<Vec<Update>> = if script.together {
         join_all(script.turns.iter().map(|turn| run(&runner, turn))).await
     } else {
@@ -165,6 +164,7 @@ fn limits(script: &Script) -> Result<Limits, String> {
             "rounds" => limits.rounds = number,
             "calls" => limits.model_calls = number,
             "repeats" => limits.repeats = number,
+            "seconds" => limits.seconds = number.into(),
             "tokens" => limits.tokens = Some(number.into()),
             _ => return Err(wrong()),
         }
@@ -183,7 +183,7 @@ async fn run(runner: &Runner, turn: &UserTurn) -> Vec<Update> {
         let patience = match turn.cancelled_after {
             Some(time) if !cancelled => (asked + time).saturating_duration_since(Instant::now()),
             // Whatever a cancelled turn has to do, it does within this.
-            Some(_) => Duration::from_millis(100),
+            Some(_) => Duration::from_secs(1),
             None => Duration::from_secs(3600),
         };
         match tokio::time::timeout(patience, stream.next()).await {

@@ -1,6 +1,8 @@
 //! The engine, by stories and by properties.
 
 #[cfg(test)]
+mod endings;
+#[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod recovery;

@@ -1,0 +1,82 @@
+//! A store of sessions that takes its time, or stops answering.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::future::FutureExt;
+use lango_domain::event::{Draft, Event, Grant};
+use lango_domain::session::{Answer, Reach, SessionKey, SessionStore, TurnLock};
+use lango_engine::MemoryStore;
+
+/// A call of a store that never returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hang {
+    Lock,
+    Load,
+    /// After so many appends that work.
+    Append(usize),
+    Grants,
+}
+
+/// Keeps sessions in memory as a slow or broken disk would.
+#[derive(Default)]
+pub struct SlowStore {
+    inner: MemoryStore,
+    /// How long each call takes.
+    pub latency: Duration,
+    pub hang: Option<Hang>,
+    appends: AtomicUsize,
+}
+
+impl SlowStore {
+    pub fn with_latency(latency: Duration) -> Self {
+        Self { latency, ..Self::default() }
+    }
+
+    pub fn hanging(hang: Hang) -> Self {
+        Self { hang: Some(hang), ..Self::default() }
+    }
+
+    async fn delay(&self, hangs: bool) {
+        tokio::time::sleep(self.latency).await;
+        if hangs {
+            futures::future::pending::<()>().await;
+        }
+    }
+}
+
+impl SessionStore for SlowStore {
+    fn lock<'a>(&'a self, key: SessionKey<'a>) -> Answer<'a, TurnLock> {
+        async move {
+            self.delay(self.hang == Some(Hang::Lock)).await;
+            self.inner.lock(key).await
+        }
+        .boxed()
+    }
+
+    fn load<'a>(&'a self, key: SessionKey<'a>, reach: Reach) -> Answer<'a, Vec<Arc<Event>>> {
+        async move {
+            self.delay(self.hang == Some(Hang::Load)).await;
+            self.inner.load(key, reach).await
+        }
+        .boxed()
+    }
+
+    fn append<'a>(&'a self, key: SessionKey<'a>, drafts: Vec<Draft>) -> Answer<'a, Vec<Arc<Event>>> {
+        async move {
+            let before = self.appends.fetch_add(1, Ordering::Relaxed);
+            self.delay(matches!(self.hang, Some(Hang::Append(works)) if before >= works)).await;
+            self.inner.append(key, drafts).await
+        }
+        .boxed()
+    }
+
+    fn grants<'a>(&'a self, key: SessionKey<'a>, tool: &'a str) -> Answer<'a, Vec<Grant>> {
+        async move {
+            self.delay(self.hang == Some(Hang::Grants)).await;
+            self.inner.grants(key, tool).await
+        }
+        .boxed()
+    }
+}
