@@ -12,10 +12,12 @@ use jiff::Timestamp;
 use lango_domain::event::{SessionId, TurnId};
 use lango_domain::model::{Fragment, Message, ModelError, ModelRequest, ToolDeclaration};
 use lango_domain::seams::{Approver, Decision};
-use lango_domain::{AgentName, Intent, Tool};
+use lango_domain::{AgentName, Intent, Label, Tool};
 use lango_engine::Surroundings;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::request::Request;
 
 pub use player::{Player, Strictness};
 pub use recorder::Recorder;
@@ -45,7 +47,11 @@ enum Line {
     /// The first line.
     Recording { v: u32 },
     /// What the user asked.
-    Request { session: SessionId, text: String },
+    Request {
+        session: SessionId,
+        #[serde(flatten)]
+        request: Request,
+    },
     /// An id that was made up.
     Turn { id: TurnId },
     /// The clock was read.
@@ -53,7 +59,15 @@ enum Line {
     /// One exchange with a model.
     Model { agent: AgentName, request: Asked, fragments: Vec<Fragment>, error: Option<ModelError> },
     /// One call of a tool.
-    Tool { agent: AgentName, tool: String, args: Value, output: Result<String, String> },
+    Tool {
+        agent: AgentName,
+        tool: String,
+        args: Value,
+        output: Result<String, String>,
+        /// What the tool said of it beyond its declaration.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        label: Option<Label>,
+    },
     /// What a call would have done.
     Intent { agent: AgentName, tool: String, args: Value, intent: Result<Intent, String> },
     /// The answer to a question about a call.

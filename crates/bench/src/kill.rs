@@ -49,7 +49,7 @@ pub fn child(child: &Child) -> Result<()> {
         let conversation = Conversation::open(&loaded, &environment, tools, None, &Tape::Off)?;
         let (session, principal) = (SessionId::new(child.session.as_str()), Principal::local());
         let mut updates = match &child.text {
-            Some(text) => conversation.runner.run(TurnRequest { session, principal, text: text.clone() }),
+            Some(text) => conversation.runner.run(TurnRequest::typed(session, principal, text.clone())),
             None => conversation.runner.resume(session, principal),
         };
         let mut stdout = std::io::stdout();

@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use jiff::Timestamp;
+use lango_domain::Label;
 use lango_domain::event::{Body, Principal, SessionId, TurnId, Update};
 use lango_domain::memory::{Kind, Memories, NewMemory, Note, Priority, Words};
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
@@ -111,7 +112,14 @@ fn observation(number: usize) -> NewMemory {
         2 => (format!("the release of project {number} is on the first of May"), Kind::Date),
         _ => (format!("I prefer tea number {number} over every other one"), Kind::Preference),
     };
-    let note = Note { text, kind, priority: Priority::Medium, words: Words::User, at: Timestamp::now() };
+    let note = Note {
+        text,
+        kind,
+        priority: Priority::Medium,
+        words: Words::User,
+        label: Label::default(),
+        at: Timestamp::now(),
+    };
     NewMemory { note, turn: TurnId::new("before"), sources: vec![1] }
 }
 
@@ -150,11 +158,7 @@ fn runner(store: &SqliteStore, model: Arc<Answering>, beside: Beside) -> Result<
 }
 
 async fn turn(runner: &Runner, session: &str, text: &str) -> Result<()> {
-    let request = TurnRequest {
-        session: SessionId::new(session),
-        principal: Principal::local(),
-        text: text.to_owned(),
-    };
+    let request = TurnRequest::typed(SessionId::new(session), Principal::local(), text);
     let mut updates = runner.run(request);
     while let Some(update) = updates.next().await {
         if let Update::Event(event) = update

@@ -85,6 +85,7 @@ fn context() -> Result<ToolContext> {
         turn: TurnId::new("t"),
         agent: AgentName::new("operator").context("the agent's name")?,
         call: CallId::new("c"),
+        label: Default::default(),
         live: Live::nobody(),
     })
 }

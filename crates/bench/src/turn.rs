@@ -70,7 +70,7 @@ fn runner(base_url: String, file: Option<&Path>) -> Result<Runner> {
 
 async fn turn(runner: Runner, number: usize) -> Result<()> {
     let session = SessionId::new(format!("s{number}"));
-    let request = TurnRequest { session, principal: Principal::local(), text: team::REQUEST.to_owned() };
+    let request = TurnRequest::typed(session, Principal::local(), team::REQUEST);
     let mut updates = runner.run(request);
     let mut answered = false;
     while let Some(update) = updates.next().await {

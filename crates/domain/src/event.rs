@@ -1,5 +1,6 @@
 //! The log of a session: what happened, who did it, in which order. The stream, the API and the tests share it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,12 +10,15 @@ use serde_json::Value;
 
 use crate::agent::AgentName;
 use crate::failure::Code;
+use crate::flow::Label;
 use crate::model::Thought;
 use crate::session::StoreError;
 use crate::tool::Safety;
 
 /// The version of the event's form.
 pub const EVENT_VERSION: u8 = 1;
+
+const EARLIER: &str = "an earlier result";
 
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -131,8 +135,23 @@ pub struct Event {
     pub author: Author,
     pub branch: Branch,
     pub at: Timestamp,
+    /// What it was made from; see [`Event::label`].
+    #[serde(default, skip_serializing_if = "Label::is_plain")]
+    pub label: Label,
     #[serde(flatten)]
     pub body: Body,
+}
+
+impl Event {
+    /// Where the words of this event come from. Logs that are older than labels tell only which results are untrusted.
+    pub fn label(&self) -> Cow<'_, Label> {
+        match &self.body {
+            Body::ToolResult { untrusted: true, .. } if self.label.is_plain() => {
+                Cow::Owned(Label::untrusted(EARLIER).joined(&Label::private(EARLIER)))
+            }
+            _ => Cow::Borrowed(&self.label),
+        }
+    }
 }
 
 /// Something that happened and is not kept yet: the store gives it its place.
@@ -142,13 +161,14 @@ pub struct Draft {
     pub author: Author,
     pub branch: Branch,
     pub at: Timestamp,
+    pub label: Label,
     pub body: Body,
 }
 
 impl Draft {
     pub fn into_event(self, session: SessionId, seq: u64) -> Event {
-        let Self { turn, author, branch, at, body } = self;
-        Event { v: EVENT_VERSION, seq, turn, session, author, branch, at, body }
+        let Self { turn, author, branch, at, label, body } = self;
+        Event { v: EVENT_VERSION, seq, turn, session, author, branch, at, label, body }
     }
 }
 
@@ -156,7 +176,7 @@ impl Draft {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Body {
-    /// The user's request; a turn begins with it.
+    /// The user's request; a turn begins with it. It is in the user's own words where its label is plain.
     User {
         text: String,
     },
@@ -374,6 +394,7 @@ mod tests {
             author: Author::Agent(AgentName::new("operator").unwrap()),
             branch: Branch::root(&AgentName::new("lango-orchestrator").unwrap()),
             at: Timestamp::UNIX_EPOCH,
+            label: Label::default(),
             body: Body::ToolCall {
                 id: CallId::new("c1"),
                 tool: "fs_read".into(),
@@ -390,6 +411,17 @@ mod tests {
             })
         );
         assert_eq!(serde_json::from_value::<Event>(json).unwrap(), event);
+    }
+
+    /// B101: what was kept before there were labels is not plain for that.
+    #[test]
+    fn untrusted_results_of_older_logs_have_a_label() {
+        let event: Event = serde_json::from_value(serde_json::json!({
+            "v": 1, "seq": 1, "turn": "t", "session": "s", "author": "operator", "branch": "b", "at": "1970-01-01T00:00:00Z",
+            "type": "tool_result", "id": "c", "ok": true, "content": "x", "error": null, "untrusted": true,
+        }))
+        .unwrap();
+        assert!(event.label.is_plain() && event.label().is_untrusted() && event.label().is_private());
     }
 
     #[test]

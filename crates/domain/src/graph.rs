@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::documents::{Place, Unit};
 use crate::event::{Principal, SessionId};
+use crate::flow::Label;
 use crate::session::Answer;
 
 /// Keeps facts as a log of batches that are written once. Ships as SQLite; whoever asks holds what is derived from it.
@@ -26,6 +27,8 @@ pub trait GraphStore: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewBatch {
     pub source: Source,
+    /// What the facts were made from (B101).
+    pub label: Label,
     pub body: Vec<u8>,
 }
 
@@ -34,6 +37,7 @@ pub struct NewBatch {
 pub struct Batch {
     pub number: u64,
     pub source: Source,
+    pub label: Label,
     pub body: Vec<u8>,
 }
 
@@ -114,6 +118,24 @@ impl From<&str> for Source {
             },
             _ => Self::Other(text.to_owned()),
         }
+    }
+}
+
+/// Where facts come from, and what they were made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Provenance {
+    pub source: Source,
+    pub label: Label,
+}
+
+/// Only what is typed at the command line is the user's own without a label that says so.
+impl From<Source> for Provenance {
+    fn from(source: Source) -> Self {
+        let label = match &source {
+            Source::User => Label::default(),
+            other => Label::untrusted(other.to_string()),
+        };
+        Self { source, label }
     }
 }
 

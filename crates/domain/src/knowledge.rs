@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Principal, SessionId, TurnId};
+use crate::flow::Label;
 use crate::seams::Conversation;
 use crate::session::Answer;
 
@@ -69,6 +70,9 @@ pub struct Source {
     pub turn: TurnId,
     /// Who kept it: an agent, or the inquiry that it answers.
     pub by: String,
+    /// What it was made from (B101).
+    #[serde(skip_serializing_if = "Label::is_plain")]
+    pub label: Label,
 }
 
 /// What became of an entry.
@@ -239,7 +243,8 @@ mod tests {
     #[test]
     fn confidence_follows_outcomes_both_ways() {
         let confidence = |helped, failed| {
-            let source = Source { session: None, turn: TurnId::new("t"), by: String::new() };
+            let source =
+                Source { session: None, turn: TurnId::new("t"), by: String::new(), label: Label::default() };
             let (trigger, fix, category) = (String::new(), String::new(), Trouble::General);
             Learning { id: 1, trigger, fix, category, helped, failed, source, at: Timestamp::UNIX_EPOCH }
                 .confidence()

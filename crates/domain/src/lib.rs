@@ -6,6 +6,7 @@ pub mod documents;
 pub mod event;
 pub mod failure;
 pub mod fence;
+pub mod flow;
 pub mod graph;
 pub mod inquiries;
 pub mod knowledge;
@@ -26,6 +27,7 @@ pub mod wording;
 pub use agent::{
     Agent, AgentName, AgentSpec, AgentTree, InvalidAgentName, Mode, Origin, Place, Prefix, SkippedAgent,
 };
+pub use flow::{Destination, Label, Labelled, Outgoing};
 pub use prompt::{Prompt, Section};
 pub use tool::{
     Intent, Live, Safety, Tool, ToolContext, ToolFailure, ToolFunction, ToolFuture, ToolOutput, Trust,

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Event, Principal, SessionId, TurnId, Usage};
+use crate::flow::Label;
 use crate::seams::Conversation;
 use crate::session::Answer;
 
@@ -136,6 +137,8 @@ pub struct Note {
     pub kind: Kind,
     pub priority: Priority,
     pub words: Words,
+    /// What it was made from (B101).
+    pub label: Label,
     /// When it was said.
     pub at: Timestamp,
 }

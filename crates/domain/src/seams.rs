@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::agent::AgentName;
 use crate::event::{CallId, Decider, Principal, SessionId, Thread};
+use crate::flow::{Label, Labelled};
 use crate::tool::Intent;
 
 /// Asks whoever may decide. Ships for the terminal, HTTP and A2A; tests script it.
@@ -52,7 +53,7 @@ pub enum Scope {
 pub trait ContextSource: Send + Sync {
     fn name(&self) -> &str;
     fn cap(&self) -> usize;
-    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<String>, ContextError>>;
+    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<Labelled>, ContextError>>;
 }
 
 #[derive(Clone, Debug)]
@@ -78,6 +79,8 @@ pub struct Digest {
     /// The last event that it tells of; a turn ends with it.
     pub through: u64,
     pub text: String,
+    /// That of everything it tells of.
+    pub label: Label,
 }
 
 /// A session, and whose it is.
@@ -94,7 +97,7 @@ pub trait Afterwards: Send + Sync {
 
 /// Knows what helped when a call failed before. Ships as the librarian's learnings; tests script it.
 pub trait Advisor: Send + Sync {
-    fn advice(&self, about: FailedCall) -> BoxFuture<'static, Option<String>>;
+    fn advice(&self, about: FailedCall) -> BoxFuture<'static, Option<Labelled>>;
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::agent::AgentName;
 use crate::event::{CallId, Principal, SessionId, TurnId};
+use crate::flow::{Label, Labelled, Outgoing};
 
 /// How much harm a call can do. What declares nothing counts as dangerous.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -32,6 +33,8 @@ pub struct ToolContext {
     pub turn: TurnId,
     pub agent: AgentName,
     pub call: CallId,
+    /// What the call was made from: a tool that keeps something keeps this with it (B101).
+    pub label: Label,
     /// Where it shows what it prints while it runs.
     pub live: Live,
 }
@@ -90,11 +93,19 @@ pub enum Trust {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolOutput {
     pub text: String,
+    /// Where the words come from, if the tool knows better than its declaration says.
+    pub label: Option<Label>,
 }
 
 impl<T: Into<String>> From<T> for ToolOutput {
     fn from(text: T) -> Self {
-        Self { text: text.into() }
+        Self { text: text.into(), label: None }
+    }
+}
+
+impl ToolOutput {
+    pub fn labelled(Labelled { text, label }: Labelled) -> Self {
+        Self { text, label: Some(label) }
     }
 }
 
@@ -110,6 +121,9 @@ pub type ToolFuture = BoxFuture<'static, Result<ToolOutput, ToolFailure>>;
 pub type IntentFunction =
     Arc<dyn Fn(ToolContext, Value) -> BoxFuture<'static, Result<Intent, ToolFailure>> + Send + Sync>;
 
+/// The function that says what a call would send to somebody else; nothing for arguments that cannot work.
+type OutgoingFunction = Arc<dyn Fn(&Value) -> Option<Outgoing> + Send + Sync>;
+
 /// The function behind a tool.
 pub type ToolFunction = Arc<dyn Fn(ToolContext, Value) -> ToolFuture + Send + Sync>;
 
@@ -122,6 +136,9 @@ pub struct Tool {
     /// Ways to ask for it, with places for its arguments: "read {path}". The offline model acts on nothing else.
     pub phrases: Vec<String>,
     pub trust: Trust,
+    /// Gives back what is not meant for others.
+    pub is_private: bool,
+    outgoing: Option<OutgoingFunction>,
     intent: Option<IntentFunction>,
     function: ToolFunction,
 }
@@ -150,7 +167,18 @@ impl Tool {
         });
         let parameters = parameters_of::<Args>();
         let (name, description, phrases) = (name.into(), description.into(), Vec::new());
-        Self { name, description, parameters, safety, phrases, trust: Trust::Own, intent: None, function }
+        Self {
+            name,
+            description,
+            parameters,
+            safety,
+            phrases,
+            trust: Trust::Own,
+            is_private: false,
+            outgoing: None,
+            intent: None,
+            function,
+        }
     }
 
     /// The same tool, with words about what each call would do. A call whose intent cannot be told does not run.
@@ -177,6 +205,45 @@ impl Tool {
     pub fn with_untrusted_output(mut self) -> Self {
         self.trust = Trust::Untrusted;
         self
+    }
+
+    /// The same tool, giving back what is not meant for others: files, memory, knowledge.
+    #[must_use]
+    pub fn with_private_output(mut self) -> Self {
+        self.is_private = true;
+        self
+    }
+
+    /// The same tool, with words about what each call would send to somebody else.
+    #[must_use]
+    pub fn with_outgoing<Args: DeserializeOwned>(
+        mut self,
+        tell: impl Fn(Args) -> Outgoing + Send + Sync + 'static,
+    ) -> Self {
+        self.outgoing = Some(Arc::new(move |args| serde_json::from_value(args.clone()).ok().map(&tell)));
+        self
+    }
+
+    /// What a call would send to somebody else; nothing for a tool that keeps everything here.
+    pub fn outgoing(&self, args: &Value) -> Option<Outgoing> {
+        self.outgoing.as_ref().and_then(|outgoing| outgoing(args))
+    }
+
+    /// Whether calls send anything to somebody else.
+    pub fn sends(&self) -> bool {
+        self.outgoing.is_some()
+    }
+
+    /// The label of what a call gives back, unless its output says otherwise.
+    pub fn label(&self, source: &str) -> Label {
+        let mut label = Label::default();
+        if self.trust == Trust::Untrusted {
+            label.join(&Label::untrusted(source));
+        }
+        if self.is_private {
+            label.join(&Label::private(source));
+        }
+        label
     }
 
     /// Whether its level depends on the call.
@@ -215,6 +282,8 @@ impl Tool {
             safety: Safety::default(),
             phrases: Vec::new(),
             trust: Trust::Own,
+            is_private: false,
+            outgoing: None,
             intent: None,
             function: Arc::new(move |_, _| {
                 let answer = answer.clone();
@@ -287,6 +356,7 @@ mod tests {
             turn: TurnId::new("t1"),
             agent: AgentName::new("operator").unwrap(),
             call: CallId::new("c1"),
+            label: Label::default(),
             live: Live::nobody(),
         }
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
+use lango_domain::Label;
 use lango_domain::event::{Body, Usage};
 use lango_domain::model::{Fragment, Message, ModelError, ModelRequest};
 use lango_domain::wording::ASK_AGAIN;
@@ -24,13 +25,16 @@ impl Driver {
         let room = member.budget(self.models.of(&seat.agent).window());
         let room = Room { messages: self.calibration.estimated(&seat.agent, room), results: room };
         self.spent().count_model_call();
-        match self.stream(seat, self.model_request(seat, member, ask, room)).await? {
+        let (request, label) = self.model_request(seat, member, ask, room);
+        let mut reply = match self.stream(seat, request).await? {
             Err(ModelError::TooLong) => {
                 let half = Room { messages: room.messages / 2, results: room.results / 2 };
-                Ok(self.stream(seat, self.model_request(seat, member, ask, half)).await??)
+                self.stream(seat, self.model_request(seat, member, ask, half).0).await??
             }
-            reply => Ok(reply?),
-        }
+            reply => reply?,
+        };
+        reply.label = label;
+        Ok(reply)
     }
 
     /// What a reply took is counted however it ended.
@@ -43,12 +47,12 @@ impl Driver {
             Some(usage) => {
                 self.spent().count_usage(usage);
                 self.calibration.learn(&seat.agent, estimated, usage.input);
-                self.keep(seat, vec![Body::Usage(usage.clone())]).await?;
+                self.note(seat, Body::Usage(usage.clone())).await?;
             }
             None => {
                 // What is not known is not free: the call is told, and its size guessed for the limit.
                 self.spent().count_tokens((bytes + collector.bytes()) as u64 / 4);
-                self.keep(seat, vec![Body::Usage(Usage::default())]).await?;
+                self.note(seat, Body::Usage(Usage::default())).await?;
             }
         }
         Ok(read?.and_then(|()| collector.finish(|id| self.record.fresh_id(id))))
@@ -74,15 +78,15 @@ impl Driver {
         Ok(Ok(()))
     }
 
-    /// A pure function of the log and the team.
-    fn model_request(&self, seat: &Seat, member: &Member, ask: Ask, room: Room) -> ModelRequest {
+    /// A pure function of the log and the team; with the label of all that is read.
+    fn model_request(&self, seat: &Seat, member: &Member, ask: Ask, room: Room) -> (ModelRequest, Label) {
         let is_root = seat.agent == *self.crew.root();
         let viewer = Viewer { agent: &seat.agent, turn: &self.record.turn, branch: &seat.branch, is_root };
-        let mut messages = self.record.read(|log| view::messages(log, viewer, room));
+        let (mut messages, label) = self.record.read(|log| view::messages(log, viewer, room));
         if ask == Ask::Again {
             messages.push(Message::User(ASK_AGAIN.to_owned()));
         }
         let (system, tools) = (Arc::clone(&member.system), Arc::clone(&member.declarations));
-        ModelRequest { agent: seat.agent.clone(), system, tools, messages }
+        (ModelRequest { agent: seat.agent.clone(), system, tools, messages }, label)
     }
 }

@@ -11,11 +11,13 @@ use lango_domain::model::{Call, ModelError};
 use lango_domain::seams::{
     Advisor, Afterwards, ContextError, ContextRequest, ContextSource, Conversation, Digests, FailedCall,
 };
-use lango_domain::tokens;
+use lango_domain::{Label, Labelled, tokens};
 
-use crate::dispatch::ToolAnswer;
+use crate::dispatch::{ToolAnswer, Words};
 use crate::driver::{Driver, Seat};
 use crate::failure::{Failure, panic_words};
+use crate::record::Entry;
+use crate::runner::Request;
 
 /// What takes longer is left out of this turn.
 const CONTEXT_TIME: Duration = Duration::from_secs(5);
@@ -27,6 +29,7 @@ const MAX_REQUEST_BYTES: usize = 4 * 1024 * 1024;
 /// A model reads at most so many tokens of these (B41).
 const DIGEST_CAP: usize = 60_000;
 const ADVICE_CAP: usize = 300;
+const ATTACHMENT_CAP: usize = 60_000;
 
 /// Without anything a turn knows only its session.
 #[derive(Clone, Default)]
@@ -41,34 +44,45 @@ pub struct Beside {
 }
 
 impl Driver {
-    pub(crate) async fn take_request(&self, seat: &Seat) -> Result<(), Failure> {
-        let (text, is_too_long) = bounded(&self.request);
-        self.record.keep(&Author::User, &seat.branch, vec![Body::User { text }]).await?;
+    pub(crate) async fn take_request(&self, seat: &Seat, request: Request) -> Result<(), Failure> {
+        let (text, is_too_long) = bounded(&request.text);
+        let asked = Entry {
+            label: request.label,
+            ..Entry::plain(Author::User, seat.branch.clone(), Body::User { text })
+        };
+        self.record.keep(vec![asked]).await?;
         if is_too_long {
             return Err(ModelError::TooLong.into());
         }
-        let (digest, mut context) = self.wait(async { join!(self.digest(), self.gather()) }).await?;
-        context.extend(digest);
-        self.keep(seat, context).await
+        let (digest, context) = self.wait(async { join!(self.digest(), self.gather()) }).await?;
+        let attached = request.attachments.into_iter().map(|(source, attached)| {
+            (Body::Context { source, text: fitted(attached.text.trim()) }, attached.label)
+        });
+        let told = attached.chain(context).chain(digest);
+        let author = Author::Agent(seat.agent.clone());
+        let entry =
+            |(body, label)| Entry { author: author.clone(), branch: seat.branch.clone(), label, body };
+        self.record.keep(told.map(entry).collect()).await
     }
 
     /// What every source has to say about the request, within its cap; one that fails or is slow is left out.
-    async fn gather(&self) -> Vec<Body> {
+    async fn gather(&self) -> Vec<(Body, Label)> {
         let ask = |source: &Arc<dyn ContextSource>| {
             let source = Arc::clone(source);
             let (session, principal) = (self.record.session.clone(), self.record.principal.clone());
             let asked = source.gather(ContextRequest { session, principal, text: self.request.clone() });
             async move {
                 let found = in_time(source.name(), asked).await;
-                let text = found.map(|text| tokens::cut(text.trim(), source.cap()).to_owned())?;
-                (!text.is_empty()).then(|| Body::Context { source: source.name().to_owned(), text })
+                let Labelled { text, label } = found?;
+                let text = tokens::cut(text.trim(), source.cap()).to_owned();
+                (!text.is_empty()).then(|| (Body::Context { source: source.name().to_owned(), text }, label))
             }
         };
         join_all(self.beside.sources.iter().map(ask)).await.into_iter().flatten().collect()
     }
 
     /// The digest of the session, where it is another one than the log has.
-    async fn digest(&self) -> Option<Body> {
+    async fn digest(&self) -> Option<(Body, Label)> {
         let digests = self.beside.digests.as_ref()?;
         let (session, principal) = (self.record.session.clone(), self.record.principal.clone());
         let digest = in_time("digest", digests.digest(Conversation { session, principal })).await?;
@@ -80,13 +94,13 @@ impl Driver {
             });
             known == Some((digest.through, &text))
         });
-        (!is_known).then_some(Body::Digest { through: digest.through, text })
+        (!is_known).then_some((Body::Digest { through: digest.through, text }, digest.label))
     }
 
     /// A call that did not work is answered with what helped before, where something did.
     pub(crate) async fn advised(&self, call: &Call, answer: ToolAnswer) -> ToolAnswer {
         let Some(advisor) = &self.beside.advisor else { return answer };
-        let ToolAnswer::Failed { code: code @ (ToolCode::Failed | ToolCode::Timeout), why, trust, .. } =
+        let ToolAnswer::Failed { code: code @ (ToolCode::Failed | ToolCode::Timeout), why, words, .. } =
             answer
         else {
             return answer;
@@ -101,8 +115,13 @@ impl Driver {
         let asked = AssertUnwindSafe(advisor.advice(about)).catch_unwind();
         let advice = tokio::time::timeout(ADVICE_TIME, asked).await;
         let advice = advice.ok().and_then(|advice| advice.unwrap_or_default());
-        let advice = advice.map(|advice| tokens::cut(advice.trim(), ADVICE_CAP).to_owned());
-        ToolAnswer::Failed { code, why, trust, advice: advice.filter(|advice| !advice.is_empty()) }
+        let Some(Labelled { text, label }) = advice else {
+            return ToolAnswer::Failed { code, why, words, advice: None };
+        };
+        let advice =
+            Some(tokens::cut(text.trim(), ADVICE_CAP).to_owned()).filter(|advice| !advice.is_empty());
+        let words = Words { label: words.label.joined(&label), ..words };
+        ToolAnswer::Failed { code, why, words, advice }
     }
 }
 
@@ -122,6 +141,15 @@ async fn in_time<T>(name: &str, asked: BoxFuture<'static, Result<Option<T>, Cont
             tracing::warn!(source = name, "this source of context took too long");
             None
         }
+    }
+}
+
+/// As much of an attachment as a request holds, and how much is missing.
+fn fitted(text: &str) -> String {
+    let kept = tokens::cut(text, ATTACHMENT_CAP);
+    match text.len() - kept.len() {
+        0 => text.to_owned(),
+        missing => format!("{kept}\n[… {missing} bytes left out …]"),
     }
 }
 

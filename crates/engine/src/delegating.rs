@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::future::FutureExt;
-use lango_domain::AgentName;
 use lango_domain::event::{Body, CallId, Event, Thread, TransferOutcome, TurnId};
 use lango_domain::model::Fragment;
 use lango_domain::seams::{RemotePiece, RemoteTask};
+use lango_domain::{AgentName, Label};
 
 use crate::driver::{Delegation, Driver, Seat};
 use crate::failure::Failure;
@@ -47,25 +47,27 @@ impl Driver {
         outcome: Outcome,
     ) -> Result<Delegated, Failure> {
         let child = &delegation.seat;
-        let (said, how, detail) = match &outcome {
-            Outcome::Answered { text, .. } => {
+        let (said, how, detail, label) = match &outcome {
+            Outcome::Answered { text, label, .. } => {
                 let text = text.clone();
                 let said = if delegation.report_back { Body::Report { text } } else { Body::Answer { text } };
-                (Some(said), TransferOutcome::Answered, String::new())
+                (Some(said), TransferOutcome::Answered, String::new(), label.clone())
             }
-            Outcome::Rejected { reason } => {
-                (Some(Body::Rejected { reason: reason.clone() }), TransferOutcome::Rejected, reason.clone())
+            Outcome::Rejected { reason, label } => {
+                let said = Body::Rejected { reason: reason.clone() };
+                (Some(said), TransferOutcome::Rejected, reason.clone(), label.clone())
             }
             Outcome::Failed(failure) => {
                 tracing::warn!(agent = %child.agent, code = %failure.code, detail = failure.detail, "a specialist failed");
-                (None, TransferOutcome::Failed, failure.message.clone())
+                (None, TransferOutcome::Failed, failure.message.clone(), self.label_of(delegation))
             }
         };
         let id = delegation.call.id.clone();
         let thread = delegation.thread().take();
         let result = Body::TransferResult { id, outcome: how, detail, thread };
-        let said = said.map(|said| (&**child, said));
-        self.keep_all(said.into_iter().chain([(seat, result)])).await?;
+        // What belongs together, in one append: one flush of the disk instead of several.
+        let said = said.map(|said| child.entry(&label, said));
+        self.record.keep(said.into_iter().chain([seat.entry(&label, result)]).collect()).await?;
         Ok(Delegated { to: child.agent.clone(), report_back: delegation.report_back, outcome })
     }
 
@@ -78,8 +80,18 @@ impl Driver {
         };
         let (id, detail, thread) =
             (delegation.call.id.clone(), failure.message.clone(), delegation.thread().take());
-        let kept = self.keep(seat, vec![Body::TransferResult { id, outcome, detail, thread }]).await;
+        let result = Body::TransferResult { id, outcome, detail, thread };
+        let kept = self.keep(seat, &self.label_of(delegation), vec![result]).await;
         kept.err().unwrap_or(failure)
+    }
+
+    /// The label of words about a delegation: of its task, and of the remote agent that may have chosen them.
+    fn label_of(&self, delegation: &Delegation) -> Label {
+        let (agent, label) = (&delegation.seat.agent, delegation.label.clone());
+        match self.crew.is_remote(agent) {
+            true => label.joined(&Label::untrusted(format!("an answer of the remote agent {agent}"))),
+            false => label,
+        }
     }
 
     /// A specialist in another process: what it says is bounded, and a failure there is a result here.
@@ -88,6 +100,9 @@ impl Driver {
         let Some(remote) = self.remotes.get(&seat.agent) else {
             return Err(Failure::remote("it is not connected"));
         };
+        if let Some(denied) = self.may_send(seat, delegation).await? {
+            return Err(Failure::remote(&denied));
+        }
         let (session, principal) = (self.record.session.clone(), self.record.principal.clone());
         let (request, task) = (self.request.clone(), delegation.task.clone());
         let thread = self.record.read(|log| last_thread(log, &seat.agent));
@@ -108,9 +123,12 @@ impl Driver {
         collector.take(Fragment::Done)?;
         let reply = collector.finish(Clone::clone)?;
         match reply.rejection() {
-            Some(reason) => Ok(Outcome::Rejected { reason }),
+            Some(reason) => Ok(Outcome::Rejected { reason, label: self.label_of(delegation) }),
             None if reply.text.trim().is_empty() => Err(Failure::remote("it gave no answer")),
-            None => Ok(Outcome::Answered { author: seat.agent.clone(), text: reply.text }),
+            None => {
+                let label = self.label_of(delegation);
+                Ok(Outcome::Answered { author: seat.agent.clone(), text: reply.text, label })
+            }
         }
     }
 }

@@ -4,35 +4,45 @@ use std::time::Duration;
 
 use lango_domain::event::{Body, ToolCode};
 use lango_domain::model::Call;
-use lango_domain::{Live, Tool, ToolContext, Trust};
+use lango_domain::{Label, Live, Tool, ToolContext, ToolOutput, Trust};
 
 use crate::driver::{Driver, Seat};
 use crate::failure::Failure;
+use crate::flow::{UserWords, cited};
+use crate::permission::Asked;
 
 /// What a call gave, for the model to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ToolAnswer {
-    Worked { text: String, trust: Trust },
-    Failed { code: ToolCode, why: String, trust: Trust, advice: Option<String> },
+    Worked { text: String, words: Words },
+    Failed { code: ToolCode, why: String, words: Words, advice: Option<String> },
+}
+
+/// Whose words an answer holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Words {
+    pub trust: Trust,
+    pub label: Label,
 }
 
 impl ToolAnswer {
     pub fn failed(code: ToolCode, why: impl Into<String>) -> Self {
-        Self::Failed { code, why: why.into(), trust: Trust::Own, advice: None }
+        Self::Failed { code, why: why.into(), words: Words::default(), advice: None }
     }
 
-    pub fn into_body(self, call: &Call) -> Body {
+    pub fn into_body(self, call: &Call) -> (Body, Label) {
         let id = call.id.clone();
         match self {
-            Self::Worked { text, trust } => {
-                let untrusted = trust == Trust::Untrusted;
+            Self::Worked { text, words } => {
+                let untrusted = words.trust == Trust::Untrusted;
                 let (error, code, advice) = (None, None, None);
-                Body::ToolResult { id, ok: true, content: text, error, code, untrusted, advice }
+                let body = Body::ToolResult { id, ok: true, content: text, error, code, untrusted, advice };
+                (body, words.label)
             }
-            Self::Failed { code, why, trust, advice } => {
-                let (content, untrusted) = (String::new(), trust == Trust::Untrusted);
+            Self::Failed { code, why, words, advice } => {
+                let (content, untrusted) = (String::new(), words.trust == Trust::Untrusted);
                 let (error, code) = (Some(why), Some(code));
-                Body::ToolResult { id, ok: false, content, error, code, untrusted, advice }
+                (Body::ToolResult { id, ok: false, content, error, code, untrusted, advice }, words.label)
             }
         }
     }
@@ -40,20 +50,30 @@ impl ToolAnswer {
 
 impl Driver {
     /// Runs the call; whatever happens to it is an answer. Only a log that cannot be written is a failure.
-    pub(crate) async fn run_tool(&self, seat: &Seat, call: &Call) -> Result<ToolAnswer, Failure> {
+    pub(crate) async fn run_tool(
+        &self,
+        seat: &Seat,
+        call: &Call,
+        read: &Label,
+    ) -> Result<ToolAnswer, Failure> {
         let Some(tool) = self.crew.tool(&seat.agent, &call.name) else {
             return Ok(ToolAnswer::failed(ToolCode::Unknown, "there is no such tool"));
         };
         if self.stop.token.is_cancelled() {
             return Ok(self.interrupted());
         }
-        if let Some(refused) = self.permission(seat, tool, call).await? {
+        let words = self.record.read(UserWords::of);
+        // What the user asked for in these very words is the user's, whatever the agent has read.
+        let label = if words.name(&call.arguments) { Label::default() } else { read.clone() };
+        let context = self.context(seat, call, label);
+        let asked = Asked { tool, call, context: &context, words: &words, read };
+        if let Some(refused) = self.permission(seat, asked).await? {
             return Ok(self.advised(call, refused).await);
         }
         // A result that is there is kept, even when the turn is stopped at that moment.
         let answer = tokio::select! {
             biased;
-            answer = self.bounded(seat, tool, call) => answer,
+            answer = self.bounded(tool, call, context) => answer,
             () = self.stop.token.cancelled() => self.interrupted(),
         };
         Ok(self.advised(call, answer).await)
@@ -64,15 +84,17 @@ impl Driver {
     }
 
     /// The call on a task of its own: a panic stays there, and giving up on it does not wait for it.
-    async fn bounded(&self, seat: &Seat, tool: &Tool, call: &Call) -> ToolAnswer {
-        let context = self.context(seat, call);
+    async fn bounded(&self, tool: &Tool, call: &Call, context: ToolContext) -> ToolAnswer {
         let (tool_name, time) = (&tool.name, self.limits.tool_time());
         let running = tool.call(context, call.arguments.clone());
         let task = AbortOnDrop(tokio::spawn(running));
         match tokio::time::timeout(time, task).await {
-            Ok(Ok(Ok(output))) => ToolAnswer::Worked { text: output.text, trust: tool.trust },
+            Ok(Ok(Ok(ToolOutput { text, label }))) => {
+                ToolAnswer::Worked { text, words: words_of(tool, call, label) }
+            }
             Ok(Ok(Err(failure))) => {
-                ToolAnswer::Failed { code: ToolCode::Failed, why: failure.0, trust: tool.trust, advice: None }
+                let words = words_of(tool, call, None);
+                ToolAnswer::Failed { code: ToolCode::Failed, why: failure.0, words, advice: None }
             }
             Ok(Err(_panic)) => ToolAnswer::failed(
                 ToolCode::Panicked,
@@ -86,13 +108,14 @@ impl Driver {
     }
 
     /// Who calls, and where what it prints is shown.
-    pub(crate) fn context(&self, seat: &Seat, call: &Call) -> ToolContext {
+    fn context(&self, seat: &Seat, call: &Call, label: Label) -> ToolContext {
         ToolContext {
             session: self.record.session.clone(),
             principal: self.record.principal.clone(),
             turn: self.record.turn.clone(),
             agent: seat.agent.clone(),
             call: call.id.clone(),
+            label,
             live: if seat.is_shown { self.record.live(&seat.agent, &call.id) } else { Live::nobody() },
         }
     }
@@ -101,14 +124,20 @@ impl Driver {
     pub(crate) fn cap(&self, answer: ToolAnswer) -> ToolAnswer {
         let most = self.limits.tool_output_bytes.get();
         match answer {
-            ToolAnswer::Worked { text, trust } => {
-                ToolAnswer::Worked { text: without_middle(text, most), trust }
+            ToolAnswer::Worked { text, words } => {
+                ToolAnswer::Worked { text: without_middle(text, most), words }
             }
-            ToolAnswer::Failed { code, why, trust, advice } => {
-                ToolAnswer::Failed { code, why: without_middle(why, most), trust, advice }
+            ToolAnswer::Failed { code, why, words, advice } => {
+                ToolAnswer::Failed { code, why: without_middle(why, most), words, advice }
             }
         }
     }
+}
+
+/// What a tool gives back is labelled by itself where it knows better, else by its declaration.
+pub(crate) fn words_of(tool: &Tool, call: &Call, label: Option<Label>) -> Words {
+    let label = label.unwrap_or_else(|| tool.label(&cited(&tool.name, &call.arguments)));
+    Words { trust: tool.trust, label }
 }
 
 /// Three quarters of what is kept are the beginning, the rest is the end.

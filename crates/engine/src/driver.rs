@@ -11,19 +11,19 @@ use futures::stream::FuturesOrdered;
 use lango_domain::event::{Author, Body, Branch, Thread, ToolCode};
 use lango_domain::model::Call;
 use lango_domain::seams::{Approver, RemoteAgent};
-use lango_domain::{AgentName, Trust};
+use lango_domain::{AgentName, Label};
 use tokio_util::sync::CancellationToken;
 
 use crate::beside::Beside;
 use crate::calibration::Calibration;
 use crate::crew::Crew;
-use crate::dispatch::{AbortOnDrop, ToolAnswer};
+use crate::dispatch::{AbortOnDrop, ToolAnswer, Words};
 use crate::failure::Failure;
 use crate::guard::Approval;
 use crate::limits::{Limits, Spent};
 use crate::pause::Pause;
 use crate::plan::Action;
-use crate::record::Record;
+use crate::record::{Entry, Record};
 use crate::runner::Models;
 use crate::work::{CarriedOut, Outcome, Said, Step, Work};
 
@@ -61,9 +61,18 @@ pub(crate) struct Seat {
     pub is_shown: bool,
 }
 
+impl Seat {
+    pub fn entry(&self, label: &Label, body: Body) -> Entry {
+        let (author, branch) = (Author::Agent(self.agent.clone()), self.branch.clone());
+        Entry { author, branch, label: label.clone(), body }
+    }
+}
+
 /// A transfer that was accepted and written down.
 pub(crate) struct Delegation {
     pub call: Call,
+    /// That of the task.
+    pub label: Label,
     pub task: Option<String>,
     pub report_back: bool,
     pub seat: Arc<Seat>,
@@ -117,10 +126,11 @@ impl Driver {
         said: Said,
         actions: Vec<Action>,
     ) -> Result<CarriedOut, Failure> {
+        let label = said.label.clone();
         let delegations = self.write_down(seat, said, &actions).await?;
-        self.answer_calls(seat, &actions).await?;
+        self.answer_calls(seat, &actions, &label).await?;
         let handed_back = actions.iter().find_map(|action| match action {
-            Action::HandBack { reason, .. } => reason.clone(),
+            Action::HandBack { reason, .. } => reason.clone().map(|reason| (reason, label.clone())),
             _ => None,
         });
         let finished = join_all(delegations.iter().map(|delegation| self.delegate(seat, delegation))).await;
@@ -157,6 +167,7 @@ impl Driver {
                     };
                     delegations.push(Delegation {
                         call: call.clone(),
+                        label: said.label.clone(),
                         task: task.clone(),
                         report_back,
                         seat: Arc::new(child),
@@ -169,17 +180,23 @@ impl Driver {
         if !delegations.is_empty() {
             self.spent().count_round();
         }
-        self.keep(seat, bodies).await?;
+        self.keep(seat, &said.label, bodies).await?;
         Ok(delegations)
     }
 
     /// Side by side; written down in the order of the calls. Every call is a task of its own: it goes on whatever this
     /// one waits for.
-    async fn answer_calls(self: &Arc<Self>, seat: &Arc<Seat>, actions: &[Action]) -> Result<(), Failure> {
+    async fn answer_calls(
+        self: &Arc<Self>,
+        seat: &Arc<Seat>,
+        actions: &[Action],
+        read: &Label,
+    ) -> Result<(), Failure> {
         let mut running: FuturesOrdered<_> =
-            actions.iter().filter_map(|action| self.answer(seat, action)).collect();
-        while let Some(body) = running.next().await {
-            self.keep(seat, vec![body?]).await?;
+            actions.iter().filter_map(|action| self.answer(seat, action, read)).collect();
+        while let Some(result) = running.next().await {
+            let (body, label) = result?;
+            self.keep(seat, &label, vec![body]).await?;
         }
         Ok(())
     }
@@ -188,7 +205,8 @@ impl Driver {
         self: &Arc<Self>,
         seat: &Arc<Seat>,
         action: &Action,
-    ) -> Option<BoxFuture<'static, Result<Body, Failure>>> {
+        read: &Label,
+    ) -> Option<BoxFuture<'static, Result<(Body, Label), Failure>>> {
         let at_once =
             |call: &Call, answer: ToolAnswer| futures::future::ready(Ok(answer.into_body(call))).boxed();
         match action {
@@ -197,11 +215,12 @@ impl Driver {
                 Some(at_once(call, self.cap(ToolAnswer::failed(*code, why))))
             }
             Action::HandBack { call, .. } => {
-                Some(at_once(call, ToolAnswer::Worked { text: "handed back".to_owned(), trust: Trust::Own }))
+                let words = Words::default();
+                Some(at_once(call, ToolAnswer::Worked { text: "handed back".to_owned(), words }))
             }
             Action::Run(call) => {
                 let (driver, seat, call) = (Arc::clone(self), Arc::clone(seat), call.clone());
-                Some(driver.run_soundly(seat, call).boxed())
+                Some(driver.run_soundly(seat, call, read.clone()).boxed())
             }
         }
     }
@@ -211,10 +230,11 @@ impl Driver {
         self: Arc<Self>,
         seat: Arc<Seat>,
         call: Call,
-    ) -> impl Future<Output = Result<Body, Failure>> + Send {
+        read: Label,
+    ) -> impl Future<Output = Result<(Body, Label), Failure>> + Send {
         let task = {
             let (driver, call) = (Arc::clone(&self), call.clone());
-            AbortOnDrop(tokio::spawn(async move { driver.run_tool(&seat, &call).await }))
+            AbortOnDrop(tokio::spawn(async move { driver.run_tool(&seat, &call, &read).await }))
         };
         async move {
             let answer = task.await.unwrap_or_else(|error| {
@@ -225,14 +245,14 @@ impl Driver {
         }
     }
 
-    pub async fn keep(&self, seat: &Seat, bodies: Vec<Body>) -> Result<(), Failure> {
-        self.record.keep(&Author::Agent(seat.agent.clone()), &seat.branch, bodies).await
+    /// What an agent did, made from what it had read.
+    pub async fn keep(&self, seat: &Seat, label: &Label, bodies: Vec<Body>) -> Result<(), Failure> {
+        self.record.keep(bodies.into_iter().map(|body| seat.entry(label, body)).collect()).await
     }
 
-    /// What belongs together, in one append: one flush of the disk instead of several.
-    pub async fn keep_all<'a>(&self, bodies: impl Iterator<Item = (&'a Seat, Body)>) -> Result<(), Failure> {
-        let of = |(seat, body): (&Seat, Body)| (Author::Agent(seat.agent.clone()), seat.branch.clone(), body);
-        Ok(self.record.keep_of(&self.record.turn, bodies.map(of).collect()).await?)
+    /// What the engine itself notes about an agent's work.
+    pub async fn note(&self, seat: &Seat, body: Body) -> Result<(), Failure> {
+        self.keep(seat, &Label::default(), vec![body]).await
     }
 
     pub fn spent(&self) -> MutexGuard<'_, Spent> {

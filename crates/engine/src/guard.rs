@@ -22,6 +22,9 @@ pub struct Approval {
     pub dangerous: Verdict,
     /// Rules for single tools; the first that fits decides, before the levels do.
     pub rules: Vec<Rule>,
+    /// Hosts that data may be sent to without a question even after private content was read; `*.example.org` stands for
+    /// every host below it. An agent in another process goes by its name.
+    pub allow_hosts: Vec<String>,
     /// Seconds that a question waits for its answer; then the call is denied.
     pub wait_seconds: NonZeroU64,
 }
@@ -33,6 +36,7 @@ impl Default for Approval {
             moderate: Verdict::Auto,
             dangerous: Verdict::Ask,
             rules: Vec::new(),
+            allow_hosts: Vec::new(),
             wait_seconds: NonZeroU64::MIN.saturating_add(300 - 1),
         }
     }
@@ -71,6 +75,23 @@ impl Approval {
             Some(rule) => (rule.decision, Decider::Rule),
             None => (self.level(intent.level), Decider::Policy),
         }
+    }
+
+    /// Whether the rule that decides about a call names exactly what it is about: such words are the user's own.
+    pub(crate) fn names(&self, tool: &str, subject: &str) -> bool {
+        let rule = self.rules.iter().find(|rule| rule.fits(tool, subject));
+        rule.is_some_and(|rule| rule.matches.as_deref() == Some(subject) && !subject.contains('*'))
+    }
+
+    /// Whether data may be sent to a host after private content was read.
+    pub(crate) fn allows_host(&self, host: &str) -> bool {
+        let allows = |allowed: &String| match allowed.strip_prefix("*.") {
+            Some(domain) => {
+                host.strip_suffix(domain).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+            }
+            None => host == allowed.as_str(),
+        };
+        self.allow_hosts.iter().any(allows)
     }
 
     /// What happens to looks at a file, by rules and by level.
@@ -121,6 +142,33 @@ mod tests {
 
     fn rule(tool: &str, matches: &str, decision: Verdict) -> Rule {
         Rule { tool: tool.to_owned(), matches: Some(matches.to_owned()), decision }
+    }
+
+    /// B103
+    #[test]
+    fn hosts_are_allowed_by_name_or_below_a_domain() {
+        let allow_hosts = vec!["docs.rs".to_owned(), "*.example.org".to_owned()];
+        let policy = Approval { allow_hosts, ..Approval::default() };
+        for (host, is_allowed) in [
+            ("docs.rs", true),
+            ("a.docs.rs", false),
+            ("a.example.org", true),
+            ("example.org", false),
+            ("evilexample.org", false),
+            (".example.org", false),
+        ] {
+            assert_eq!(policy.allows_host(host), is_allowed, "{host}");
+        }
+    }
+
+    /// B102: a rule with a star was written for the user's own wishes.
+    #[test]
+    fn only_a_rule_without_a_star_names_a_call() {
+        let rules =
+            vec![rule("exec_shell", "make", Verdict::Auto), rule("exec_shell", "git *", Verdict::Auto)];
+        let policy = Approval { rules, ..Approval::default() };
+        assert!(policy.names("exec_shell", "make"));
+        assert!(!policy.names("exec_shell", "git log") && !policy.names("exec_shell", "git *"));
     }
 
     #[test]

@@ -3,16 +3,16 @@
 use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt;
-use lango_domain::event::{ApprovalState, Author, Body, Decider, Grant, ToolCode};
+use lango_domain::event::{ApprovalState, Body, Decider, Grant, ToolCode};
 use lango_domain::model::Call;
 use lango_domain::seams::{Decision, Question, Scope};
-use lango_domain::{AgentName, Intent, Safety, Tool, ToolFailure};
+use lango_domain::{Destination, Intent, Label, Outgoing, Safety, Tool, ToolContext, ToolFailure};
 
-use crate::dispatch::ToolAnswer;
-use crate::driver::{Driver, Seat};
+use crate::dispatch::{ToolAnswer, words_of};
+use crate::driver::{Delegation, Driver, Seat};
 use crate::failure::Failure;
+use crate::flow::{self, Concerns, UserWords};
 use crate::guard::{Verdict, covers};
-use crate::taint;
 
 /// What was decided about a call, as it is written down.
 struct Decided {
@@ -21,33 +21,36 @@ struct Decided {
     grant: Option<Grant>,
 }
 
+/// A call that wants to run, and what its agent knows.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub tool: &'a Tool,
+    pub call: &'a Call,
+    pub context: &'a ToolContext,
+    pub words: &'a UserWords,
+    /// The label of everything the agent had read when it made the call.
+    pub read: &'a Label,
+}
+
 impl Driver {
     /// Nothing when the call may run; else what its agent is told.
     pub(crate) async fn permission(
         &self,
         seat: &Seat,
-        tool: &Tool,
-        call: &Call,
+        asked: Asked<'_>,
     ) -> Result<Option<ToolAnswer>, Failure> {
-        if !tool.tells_intent() && self.approval.lets_pass(tool.safety) {
+        let Asked { tool, call, .. } = asked;
+        if !tool.tells_intent() && !tool.sends() && self.approval.lets_pass(tool.safety) {
             return Ok(None);
         }
-        let intent = match self.intent(seat, tool, call).await {
+        let intent = match self.intent(asked).await {
             Ok(intent) => intent,
             Err(answer) => return Ok(Some(answer)),
         };
-        let tainted_by = match intent.level {
-            Safety::Dangerous => {
-                let is_remote = |agent: &AgentName| self.crew.is_remote(agent);
-                self.record.read(|log| taint::sources(log, &call.arguments, is_remote))
-            }
-            Safety::Safe | Safety::Moderate => Vec::new(),
-        };
+        let concerns = self.concerns(asked, &intent);
         match self.approval.judge(&tool.name, &intent) {
             // Whoever let such calls pass meant the user's own wishes, not those of a page.
-            (Verdict::Auto, _) if !tainted_by.is_empty() => {
-                self.ask_about(seat, call, intent, tainted_by).await
-            }
+            (Verdict::Auto, _) if !concerns.is_empty() => self.ask_about(seat, call, intent, concerns).await,
             (Verdict::Auto, Decider::Policy) if intent.level == Safety::Safe => Ok(None),
             (Verdict::Auto, by) => {
                 let decided = Decided { state: ApprovalState::Approved, by: Some(by), grant: None };
@@ -57,18 +60,57 @@ impl Driver {
                 let decided = Decided { state: ApprovalState::Denied, by: Some(by), grant: None };
                 self.write_decision(seat, call, &intent, decided).await
             }
-            (Verdict::Ask, _) => self.ask_about(seat, call, intent, tainted_by).await,
+            (Verdict::Ask, _) => self.ask_about(seat, call, intent, concerns).await,
         }
     }
 
+    /// What is worrying about a call, given what its agent has read. A call that the user asked for in these very words
+    /// has a plain label (B102).
+    fn concerns(&self, asked: Asked<'_>, intent: &Intent) -> Concerns {
+        let Asked { tool, call, context, words, read } = asked;
+        let is_tainted = intent.level == Safety::Dangerous
+            && context.label.is_untrusted()
+            && !self.approval.names(&tool.name, &intent.subject);
+        let tainted_by = if is_tainted { context.label.untrusted_sources().to_vec() } else { Vec::new() };
+        let allows = |host: &str| self.approval.allows_host(host);
+        Concerns { tainted_by, leak: flow::leak(tool.outgoing(&call.arguments), read, words, allows) }
+    }
+
+    /// Whether a task may go to an agent in another process; else why not (B103).
+    pub(crate) async fn may_send(
+        &self,
+        seat: &Seat,
+        delegation: &Delegation,
+    ) -> Result<Option<String>, Failure> {
+        let words = self.record.read(UserWords::of);
+        let agent = seat.agent.to_string();
+        let data = delegation.task.clone().unwrap_or_else(|| self.request.clone());
+        let outgoing = Outgoing { to: Destination::Named(agent.clone()), data };
+        let allows = |host: &str| self.approval.allows_host(host);
+        let leak = flow::leak(Some(outgoing), &delegation.label, &words, allows);
+        if leak.is_none() {
+            return Ok(None);
+        }
+        let (shows, pattern) = (format!("asks the remote agent {agent}"), None);
+        let intent = Intent { level: Safety::Moderate, shows, subject: agent, pattern };
+        let concerns = Concerns { tainted_by: Vec::new(), leak };
+        let refused = self.ask_about(seat, &delegation.call, intent, concerns).await?;
+        Ok(refused.map(|answer| match answer {
+            ToolAnswer::Failed { why, .. } => why,
+            ToolAnswer::Worked { text, .. } => text,
+        }))
+    }
+
     /// What the call would do. One that cannot work is not asked about: its agent is told why.
-    async fn intent(&self, seat: &Seat, tool: &Tool, call: &Call) -> Result<Intent, ToolAnswer> {
-        let telling = AssertUnwindSafe(tool.intent(self.context(seat, call), call.arguments.clone()));
+    async fn intent(&self, asked: Asked<'_>) -> Result<Intent, ToolAnswer> {
+        let Asked { tool, call, context, .. } = asked;
+        let telling = AssertUnwindSafe(tool.intent(context.clone(), call.arguments.clone()));
         let told = tokio::time::timeout(self.limits.tool_time(), telling.catch_unwind());
         match self.wait(told).await {
             Ok(Ok(Ok(Ok(intent)))) => Ok(intent),
             Ok(Ok(Ok(Err(ToolFailure(why))))) => {
-                Err(ToolAnswer::Failed { code: ToolCode::Failed, why, trust: tool.trust, advice: None })
+                let words = words_of(tool, call, None);
+                Err(ToolAnswer::Failed { code: ToolCode::Failed, why, words, advice: None })
             }
             Ok(Ok(Err(_panic))) => Err(ToolAnswer::failed(
                 ToolCode::Panicked,
@@ -88,7 +130,7 @@ impl Driver {
         seat: &Seat,
         call: &Call,
         mut intent: Intent,
-        tainted_by: Vec<String>,
+        concerns: Concerns,
     ) -> Result<Option<ToolAnswer>, Failure> {
         let _turn = self.approvals.lock().await;
         if self.was_denied(call) {
@@ -96,13 +138,16 @@ impl Driver {
             return Ok(Some(ToolAnswer::failed(ToolCode::Denied, why)));
         }
         let grants = self.record.grants(&call.name).await?;
-        if tainted_by.is_empty() && grants.iter().any(|grant| covers(grant, &call.arguments, &intent)) {
+        let is_tainted = !concerns.tainted_by.is_empty();
+        // What was shown to the user stays allowed as it was shown; a pattern is not for calls that others may want.
+        let holds = |grant: &Grant| !is_tainted || matches!(grant, Grant::SameCall(_));
+        if grants.iter().any(|grant| holds(grant) && covers(grant, &call.arguments, &intent)) {
             let decided = Decided { state: ApprovalState::Approved, by: Some(Decider::Grant), grant: None };
             return self.write_decision(seat, call, &intent, decided).await;
         }
-        if !tainted_by.is_empty() {
-            intent.shows =
-                format!("CAREFUL: words of this call come from {}\n{}", tainted_by.join(", "), intent.shows);
+        intent.shows.insert_str(0, &concerns.warning());
+        if is_tainted {
+            intent.pattern = None;
         }
         let asked = Body::Approval {
             id: call.id.clone(),
@@ -110,11 +155,11 @@ impl Driver {
             level: intent.level,
             state: ApprovalState::Asked,
             shows: intent.shows.clone(),
-            tainted_by,
+            tainted_by: concerns.tainted_by,
             by: None,
             grant: None,
         };
-        self.keep(seat, vec![asked]).await?;
+        self.note(seat, asked).await?;
         let decided = self.decision(seat, call, &intent).await;
         self.write_decision(seat, call, &intent, decided).await
     }
@@ -165,7 +210,7 @@ impl Driver {
         let Decided { state, by, grant } = decided;
         let (id, tool, level, shows) = (call.id.clone(), call.name.clone(), intent.level, String::new());
         let body = Body::Approval { id, tool, level, state, shows, tainted_by: Vec::new(), by, grant };
-        self.record.keep(&Author::Agent(seat.agent.clone()), &seat.branch, vec![body]).await?;
+        self.note(seat, body).await?;
         let why = match (state, by) {
             (ApprovalState::Approved, _) => return Ok(None),
             (ApprovalState::Asked | ApprovalState::Interrupted, _) => return Ok(Some(self.interrupted())),

@@ -10,7 +10,7 @@ use lango_domain::event::{
     Author, Body, Branch, CallId, Draft, Event, Grant, Principal, SessionId, TurnId, Update,
 };
 use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError, TurnLock};
-use lango_domain::{AgentName, Live};
+use lango_domain::{AgentName, Label, Live};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
@@ -42,7 +42,20 @@ pub(crate) struct Opening {
 }
 
 /// An event before it has a time and a number.
-pub(crate) type Entry = (Author, Branch, Body);
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Entry {
+    pub author: Author,
+    pub branch: Branch,
+    pub label: Label,
+    pub body: Body,
+}
+
+impl Entry {
+    /// Something that the engine itself says.
+    pub fn plain(author: Author, branch: Branch, body: Body) -> Self {
+        Self { author, branch, label: Label::default(), body }
+    }
+}
 
 /// Events for the task that writes, and where it reports that they are durable.
 struct Job {
@@ -74,8 +87,7 @@ impl Record {
     }
 
     /// Stores what happened, then shows it.
-    pub async fn keep(&self, author: &Author, branch: &Branch, bodies: Vec<Body>) -> Result<(), Failure> {
-        let entries = bodies.into_iter().map(|body| (author.clone(), branch.clone(), body)).collect();
+    pub async fn keep(&self, entries: Vec<Entry>) -> Result<(), Failure> {
         Ok(self.keep_of(&self.turn, entries).await?)
     }
 
@@ -172,7 +184,10 @@ impl Writer {
             return Ok(());
         }
         let at = (self.surroundings.now)();
-        let draft = |(author, branch, body)| Draft { turn: turn.clone(), author, branch, at, body };
+        let draft = |entry: Entry| {
+            let Entry { author, branch, label, body } = entry;
+            Draft { turn: turn.clone(), author, branch, at, label, body }
+        };
         let key = SessionKey { session: &self.session, principal: &self.principal };
         let events = self.store.append(key, entries.into_iter().map(draft).collect()).await?;
         // A reader that has seen an event finds it in the log.

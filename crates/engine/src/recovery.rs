@@ -9,6 +9,8 @@ use lango_domain::event::{
 };
 use lango_domain::failure::Code;
 
+use crate::record::Entry;
+
 /// The last turn of a log that has no end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unfinished {
@@ -20,7 +22,7 @@ pub struct Unfinished {
     /// How many delegations it had begun.
     pub(crate) delegations: usize,
     /// What closes the calls that were open, each under its caller's name.
-    pub(crate) closings: Vec<(Author, Branch, Body)>,
+    pub(crate) closings: Vec<Entry>,
 }
 
 /// Looks for an unfinished turn at the end of a log; `safety` says how much harm a tool of an agent can do.
@@ -56,7 +58,7 @@ impl Unfinished {
 }
 
 /// Inner work first, so that a delegation is closed behind what happened in it.
-fn closings(events: &[&Event], safety: impl Fn(&Author, &str) -> Safety) -> Vec<(Author, Branch, Body)> {
+fn closings(events: &[&Event], safety: impl Fn(&Author, &str) -> Safety) -> Vec<Entry> {
     let closed: BTreeSet<&CallId> = events.iter().filter_map(|event| result_of(&event.body)).collect();
     let mut closings = Vec::new();
     for event in events.iter().rev() {
@@ -65,7 +67,7 @@ fn closings(events: &[&Event], safety: impl Fn(&Author, &str) -> Safety) -> Vec<
                 if let Some(level) = asked(events, id) {
                     let (id, tool, state) = (id.clone(), tool.clone(), ApprovalState::Interrupted);
                     let (shows, by, grant) = (String::new(), None, None);
-                    closings.push((
+                    closings.push(Entry::plain(
                         event.author.clone(),
                         event.branch.clone(),
                         Body::Approval { id, tool, level, state, shows, tainted_by: Vec::new(), by, grant },
@@ -79,7 +81,9 @@ fn closings(events: &[&Event], safety: impl Fn(&Author, &str) -> Safety) -> Vec<
             }
             _ => continue,
         };
-        closings.push((event.author.clone(), event.branch.clone(), body));
+        // What was done until then flows into a delegation's result.
+        let label = event.label().into_owned();
+        closings.push(Entry { label, ..Entry::plain(event.author.clone(), event.branch.clone(), body) });
     }
     closings
 }

@@ -1,5 +1,6 @@
 //! One reply of a model, put together from its fragments; what may be shown of it while it comes.
 
+use lango_domain::Label;
 use lango_domain::event::{CallId, Usage};
 use lango_domain::model::{Call, Fragment, ModelError, Thought};
 use lango_domain::wording::REJECT;
@@ -16,6 +17,8 @@ pub(crate) struct Reply {
     pub text: String,
     pub calls: Vec<Call>,
     pub usage: Option<Usage>,
+    /// That of everything the model read for it.
+    pub label: Label,
 }
 
 impl Reply {

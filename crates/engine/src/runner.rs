@@ -15,7 +15,7 @@ use lango_domain::failure::{Code, Family};
 use lango_domain::model::Model;
 use lango_domain::seams::{Approver, Conversation, RemoteAgent};
 use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError, TurnLock};
-use lango_domain::{AgentName, AgentTree};
+use lango_domain::{AgentName, AgentTree, Label, Labelled};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
 use tokio_util::task::TaskTracker;
@@ -30,7 +30,7 @@ use crate::failure::{Failure, panic_words};
 use crate::guard::Approval;
 use crate::limits::{Limits, Spent};
 use crate::pause::Pause;
-use crate::record::{Opening, Record};
+use crate::record::{Entry, Opening, Record};
 use crate::recovery::Unfinished;
 use crate::work::Outcome;
 
@@ -85,13 +85,32 @@ pub struct TurnRequest {
     pub session: SessionId,
     pub principal: Principal,
     pub text: String,
+    /// Plain where the user typed the text; that of its source where it came from elsewhere.
+    pub label: Label,
+    /// Data that comes with the request, with the name that a model reads it under.
+    pub attachments: Vec<(String, Labelled)>,
 }
 
-/// A turn to begin, or without a text one to go on with.
+impl TurnRequest {
+    /// What a user typed.
+    pub fn typed(session: SessionId, principal: Principal, text: impl Into<String>) -> Self {
+        let (label, attachments) = (Label::default(), Vec::new());
+        Self { session, principal, text: text.into(), label, attachments }
+    }
+}
+
+/// A turn to begin, or without a request one to go on with.
 struct Begin {
     session: SessionId,
     principal: Principal,
-    text: Option<String>,
+    request: Option<Request>,
+}
+
+/// What a turn is to do.
+pub(crate) struct Request {
+    pub text: String,
+    pub label: Label,
+    pub attachments: Vec<(String, Labelled)>,
 }
 
 /// Runs turns of one team; cheap to clone.
@@ -154,15 +173,15 @@ impl Runner {
     ///
     /// Must be called within a tokio runtime.
     pub fn run(&self, request: TurnRequest) -> TurnStream {
-        let TurnRequest { session, principal, text } = request;
-        self.start(Begin { session, principal, text: Some(text) })
+        let TurnRequest { session, principal, text, label, attachments } = request;
+        self.start(Begin { session, principal, request: Some(Request { text, label, attachments }) })
     }
 
     /// Goes on with a turn that its process did not finish, where it stopped (B73); without one the stream is empty.
     ///
     /// Must be called within a tokio runtime.
     pub fn resume(&self, session: SessionId, principal: Principal) -> TurnStream {
-        self.start(Begin { session, principal, text: None })
+        self.start(Begin { session, principal, request: None })
     }
 
     /// The turn that [`Runner::resume`] would go on with.
@@ -273,8 +292,11 @@ impl Shared {
             prepared = self.prepare(&begin, lock, updates) => prepared,
         };
         let (mut record, left) = prepared?;
-        match (begin.text, left) {
-            (Some(text), _) => self.driver(record, text, &end).run(Start::Fresh, updates).await,
+        match (begin.request, left) {
+            (Some(request), _) => {
+                let driver = self.driver(record, request.text.clone(), &end);
+                driver.run(Start::Fresh(request), updates).await;
+            }
             (None, Some(left)) if !left.is_answered => {
                 record.turn = left.turn;
                 let driver = self.driver(record, left.request, &end);
@@ -297,7 +319,7 @@ impl Shared {
         let left = record.read(|log| self.crew.unfinished(log));
         if let Some(left) = &left {
             let mut closings = left.closings.clone();
-            if begin.text.is_some() || left.is_answered {
+            if begin.request.is_some() || left.is_answered {
                 closings.push(self.as_root(left.end()));
             }
             record.keep_of(&left.turn, closings).await?;
@@ -312,9 +334,9 @@ impl Shared {
         }
     }
 
-    fn as_root(&self, body: Body) -> (Author, Branch, Body) {
+    fn as_root(&self, body: Body) -> Entry {
         let root = self.crew.root();
-        (Author::Agent(root.clone()), Branch::root(root), body)
+        Entry::plain(Author::Agent(root.clone()), Branch::root(root), body)
     }
 
     async fn open(
@@ -357,10 +379,9 @@ fn no_answer() -> StoreError {
 }
 
 /// How a turn begins.
-#[derive(Clone, Copy)]
 enum Start {
     /// With a request that is looked up first.
-    Fresh,
+    Fresh(Request),
     /// Where it stopped.
     Again,
 }
@@ -398,7 +419,7 @@ impl Driver {
             Err(failure) if failure.code == Code::Cancelled && self.park.is_cancelled() => Vec::new(),
             Err(failure) => vec![self.failed(failure)],
         };
-        let as_root = |body| (Author::Agent(seat.agent.clone()), seat.branch.clone(), body);
+        let as_root = |body| Entry::plain(Author::Agent(seat.agent.clone()), seat.branch.clone(), body);
         // Work that had to be cut off has left calls open.
         let open = match last.is_empty() {
             true => Vec::new(),
@@ -412,16 +433,16 @@ impl Driver {
     }
 
     async fn answer_request(self: &Arc<Self>, seat: &Arc<Seat>, start: Start) -> Result<(), Failure> {
-        if let Start::Fresh = start {
-            self.take_request(seat).await?;
+        if let Start::Fresh(request) = start {
+            self.take_request(seat, request).await?;
         }
         match self.work(seat).await? {
-            Outcome::Answered { author, text } if author == seat.agent => {
-                self.keep(seat, vec![Body::Answer { text }]).await
+            Outcome::Answered { author, text, label } if author == seat.agent => {
+                self.keep(seat, &label, vec![Body::Answer { text }]).await
             }
             // The specialist's answer stands in its own branch already.
             Outcome::Answered { .. } => Ok(()),
-            Outcome::Rejected { reason } => Err(Failure::internal(&reason)),
+            Outcome::Rejected { reason, .. } => Err(Failure::internal(&reason)),
             Outcome::Failed(failure) => Err(failure),
         }
     }

@@ -10,9 +10,9 @@ mod quote;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lango_domain::AgentName;
 use lango_domain::event::{Author, Body, Branch, CallId, Event, TurnId};
 use lango_domain::model::Message;
+use lango_domain::{AgentName, Label};
 
 pub(crate) use cut::measure;
 use cut::{Age, Group};
@@ -36,36 +36,44 @@ pub(crate) struct Room {
     pub results: usize,
 }
 
-/// The messages for the viewer's next request.
-pub(crate) fn messages(log: &[Arc<Event>], viewer: Viewer<'_>, room: Room) -> Vec<Message> {
-    cut::fit(groups(log, viewer), room)
-}
-
-fn groups(log: &[Arc<Event>], viewer: Viewer<'_>) -> Vec<Group> {
+/// The messages for the viewer's next request, and the label of all that they come from, also of what is cut (B101).
+pub(crate) fn messages(log: &[Arc<Event>], viewer: Viewer<'_>, room: Room) -> (Vec<Message>, Label) {
     let (digest, log) = after_digest(log, viewer);
     let index = Index::of(log);
-    let mut view =
-        View { viewer, index: &index, groups: Vec::new(), steps: OwnSteps::default(), age: Age::Past };
-    view.groups.extend(digest.map(|text| Group::user(quote::digest(text), Age::Request)));
+    let mut view = View {
+        viewer,
+        index: &index,
+        groups: Vec::new(),
+        steps: OwnSteps::default(),
+        age: Age::Past,
+        label: Label::default(),
+    };
+    if let Some((event, text)) = digest {
+        view.label.join(&event.label());
+        view.groups.extend((!text.is_empty()).then(|| Group::user(quote::digest(text), Age::Request)));
+    }
     for event in log {
         view.take(event);
     }
     view.close_steps();
-    view.groups
+    (cut::fit(view.groups, room), view.label)
 }
 
 /// The newest digest and the whole turns that it does not tell of; never does it stand for the turn at hand.
-fn after_digest<'a>(log: &'a [Arc<Event>], viewer: Viewer<'_>) -> (Option<&'a str>, &'a [Arc<Event>]) {
+fn after_digest<'a>(
+    log: &'a [Arc<Event>],
+    viewer: Viewer<'_>,
+) -> (Option<(&'a Event, &'a str)>, &'a [Arc<Event>]) {
     let newest = log.iter().rev().find_map(|event| match &event.body {
-        Body::Digest { through, text } => Some((*through, text.as_str())),
+        Body::Digest { through, text } => Some((&**event, *through, text.as_str())),
         _ => None,
     });
-    let Some((through, text)) = newest else { return (None, log) };
+    let Some((event, through, text)) = newest else { return (None, log) };
     let mut told = log.iter().take_while(|event| event.seq <= through && event.turn != *viewer.turn).count();
     while told > 0 && told < log.len() && log[told - 1].turn == log[told].turn {
         told -= 1;
     }
-    ((!text.is_empty()).then_some(text), &log[told..])
+    (Some((event, text)), &log[told..])
 }
 
 /// What is looked up by more than its place in the log. Branches are named anew in every turn.
@@ -91,10 +99,10 @@ impl<'a> Index<'a> {
         self.branches.get(&(turn, branch)).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The words with which the work in a branch ended.
-    fn conclusion(&self, turn: &'a TurnId, branch: &'a Branch) -> Option<&'a str> {
+    /// The event with which the work in a branch ended, and its words.
+    fn conclusion(&self, turn: &'a TurnId, branch: &'a Branch) -> Option<(&'a Event, &'a str)> {
         self.branch(turn, branch).iter().rev().find_map(|event| match &event.body {
-            Body::Answer { text } | Body::Report { text } => Some(text.as_str()),
+            Body::Answer { text } | Body::Report { text } => Some((*event, text.as_str())),
             _ => None,
         })
     }
@@ -107,6 +115,8 @@ struct View<'a, 'i> {
     steps: OwnSteps,
     /// Whether the turn at hand has begun.
     age: Age,
+    /// That of everything taken so far.
+    label: Label,
 }
 
 impl<'a> View<'a, '_> {
@@ -114,6 +124,7 @@ impl<'a> View<'a, '_> {
         match &event.body {
             Body::User { text } => {
                 self.close_steps();
+                self.label.join(&event.label());
                 let is_current = event.turn == *self.viewer.turn;
                 self.age = if is_current { Age::Current } else { Age::Past };
                 self.groups
@@ -121,6 +132,7 @@ impl<'a> View<'a, '_> {
             }
             Body::Context { source, text } => {
                 if let Some(group) = self.groups.last_mut() {
+                    self.label.join(&event.label());
                     group.extend_user(&quote::context(source, text));
                 }
             }
@@ -162,6 +174,7 @@ impl<'a> View<'a, '_> {
 
     /// A delegation to the viewer, told where it began: the task, then everything done in its branch.
     fn own_delegation(&mut self, transfer: &'a Event, task: Option<&str>, into: &'a Branch) {
+        self.label.join(&transfer.label());
         let is_current = transfer.turn == *self.viewer.turn && into == self.viewer.branch;
         let age = if is_current { Age::Request } else { self.age };
         self.groups.push(Group::user(quote::task(&transfer.author, task), age));
@@ -176,13 +189,18 @@ impl<'a> View<'a, '_> {
             Body::Transfer { into, .. } => self.index.conclusion(&event.turn, into),
             _ => None,
         };
-        self.groups.extend(self.steps.take(&event.body, report, self.age));
+        self.label.join(&event.label());
+        if let Some((event, _)) = report {
+            self.label.join(&event.label());
+        }
+        self.groups.extend(self.steps.take(&event.body, report.map(|(_, text)| text), self.age));
     }
 
     /// The answer of somebody else: for whoever delegated, the result of the transfer has it already.
     fn foreign_answer(&mut self, event: &'a Event, text: &str) {
         if !(self.viewer.is_root && self.steps.delegated_into(&event.branch)) {
             self.close_steps();
+            self.label.join(&event.label());
             self.groups.push(Group::user(quote::answer(&event.author, text), self.age));
         }
     }

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use lango_domain::AgentName;
 use lango_domain::failure::Code;
 use lango_domain::model::{Call, Thought};
+use lango_domain::{AgentName, Label};
 
 use crate::crew::Crew;
 use crate::failure::Failure;
@@ -27,6 +27,8 @@ pub(crate) enum Step {
 pub(crate) struct Said {
     pub thoughts: Vec<Thought>,
     pub note: String,
+    /// That of the whole reply.
+    pub label: Label,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +41,8 @@ pub(crate) enum Ask {
 /// How an agent's work ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Outcome {
-    Answered { author: AgentName, text: String },
-    Rejected { reason: String },
+    Answered { author: AgentName, text: String, label: Label },
+    Rejected { reason: String, label: Label },
     Failed(Failure),
 }
 
@@ -56,7 +58,7 @@ pub(crate) struct Delegated {
 #[derive(Debug, Default)]
 pub(crate) struct CarriedOut {
     pub delegated: Vec<Delegated>,
-    pub handed_back: Option<String>,
+    pub handed_back: Option<(String, Label)>,
 }
 
 /// One agent at work on one task.
@@ -106,8 +108,8 @@ impl<'a> Work<'a> {
     }
 
     pub fn carried_out(&mut self, done: CarriedOut) {
-        if let Some(reason) = done.handed_back {
-            self.state = State::Settled(Outcome::Rejected { reason });
+        if let Some((reason, label)) = done.handed_back {
+            self.state = State::Settled(Outcome::Rejected { reason, label });
         }
         for Delegated { to, report_back, outcome } in done.delegated {
             match outcome {
@@ -123,13 +125,14 @@ impl<'a> Work<'a> {
 
     fn judge(&mut self, reply: Reply, last_chance: bool, limits: &Limits, spent: &Spent) -> Step {
         if let Some(reason) = reply.rejection() {
-            return Step::Finish(self.rejection(reason));
+            return Step::Finish(self.rejection(reason, reply.label));
         }
         if !reply.calls.is_empty() {
             return self.carry_out(reply, limits, spent);
         }
         if !reply.text.trim().is_empty() {
-            return Step::Finish(Outcome::Answered { author: self.agent.clone(), text: reply.text });
+            let Reply { text, label, .. } = reply;
+            return Step::Finish(Outcome::Answered { author: self.agent.clone(), text, label });
         }
         if last_chance {
             return Step::GiveUp(Failure::empty(self.agent.as_str()));
@@ -148,17 +151,19 @@ impl<'a> Work<'a> {
         let delegates = actions.iter().any(|action| matches!(action, Action::Delegate { .. }));
         match limits.check_round(spent) {
             Err(limit) if delegates => Step::GiveUp(Failure::limit(limit)),
-            _ => Step::CarryOut { said: Said { thoughts: reply.thoughts, note }, actions },
+            _ => {
+                Step::CarryOut { said: Said { thoughts: reply.thoughts, note, label: reply.label }, actions }
+            }
         }
     }
 
     /// Nobody stands behind the root to take a task back: its reason is its answer, without the marker.
-    fn rejection(&self, reason: String) -> Outcome {
+    fn rejection(&self, reason: String, label: Label) -> Outcome {
         if !self.is_root() {
-            return Outcome::Rejected { reason };
+            return Outcome::Rejected { reason, label };
         }
         let text = if reason.is_empty() { "I cannot do this.".to_owned() } else { reason };
-        Outcome::Answered { author: self.agent.clone(), text }
+        Outcome::Answered { author: self.agent.clone(), text, label }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt, ready};
 use lango_domain::seams::{ContextError, ContextRequest, ContextSource};
-use lango_domain::tokens;
+use lango_domain::{Label, Labelled, tokens};
 
 use crate::listeners::Thread;
 
@@ -56,8 +56,11 @@ impl ContextSource for Brought {
         CAP
     }
 
-    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<String>, ContextError>> {
+    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<Labelled>, ContextError>> {
         let thread = Thread { principal: request.principal, session: request.session };
-        ready(Ok(self.texts().get(&thread).cloned())).boxed()
+        // A client's program writes this, often with words of pages and files in it.
+        let label = Label::untrusted("what the client sent along");
+        let text = self.texts().get(&thread).cloned();
+        ready(Ok(text.map(|text| Labelled { text, label }))).boxed()
     }
 }

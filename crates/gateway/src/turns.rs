@@ -86,7 +86,7 @@ impl Gateway {
         let TurnWish { principal, session, begin, leaving, .. } = wish;
         let thread = Thread { principal: principal.clone(), session: session.clone() };
         let stream = match begin {
-            Begin::Request(text) => runner.run(TurnRequest { session, principal, text }),
+            Begin::Request(text) => runner.run(TurnRequest::typed(session, principal, text)),
             Begin::Resume => runner.resume(session, principal),
         };
         let (to, updates) = unbounded_channel();

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use lango_domain::event::Principal;
-use lango_domain::graph::{GraphStore, NewBatch, Pulse, Source, SourceRange};
+use lango_domain::graph::{GraphStore, NewBatch, Provenance, Pulse, SourceRange};
 use lango_domain::session::StoreError;
 
 pub use asking::{Direction, Found, Pattern, Walk, Walked};
@@ -89,7 +89,13 @@ impl Graph {
     }
 
     /// Tells facts; all of them are kept, or none.
-    pub async fn assert(&self, of: &Principal, source: Source, facts: &[NewFact]) -> Result<(), GraphError> {
+    pub async fn assert(
+        &self,
+        of: &Principal,
+        from: impl Into<Provenance>,
+        facts: &[NewFact],
+    ) -> Result<(), GraphError> {
+        let Provenance { source, label } = from.into();
         let mut batches = Vec::new();
         for part in facts.chunks(MOST_FACTS) {
             let mut writing = Writing::default();
@@ -111,20 +117,27 @@ impl Graph {
                 told.check()?;
                 writing.push(&told);
             }
-            batches.push(NewBatch { source: source.clone(), body: writing.finish() });
+            let (source, label) = (source.clone(), label.clone());
+            batches.push(NewBatch { source, label, body: writing.finish() });
         }
         Ok(self.shared.store.append(of, batches).await?)
     }
 
     /// Facts do not hold any more; that they did stays known.
-    pub async fn retire(&self, of: &Principal, source: Source, endings: &[Ending]) -> Result<(), GraphError> {
+    pub async fn retire(
+        &self,
+        of: &Principal,
+        from: impl Into<Provenance>,
+        endings: &[Ending],
+    ) -> Result<(), GraphError> {
+        let Provenance { source, label } = from.into();
         let mut writing = Writing::default();
         for ending in endings {
             let Ending { subject, predicate, object, at } = ending;
             Told { subject, predicate, object, ..Told::default() }.check()?;
             writing.end((subject, predicate, object), *at);
         }
-        Ok(self.shared.store.append(of, vec![NewBatch { source, body: writing.finish() }]).await?)
+        Ok(self.shared.store.append(of, vec![NewBatch { source, label, body: writing.finish() }]).await?)
     }
 
     /// Batches that were made ready elsewhere, as a bulk load does.

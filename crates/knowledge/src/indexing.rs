@@ -83,6 +83,7 @@ pub(crate) fn rag_index(library: LazyLibrary, grounds: Arc<dyn Grounds>) -> Tool
         async move { place }
     })
     .with_untrusted_output()
+    .with_private_output()
     .with_phrases([
         "index [the] [my] [our] [file] [folder] [directory] [documents] [files] [in] [under] [below] {path:word}",
         "index [the] [my] [our] [file] [folder] [directory] [documents] [files] [in] [under] [below] {path:word} (into|in|as) [the] [collection] {collection:word}",

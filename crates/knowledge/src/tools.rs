@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lango_domain::documents::Unit;
-use lango_domain::{Intent, Safety, Tool, ToolFailure};
+use lango_domain::{Intent, Label, Labelled, Safety, Tool, ToolFailure, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -78,14 +78,15 @@ fn rag_retrieve(library: LazyLibrary, along: Along) -> Tool {
             let (found, trouble) =
                 library.find_anyway(&args.query, &scope, limit).await.map_err(failed)?;
             if found.is_empty() {
-                return nothing(library, &scope).await;
+                return nothing(library, &scope).await.map(ToolOutput::from);
             }
             let (items, facts) = with_expansion(&along, library, &scope, &args.query, &found).await;
+            let label = label_of(&items);
             let mut listing = listing(items, facts);
             if let Some(trouble) = trouble {
                 listing["note"] = Value::from(format!("found by words alone: {trouble}"));
             }
-            Ok(listing.to_string())
+            Ok(ToolOutput::labelled(Labelled { text: listing.to_string(), label }))
         }
     })
     .with_intent(|_, args: Retrieve| async move {
@@ -93,6 +94,7 @@ fn rag_retrieve(library: LazyLibrary, along: Along) -> Tool {
         Ok(Intent { level: Safety::Safe, shows, subject: args.query, pattern: None })
     })
     .with_untrusted_output()
+    .with_private_output()
     .with_phrases([
         "what (do|does) [the] [my] [our] (docs|documents|documentation|notes|files|manual) say about {query}",
         "(search|look in|look through) [the] [my] [our] (docs|documents|documentation|notes|manual) for {query}",
@@ -100,6 +102,14 @@ fn rag_retrieve(library: LazyLibrary, along: Along) -> Tool {
         "what is written about {query}",
         "retrieve {query}",
     ])
+}
+
+/// Documents are the user's to read and others' to write: each passage names its own.
+fn label_of(items: &[Value]) -> Label {
+    let sources = items.iter().map(|item| item["source"].as_str().unwrap_or("documents"));
+    sources.fold(Label::default(), |label, source| {
+        label.joined(&Label::untrusted(source)).joined(&Label::private(source))
+    })
 }
 
 /// The passages, then those that the graph leads to; and its facts. Where the graph cannot be read, the passages alone.

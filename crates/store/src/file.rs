@@ -64,6 +64,14 @@ const MIGRATIONS: &[&str] = &[
     CREATE TABLE identity (id TEXT NOT NULL) STRICT;
     INSERT INTO identity (id) VALUES (lower(hex(randomblob(8))));
 ",
+    // What entries were made from. Nothing where they are older than labels.
+    "
+    ALTER TABLE observations ADD COLUMN label TEXT;
+    ALTER TABLE reflections ADD COLUMN label TEXT;
+    ALTER TABLE knowledge ADD COLUMN label TEXT;
+    ALTER TABLE learnings ADD COLUMN label TEXT;
+    ALTER TABLE graph_batches ADD COLUMN label TEXT;
+",
 ];
 
 /// Where sessions are kept.

@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use futures::future::FutureExt;
 use lango_domain::event::Principal;
+use lango_domain::graph::Provenance;
 use lango_domain::graph::{
     Batch, Changes, GraphStore, NewBatch, Pulse, RangeText, Seen, Source, SourceRange,
 };
@@ -11,6 +12,7 @@ use lango_domain::session::Answer;
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use crate::file::Place;
+use crate::rows;
 use crate::store::SqliteStore;
 
 /// Numbers are never used again, and the trigger sees to it that nothing goes unnoticed.
@@ -86,8 +88,9 @@ impl GraphStore for SqliteStore {
 fn append(connection: &mut Connection, of: &str, batches: &[NewBatch]) -> rusqlite::Result<()> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for batch in batches {
-        let sql = "INSERT INTO graph_batches (principal, source, body) VALUES (?1, ?2, ?3)";
-        change.prepare_cached(sql)?.execute(params![of, batch.source.to_string(), batch.body])?;
+        let sql = "INSERT INTO graph_batches (principal, source, body, label) VALUES (?1, ?2, ?3, ?4)";
+        let (source, label) = (batch.source.to_string(), rows::label_text(&batch.label));
+        change.prepare_cached(sql)?.execute(params![of, source, batch.body, label])?;
     }
     change.commit()
 }
@@ -95,15 +98,16 @@ fn append(connection: &mut Connection, of: &str, batches: &[NewBatch]) -> rusqli
 fn changes(connection: &Connection, of: &str, seen: Seen) -> rusqlite::Result<Changes> {
     let look = connection.unchecked_transaction()?;
     let mut found = Changes { seen, ..Changes::default() };
-    let sql =
-        "SELECT number, source, body FROM graph_batches WHERE principal = ?1 AND number > ?2 ORDER BY number";
+    let sql = "SELECT number, source, body, label FROM graph_batches WHERE principal = ?1 AND number > ?2 ORDER BY number";
     let mut query = look.prepare_cached(sql)?;
     let mut rows = query.query(params![of, seen.batch as i64])?;
     let mut bytes = 0;
     while let Some(row) = rows.next()? {
         let (number, body) = (row.get::<_, i64>(0)? as u64, row.get::<_, Vec<u8>>(2)?);
         bytes += body.len();
-        found.batches.push(Batch { number, source: Source::from(row.get_ref(1)?.as_str()?), body });
+        let source = Source::from(row.get_ref(1)?.as_str()?);
+        let label = rows::label(row, 3)?.unwrap_or_else(|| Provenance::from(source.clone()).label);
+        found.batches.push(Batch { number, source, label, body });
         found.seen.batch = number;
         if bytes > MOST_BYTES {
             break;

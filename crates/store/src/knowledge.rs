@@ -2,6 +2,7 @@
 
 use futures::future::FutureExt;
 use jiff::Timestamp;
+use lango_domain::Label;
 use lango_domain::event::{Principal, SessionId, TurnId};
 use lango_domain::knowledge::{
     Category, Effect, Entry, Kept, KnowledgeStore, Learned, Learning, NewEntry, NewLearning, Source, Tally,
@@ -163,7 +164,7 @@ impl KnowledgeStore for SqliteStore {
         let of = of.to_string();
         async move {
             let found = self.read(move |connection| {
-                let sql = "SELECT l.id, l.trigger, l.fix, l.category, l.helped, l.failed, s.name, l.turn, l.source, l.at
+                let sql = "SELECT l.id, l.trigger, l.fix, l.category, l.helped, l.failed, s.name, l.turn, l.source, l.at, l.label
                     FROM learnings l LEFT JOIN sessions s ON s.id = l.session WHERE l.principal = ?1 ORDER BY l.id DESC";
                 connection.prepare_cached(sql)?.query_map([of], learning)?.collect()
             });
@@ -184,7 +185,7 @@ impl KnowledgeStore for SqliteStore {
 }
 
 const ENTRY: &str =
-    "SELECT k.key, k.version, k.category, k.content, k.tags, s.name, k.turn, k.source, k.at FROM knowledge k
+    "SELECT k.key, k.version, k.category, k.content, k.tags, s.name, k.turn, k.source, k.at, k.label FROM knowledge k
     LEFT JOIN sessions s ON s.id = k.session";
 
 /// Within a change of the caller's.
@@ -199,8 +200,8 @@ pub(crate) fn keep(change: &Connection, of: &str, new: &NewEntry) -> rusqlite::R
     let version = known.as_ref().map_or(1, |known| known.version + 1);
     let tags = serde_json::to_string(&new.tags)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-    let sql = "INSERT INTO knowledge (principal, key, version, category, content, tags, session, turn, source, at)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, (SELECT id FROM sessions WHERE principal = ?1 AND name = ?7), ?8, ?9, ?10)";
+    let sql = "INSERT INTO knowledge (principal, key, version, category, content, tags, session, turn, source, at, label)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, (SELECT id FROM sessions WHERE principal = ?1 AND name = ?7), ?8, ?9, ?10, ?11)";
     let (category, at) = (new.category.as_str(), rows::sortable(new.at));
     let session = new.source.session.as_ref().map(SessionId::as_str);
     let (turn, by) = (new.source.turn.as_str(), &new.source.by);
@@ -214,7 +215,8 @@ pub(crate) fn keep(change: &Connection, of: &str, new: &NewEntry) -> rusqlite::R
         session,
         turn,
         by,
-        at
+        at,
+        rows::label_text(&new.source.label)
     ])?;
     Ok(if version == 1 { Kept::New } else { Kept::Changed(version) })
 }
@@ -231,9 +233,11 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
     })
 }
 
-/// Three columns: the session's name, the turn, and who.
+/// Three columns, the session's name, the turn, and who; then the time, and the label.
 fn source(row: &Row<'_>, at: usize) -> rusqlite::Result<Source> {
+    let label = rows::label(row, at + 4)?.unwrap_or_else(|| Label::untrusted("an earlier conversation"));
     Ok(Source {
+        label,
         session: row.get::<_, Option<String>>(at)?.map(SessionId::new),
         turn: TurnId::new(row.get::<_, String>(at + 1)?),
         by: row.get(at + 2)?,
@@ -253,21 +257,27 @@ fn learn(connection: &mut Connection, of: &str, new: &NewLearning) -> rusqlite::
     let (category, at) = (new.category.as_str(), rows::sortable(new.at));
     let session = new.source.session.as_ref().map(SessionId::as_str);
     let (turn, by) = (new.source.turn.as_str(), &new.source.by);
+    let label = rows::label_text(&new.source.label);
     let learned = match known {
         Some((id, fix, 0)) if fix == new.fix => Learned::Same(id as u64),
         Some((id, ..)) => {
             let sql = "UPDATE learnings SET trigger = ?3, fix = ?4, category = ?5, helped = 0, failed = 0,
-                session = (SELECT id FROM sessions WHERE principal = ?1 AND name = ?6), turn = ?7, source = ?8, at = ?9
+                session = (SELECT id FROM sessions WHERE principal = ?1 AND name = ?6), turn = ?7, source = ?8, at = ?9, label = ?10
                 WHERE principal = ?1 AND id = ?2";
-            change.execute(sql, params![of, id, new.trigger, new.fix, category, session, turn, by, at])?;
+            change.execute(
+                sql,
+                params![of, id, new.trigger, new.fix, category, session, turn, by, at, label],
+            )?;
             Learned::Changed(id as u64)
         }
         None => {
             let sql =
-                "INSERT INTO learnings (principal, trigger, folded, fix, category, session, turn, source, at)
-                VALUES (?1, ?2, ?3, ?4, ?5, (SELECT id FROM sessions WHERE principal = ?1 AND name = ?6), ?7, ?8, ?9)";
-            change
-                .execute(sql, params![of, new.trigger, folded, new.fix, category, session, turn, by, at])?;
+                "INSERT INTO learnings (principal, trigger, folded, fix, category, session, turn, source, at, label)
+                VALUES (?1, ?2, ?3, ?4, ?5, (SELECT id FROM sessions WHERE principal = ?1 AND name = ?6), ?7, ?8, ?9, ?10)";
+            change.execute(
+                sql,
+                params![of, new.trigger, folded, new.fix, category, session, turn, by, at, label],
+            )?;
             Learned::New(change.last_insert_rowid() as u64)
         }
     };

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use lango_domain::Label;
 use lango_domain::event::{Author, Body, Branch, EVENT_VERSION, Event, SessionId, TurnId};
 use lango_domain::text::one_line;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::Deserialize;
 
 /// A title is the first request, up to so many characters.
 const TITLE_CHARS: usize = 80;
@@ -25,7 +27,7 @@ pub(crate) fn event(row: &Row<'_>, session: &SessionId) -> rusqlite::Result<Arc<
         rusqlite::Error::FromSqlConversionFailure(at, Type::Text, error)
     };
     let at: Timestamp = text(4)?.parse().map_err(|error: jiff::Error| unreadable(4, error.into()))?;
-    let body: Body = serde_json::from_str(text(5)?).map_err(|error| unreadable(5, error.into()))?;
+    let (body, label) = body(text(5)?).map_err(|error| unreadable(5, error.into()))?;
     Ok(Arc::new(Event {
         v: EVENT_VERSION,
         seq: row.get::<_, i64>(0)? as u64,
@@ -34,8 +36,44 @@ pub(crate) fn event(row: &Row<'_>, session: &SessionId) -> rusqlite::Result<Arc<
         author: Author::from(text(2)?.to_owned()),
         branch: Branch::new(text(3)?),
         at,
+        label,
         body,
     }))
+}
+
+/// A label stands in the body's own object, where it is not plain.
+fn body(text: &str) -> serde_json::Result<(Body, Label)> {
+    #[derive(Deserialize)]
+    struct Labelled {
+        #[serde(default)]
+        label: Label,
+    }
+    let has_label = text.contains(LABEL);
+    let label = has_label.then(|| serde_json::from_str::<Labelled>(text)).transpose()?;
+    Ok((serde_json::from_str(text)?, label.map_or_else(Label::default, |labelled| labelled.label)))
+}
+
+const LABEL: &str = "\"label\":";
+
+fn body_text(event: &Event) -> serde_json::Result<String> {
+    let mut text = serde_json::to_string(&event.body)?;
+    if !event.label.is_plain() && text.ends_with('}') {
+        text.pop();
+        text = format!("{text},{LABEL}{}}}", serde_json::to_string(&event.label)?);
+    }
+    Ok(text)
+}
+
+/// A label as a column.
+pub(crate) fn label_text(label: &Label) -> String {
+    serde_json::to_string(label).unwrap_or_default()
+}
+
+/// The label of a column; nothing where the row is older than labels.
+pub(crate) fn label(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Label>> {
+    let text = row.get_ref(at)?.as_str_or_null()?;
+    // What cannot be read is not taken for plain.
+    Ok(text.map(|text| serde_json::from_str(text).unwrap_or_else(|_| Label::untrusted("a damaged label"))))
 }
 
 /// Where a session's rows hang, and the number of the last one.
@@ -65,8 +103,7 @@ pub(crate) fn create(
 
 /// Writes one event; the caller gave it its number.
 pub(crate) fn insert(connection: &Connection, session: i64, event: &Event) -> rusqlite::Result<()> {
-    let body = serde_json::to_string(&event.body)
-        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    let body = body_text(event).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     let sql = "INSERT INTO events (session, seq, turn, author, branch, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     connection.prepare_cached(sql)?.execute(params![
         session,

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use jiff::Timestamp;
-use lango_domain::AgentName;
 use lango_domain::Safety;
 use lango_domain::event::{
     ApprovalState, Author, Body, Branch, CallId, Decider, Draft, Event, Grant, Principal, SessionId, TurnId,
     Usage,
 };
 use lango_domain::session::{Reach, SessionKey, SessionStore};
+use lango_domain::{AgentName, Label};
 
 /// Runs the whole suite on an empty store.
 ///
@@ -35,7 +35,14 @@ pub fn draft(turn: &str, body: Body) -> Draft {
         Body::User { .. } => Author::User,
         _ => Author::Agent(root.clone()),
     };
-    Draft { turn: TurnId::new(turn), author, branch: Branch::root(&root), at: Timestamp::UNIX_EPOCH, body }
+    Draft {
+        turn: TurnId::new(turn),
+        author,
+        branch: Branch::root(&root),
+        at: Timestamp::UNIX_EPOCH,
+        label: Label::default(),
+        body,
+    }
 }
 
 pub fn asks(text: &str) -> Body {

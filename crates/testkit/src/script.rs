@@ -24,6 +24,7 @@ pub struct Script {
     pub approvals: Vec<String>,
     /// Decision, tool and what it is about.
     pub rules: Vec<(String, String, String)>,
+    pub allow_hosts: Vec<String>,
     /// Levels with what happens to their calls.
     pub levels: Vec<(String, String)>,
     pub window: Option<usize>,
@@ -52,6 +53,18 @@ pub enum Behaviour {
     Moderate,
     Dangerous,
     Untrusted,
+    Private,
+    /// Its first argument leaves for that host.
+    Sends(String),
+}
+
+impl Behaviour {
+    pub fn sends_to(&self) -> Option<String> {
+        match self {
+            Self::Sends(to) => Some(to.clone()),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -99,6 +112,7 @@ impl Script {
             "window" => self.window = Some(rest.parse().ok()?),
             "together" => self.together = true,
             "approve" => self.approvals.push(rest.to_owned()),
+            "allow-host" => self.allow_hosts.push(rest.to_owned()),
             "rule" => {
                 let (decision, about) = rest.split_once(' ')?;
                 let (tool, subject) = about.trim().split_once(' ').unwrap_or((about, "*"));
@@ -158,6 +172,8 @@ fn behaviour_of(text: &str) -> Option<Behaviour> {
         ("is", "moderate") => Behaviour::Moderate,
         ("is", "dangerous") => Behaviour::Dangerous,
         ("is", "untrusted") => Behaviour::Untrusted,
+        ("is", "private") => Behaviour::Private,
+        ("sends", to) => Behaviour::Sends(to.strip_prefix("to ")?.to_owned()),
         _ => return None,
     })
 }

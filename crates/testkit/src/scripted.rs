@@ -11,7 +11,7 @@ use lango_domain::seams::{
     Advisor, Approver, ContextError, ContextRequest, ContextSource, Conversation, Decision, Digest, Digests,
     FailedCall, Question, RemoteAgent, RemoteError, RemotePiece, RemoteTask, Scope,
 };
-use lango_domain::{Intent, Safety, Tool, ToolFailure};
+use lango_domain::{Destination, Intent, Label, Labelled, Outgoing, Safety, Tool, ToolFailure};
 use serde_json::{Value, json};
 
 use crate::script::{Behaviour, Part, RemoteBehaviour, ScriptedReply};
@@ -132,7 +132,9 @@ pub fn tool(name: &str, behaviours: &[Behaviour]) -> Tool {
                     Behaviour::Wants(_)
                     | Behaviour::Moderate
                     | Behaviour::Dangerous
-                    | Behaviour::Untrusted => {}
+                    | Behaviour::Untrusted
+                    | Behaviour::Private
+                    | Behaviour::Sends(_) => {}
                 }
             }
             output
@@ -141,6 +143,16 @@ pub fn tool(name: &str, behaviours: &[Behaviour]) -> Tool {
     tool.parameters = parameters(behaviours);
     if behaviours.contains(&Behaviour::Untrusted) {
         tool = tool.with_untrusted_output();
+    }
+    if behaviours.contains(&Behaviour::Private) {
+        tool = tool.with_private_output();
+    }
+    if let Some(to) = behaviours.iter().find_map(Behaviour::sends_to) {
+        tool = tool.with_outgoing(move |args: Value| {
+            let first = args.as_object().and_then(|map| map.values().next()).and_then(Value::as_str);
+            let to = Destination::Configured(vec![to.clone()]);
+            Outgoing { to, data: first.unwrap_or_default().to_owned() }
+        });
     }
     // A call is about its first argument, and of one kind with those that begin with the same word.
     tool.with_intent(move |_, args: Value| async move {
@@ -207,14 +219,14 @@ impl ContextSource for ScriptedSource {
         200
     }
 
-    fn gather(&self, _request: ContextRequest) -> BoxFuture<'static, Result<Option<String>, ContextError>> {
-        let text = self.text.clone();
+    fn gather(&self, _request: ContextRequest) -> BoxFuture<'static, Result<Option<Labelled>, ContextError>> {
+        let (name, text) = (self.name.clone(), self.text.clone());
         async move {
             match text.as_str() {
                 "fails" => Err(ContextError("as the story says".to_owned())),
                 "hangs" => futures::future::pending().await,
                 "panics" => panic!("as the story says"),
-                _ => Ok(Some(text)),
+                _ => Ok(Some(Labelled { label: Label::private(&name), text })),
             }
         }
         .boxed()
@@ -250,8 +262,8 @@ impl Digests for ScriptedDigest {
 pub struct ScriptedAdvisor(pub String);
 
 impl Advisor for ScriptedAdvisor {
-    fn advice(&self, _about: FailedCall) -> BoxFuture<'static, Option<String>> {
+    fn advice(&self, _about: FailedCall) -> BoxFuture<'static, Option<Labelled>> {
         let text = self.0.clone();
-        async move { Some(text) }.boxed()
+        async move { Some(Labelled::plain(text)) }.boxed()
     }
 }

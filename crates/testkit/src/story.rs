@@ -15,7 +15,7 @@ use lango_domain::event::{
 use lango_domain::model::{Model, ModelRequest};
 use lango_domain::seams::{Advisor, ContextSource, Digest, Digests, RemoteAgent};
 use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError};
-use lango_domain::{AgentName, AgentTree, Mode};
+use lango_domain::{AgentName, AgentTree, Label, Labelled, Mode};
 use lango_engine::{Approval, Beside, Limits, MemoryStore, Models, Parts, Runner, Surroundings, TurnRequest};
 use lango_team::{Config, RemoteCard, build_agent_tree};
 use tokio::time::Instant;
@@ -124,10 +124,9 @@ fn parts(
 }
 
 fn beside(script: &Script) -> Beside {
-    let digests = script
-        .digest
-        .clone()
-        .map(|(through, text)| Arc::new(ScriptedDigest(Digest { through, text })) as Arc<dyn Digests>);
+    let digests = script.digest.clone().map(|(through, text)| {
+        Arc::new(ScriptedDigest(Digest { through, text, label: Label::default() })) as Arc<dyn Digests>
+    });
     let advisor = script.learned.clone().map(|text| Arc::new(ScriptedAdvisor(text)) as Arc<dyn Advisor>);
     let source = |(name, text): &(String, String)| {
         Arc::new(ScriptedSource { name: name.clone(), text: text.clone() }) as Arc<dyn ContextSource>
@@ -139,7 +138,7 @@ fn beside(script: &Script) -> Beside {
 fn approval(script: &Script) -> Result<Approval, String> {
     let rule = |(decision, tool, subject): &(String, String, String)| serde_json::json!({ "tool": tool, "match": subject, "decision": decision });
     let rules: Vec<_> = script.rules.iter().map(rule).collect();
-    let mut settings = serde_json::json!({ "rules": rules });
+    let mut settings = serde_json::json!({ "rules": rules, "allowHosts": script.allow_hosts });
     for (level, decision) in &script.levels {
         settings[level] = decision.as_str().into();
     }
@@ -173,8 +172,7 @@ fn limits(script: &Script) -> Result<Limits, String> {
 }
 
 async fn run(runner: &Runner, turn: &UserTurn) -> Vec<Update> {
-    let request =
-        TurnRequest { session: SessionId::new("s"), principal: Principal::local(), text: turn.text.clone() };
+    let request = request(turn);
     let mut stream = runner.run(request);
     let mut updates = Vec::new();
     let asked = Instant::now();
@@ -198,6 +196,20 @@ async fn run(runner: &Runner, turn: &UserTurn) -> Vec<Update> {
                 cancelled = true;
             }
         }
+    }
+}
+
+/// What stands behind `piped:` came over a pipe.
+fn request(turn: &UserTurn) -> TurnRequest {
+    let typed = |text: &str| TurnRequest::typed(SessionId::new("s"), Principal::local(), text);
+    match turn.text.split_once("piped: ") {
+        Some((text, piped)) => {
+            let (text, piped) = (piped.to_owned(), text.trim());
+            let label = Label::untrusted("standard input").joined(&Label::private("standard input"));
+            let attachments = vec![("stdin".to_owned(), Labelled { text, label })];
+            TurnRequest { attachments, ..typed(piped) }
+        }
+        None => typed(&turn.text),
     }
 }
 
@@ -252,13 +264,15 @@ fn line(event: &Event, updates: &[Update]) -> Option<String> {
             let advice = advice.as_ref().map_or(String::new(), |advice| format!("; learned: {advice}"));
             format!("{who} gets {}: {error}{advice}", code.as_str().unwrap_or("?"))
         }
-        Body::Approval { tool, state: ApprovalState::Asked, tainted_by, .. } => {
+        Body::Approval { tool, state: ApprovalState::Asked, tainted_by, shows, .. } => {
             let taint = if tainted_by.is_empty() {
                 String::new()
             } else {
-                format!(", with words of {}", tainted_by.join(", "))
+                format!(", after reading {}", tainted_by.join(", "))
             };
-            format!("{who} asks the user about {tool}{taint}")
+            let sent = shows.lines().skip_while(|line| !line.starts_with("SENDS")).nth(1);
+            let sent = sent.map_or(String::new(), |sent| format!(", which sends {sent}"));
+            format!("{who} asks the user about {tool}{taint}{sent}")
         }
         Body::Approval { state, by: None | Some(Decider::User), grant, .. } => {
             let grant = grant.as_ref().map_or(String::new(), |grant| format!(", {grant:?}"));

@@ -35,7 +35,7 @@ pub fn judge_all<'a>(samples: &'a [Sample], provider: &str, model: Option<&str>)
 /// Whom the orchestrator transfers to, or that it answers by itself.
 async fn first_decision(conversation: &Conversation, text: &str) -> Result<usize> {
     let (session, principal) = (new_session(), Principal::local());
-    let mut updates = conversation.runner.run(TurnRequest { session, principal, text: text.to_owned() });
+    let mut updates = conversation.runner.run(TurnRequest::typed(session, principal, text));
     while let Some(update) = updates.next().await {
         let Update::Event(event) = update else { continue };
         match &event.body {

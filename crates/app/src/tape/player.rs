@@ -10,11 +10,12 @@ use futures::stream::{self, BoxStream, StreamExt};
 use lango_domain::event::SessionId;
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
 use lango_domain::seams::{Approver, Decision, Question};
-use lango_domain::{AgentName, Intent, Tool, ToolFailure};
+use lango_domain::{AgentName, Intent, Tool, ToolFailure, ToolOutput};
 use lango_engine::{Models, Surroundings};
 use serde_json::Value;
 
 use super::{Asked, Line, TapeError, VERSION};
+use crate::request::Request;
 
 /// What to do where a request differs from the recorded one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub enum Strictness {
 
 pub struct Player {
     session: SessionId,
-    request: String,
+    request: Request,
     strictness: Strictness,
     /// What is left to be played.
     lines: Mutex<VecDeque<Line>>,
@@ -52,7 +53,7 @@ impl Player {
             _ => return Err(unusable("it does not begin like a recording".to_owned())),
         }
         let begun = lines.iter().find_map(|line| match line {
-            Line::Request { session, text } => Some((session.clone(), text.clone())),
+            Line::Request { session, request } => Some((session.clone(), request.clone())),
             _ => None,
         });
         let (session, request) = begun.ok_or_else(|| unusable("it holds no request".to_owned()))?;
@@ -70,7 +71,7 @@ impl Player {
     }
 
     /// What the user asked then.
-    pub fn request(&self) -> String {
+    pub fn request(&self) -> Request {
         self.request.clone()
     }
 
@@ -92,7 +93,7 @@ impl Player {
             let name = name.to_owned();
             Arc::new(move |context, args| {
                 let output = player.tool_output(&context.agent, &name, &args);
-                futures::future::ready(output.map(Into::into).map_err(ToolFailure)).boxed()
+                futures::future::ready(output.map_err(ToolFailure)).boxed()
             })
         })
     }
@@ -146,10 +147,12 @@ impl Player {
         })
     }
 
-    fn tool_output(&self, caller: &AgentName, name: &str, wanted: &Value) -> Result<String, String> {
+    fn tool_output(&self, caller: &AgentName, name: &str, wanted: &Value) -> Result<ToolOutput, String> {
         let found = self.take(|line| match line {
-            Line::Tool { agent, tool, args, output } if agent == caller && tool == name && args == wanted => {
-                Some(output.clone())
+            Line::Tool { agent, tool, args, output, label }
+                if agent == caller && tool == name && args == wanted =>
+            {
+                Some(output.clone().map(|text| ToolOutput { text, label: label.clone() }))
             }
             _ => None,
         });

@@ -18,6 +18,7 @@ use lango_models::Secret;
 use serde_json::Value;
 
 use super::{Asked, Line, TapeError, VERSION};
+use crate::request::Request;
 
 /// Writes one line after the other; a line that cannot be written is told at the end, and the turn goes on.
 pub struct Recorder {
@@ -42,11 +43,11 @@ impl Recorder {
     }
 
     /// The turn begins: from here on everything is written down.
-    pub fn begin(&self, session: &SessionId, text: &str) -> Result<(), TapeError> {
+    pub fn begin(&self, session: &SessionId, request: &Request) -> Result<(), TapeError> {
         let file = private_file(&self.path).map_err(|error| self.unusable(error.to_string()))?;
         *self.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
         self.write(&Line::Recording { v: VERSION });
-        self.write(&Line::Request { session: session.clone(), text: text.to_owned() });
+        self.write(&Line::Request { session: session.clone(), request: request.clone() });
         Ok(())
     }
 
@@ -88,11 +89,12 @@ impl Recorder {
                 let running = function(context, args.clone());
                 Box::pin(async move {
                     let done = running.await;
+                    let label = done.as_ref().ok().and_then(|output| output.label.clone());
                     let output = done
                         .as_ref()
                         .map(|output| output.text.clone())
                         .map_err(|ToolFailure(why)| why.clone());
-                    recorder.write(&Line::Tool { agent, tool, args, output });
+                    recorder.write(&Line::Tool { agent, tool, args, output, label });
                     done
                 })
             })

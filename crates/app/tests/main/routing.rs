@@ -266,9 +266,9 @@ async fn offline_first_saves_the_orchestrators_call() {
     let conversation =
         lango_app::Conversation::open(&loaded, &machine.environment, tools, None, &lango_app::Tape::Off)
             .unwrap();
-    let text = "schedule a backup every night".to_owned();
+    let text = "schedule a backup every night";
     let (session, principal) = (SessionId::new("s"), Principal::local());
-    let request = lango_engine::TurnRequest { session, principal, text };
+    let request = lango_engine::TurnRequest::typed(session, principal, text);
     let updates: Vec<Update> = conversation.runner.run(request).collect().await;
     let bodies: Vec<&Body> = updates
         .iter()

@@ -4,9 +4,9 @@ use std::io::Read as _;
 use std::process::ExitCode;
 
 use futures::StreamExt;
-use lango_app::{Conversation, Player, Recorder, Strictness, Tape, known_secrets};
+use lango_app::{Conversation, Player, Recorder, Request, Strictness, Tape, known_secrets};
 use lango_domain::event::{Principal, SessionId, Update};
-use lango_engine::{TurnRequest, TurnStream};
+use lango_engine::TurnStream;
 
 use super::{Setting, runtime, session_named};
 use crate::approver::approver;
@@ -23,21 +23,21 @@ pub fn run(global: &Global, ask: &Ask) -> Result<ExitCode, Failure> {
         return continue_turn(global, &setting, ask);
     }
     let tape = tape(&setting, ask)?;
-    let (session, text) = match &tape {
+    let (session, request) = match &tape {
         Tape::Replay(player) if ask.text.is_empty() => (player.session(), player.request()),
-        Tape::Replay(player) => (player.session(), request_text(&ask.text)?),
-        _ => (session_named(ask.session.as_deref())?, request_text(&ask.text)?),
+        Tape::Replay(player) => (player.session(), request_of(&ask.text)?),
+        _ => (session_named(ask.session.as_deref())?, request_of(&ask.text)?),
     };
     let tools = setting.tools(&ask.tools)?;
     let approver = approver(ask.yes);
     let conversation = Conversation::open(&setting.loaded, &setting.environment, tools, approver, &tape)?;
     if let Tape::Record(recorder) = &tape {
-        recorder.begin(&session, &text).map_err(|error| Failure::usage(error.to_string()))?;
+        recorder.begin(&session, &request).map_err(|error| Failure::usage(error.to_string()))?;
     }
     let mut show = Show::new(global.json, ask.deltas);
     show.warnings(&conversation.warnings);
     let runtime = runtime()?;
-    runtime.block_on(turn(&conversation, session, text, &mut show));
+    runtime.block_on(turn(&conversation, session, request, &mut show));
     runtime.block_on(super::settle(&conversation));
     runtime.block_on(super::forget_old_sessions(&setting, &conversation));
     let complaints = tape.complaints();
@@ -87,8 +87,8 @@ fn tape(setting: &Setting, ask: &Ask) -> Result<Tape, Failure> {
 }
 
 /// One turn, shown as it comes. The first Ctrl-C cancels it, the second leaves.
-pub async fn turn(conversation: &Conversation, session: SessionId, text: String, show: &mut Show) {
-    let updates = conversation.runner.run(TurnRequest { session, principal: Principal::local(), text });
+pub async fn turn(conversation: &Conversation, session: SessionId, request: Request, show: &mut Show) {
+    let updates = conversation.runner.run(request.into_turn(session, Principal::local()));
     follow(updates, show).await;
     conversation.colleagues.settled().await;
 }
@@ -123,9 +123,9 @@ async fn follow(mut updates: TurnStream, show: &mut Show) {
 }
 
 /// The words that were typed; `-` among them stands for what is piped in.
-fn request_text(words: &[String]) -> Result<String, Failure> {
+fn request_of(words: &[String]) -> Result<Request, Failure> {
     let typed: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != "-").collect();
-    let mut text = typed.join(" ");
+    let mut request = Request::typed(typed.join(" ").trim());
     if words.iter().any(|word| word == "-") {
         let mut piped = Vec::new();
         std::io::stdin()
@@ -137,10 +137,10 @@ fn request_text(words: &[String]) -> Result<String, Failure> {
         }
         let piped =
             String::from_utf8(piped).map_err(|_| Failure::usage("what is piped in is not valid UTF-8"))?;
-        text = format!("{text}\n\n{}", piped.trim_end());
+        request.piped = Some(piped.trim_end().to_owned()).filter(|piped| !piped.trim().is_empty());
     }
-    if text.trim().is_empty() {
+    if request.text.is_empty() && request.piped.is_none() {
         return Err(Failure::usage("the request is empty").with_hint("lango ask \"what should be done\""));
     }
-    Ok(text.trim().to_owned())
+    Ok(request)
 }

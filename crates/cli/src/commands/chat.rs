@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use lango_app::{Conversation, Hands, Means, Tape, colleagues, keep_looking_for, new_session};
+use lango_app::{Conversation, Hands, Means, Request, Tape, colleagues, keep_looking_for, new_session};
 use lango_domain::bill::Bill;
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::session::{Reach, SessionKey, SessionStore};
@@ -98,7 +98,8 @@ impl Chat<'_> {
     fn turn(&mut self, request: &str) {
         let mut show = Show::new(self.json, false);
         self.take_up_changes(&show);
-        self.runtime.block_on(ask::turn(&self.conversation, self.session(), request.to_owned(), &mut show));
+        let request = Request::typed(request);
+        self.runtime.block_on(ask::turn(&self.conversation, self.session(), request, &mut show));
         self.exit = show.exit_code();
     }
 

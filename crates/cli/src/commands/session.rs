@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use lango_app::{forget_files, open_store};
+use lango_domain::Label;
 use lango_domain::event::{Body, Branch, EVENT_VERSION, Event, Principal, SessionId, TurnId};
 use lango_domain::session::{Reach, SessionKey, SessionStore};
 use lango_domain::text::{one_line, visible};
@@ -203,6 +204,7 @@ fn legacy(
             author: author.clone(),
             branch: Branch::root(root),
             at: Timestamp::now(),
+            label: Label::default(),
             body,
         })
     };

@@ -100,7 +100,14 @@ fn what_is_piped_in_joins_the_request() {
     let run = desk(&server).lango_with_input(&["ask", "summarise", "-"], b"line one\nline two\n");
     assert_eq!(run.exit, 0, "{}", run.stderr);
     let request = server.requests()[0].json();
-    assert_eq!(request["messages"][1]["content"], "summarise\n\nline one\nline two");
+    let content = request["messages"][1]["content"].as_str().unwrap();
+    assert!(
+        content.starts_with("summarise\n") && content.contains("line one\nline two\n</context>"),
+        "{content}"
+    );
+    let run =
+        desk(&ModelServer::start(vec![Play::says("ok")]).unwrap()).lango_with_input(&["ask", "-"], b"hello");
+    assert_eq!(run.exit, 0, "{}", run.stderr);
     let run = Desk::new().lango_with_input(&["ask", "-"], b"\xff\xfe");
     assert!(run.exit == 2 && run.stderr.contains("not valid UTF-8"), "{}", run.stderr);
 }

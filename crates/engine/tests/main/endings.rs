@@ -14,7 +14,7 @@ use lango_domain::seams::{
     Advisor, Approver, ContextError, ContextRequest, ContextSource, Conversation, Decision, Digest, Digests,
     FailedCall, Question, Scope,
 };
-use lango_domain::{Intent, Safety, Tool, ToolFailure};
+use lango_domain::{Intent, Labelled, Safety, Tool, ToolFailure};
 use lango_engine::{Approval, Beside, Limits, MemoryStore, Models, Parts, Runner, TurnRequest};
 use lango_team::{Config, build_agent_tree};
 use lango_testkit::script::{Behaviour, Part, Script, ScriptedReply, UserTurn};
@@ -152,7 +152,7 @@ impl ContextSource for Never {
         100
     }
 
-    fn gather(&self, _: ContextRequest) -> BoxFuture<'static, Result<Option<String>, ContextError>> {
+    fn gather(&self, _: ContextRequest) -> BoxFuture<'static, Result<Option<Labelled>, ContextError>> {
         futures::future::pending().boxed()
     }
 }
@@ -164,7 +164,7 @@ impl Digests for Never {
 }
 
 impl Advisor for Never {
-    fn advice(&self, _: FailedCall) -> BoxFuture<'static, Option<String>> {
+    fn advice(&self, _: FailedCall) -> BoxFuture<'static, Option<Labelled>> {
         futures::future::pending().boxed()
     }
 }
@@ -225,7 +225,7 @@ fn runner(stuck: Stuck, seconds: u64) -> Runner {
 }
 
 fn request() -> TurnRequest {
-    TurnRequest { session: SessionId::new("s"), principal: Principal::local(), text: "please".into() }
+    TurnRequest::typed(SessionId::new("s"), Principal::local(), "please")
 }
 
 fn end(updates: &[Update]) -> Option<Code> {

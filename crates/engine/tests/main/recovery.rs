@@ -26,7 +26,7 @@ async fn log(store: &MemoryStore) -> Vec<Arc<Event>> {
 }
 
 fn request(text: &str) -> TurnRequest {
-    TurnRequest { session: SessionId::new("s"), principal: Principal::local(), text: text.to_owned() }
+    TurnRequest::typed(SessionId::new("s"), Principal::local(), text)
 }
 
 /// A store that holds the first events of a whole turn, and no more.
@@ -39,8 +39,8 @@ async fn cut_after(count: usize) -> (Arc<MemoryStore>, usize) {
     let events = log(&whole).await;
     let store = Arc::new(MemoryStore::default());
     let drafts = events.iter().take(count).map(|event| {
-        let Event { turn, author, branch, at, body, .. } = Event::clone(event);
-        Draft { turn, author, branch, at, body }
+        let Event { turn, author, branch, at, label, body, .. } = Event::clone(event);
+        Draft { turn, author, branch, at, label, body }
     });
     store.append(key(&SessionId::new("s"), &Principal::local()), drafts.collect()).await.unwrap();
     (store, events.len())

@@ -40,7 +40,7 @@ pub fn runner(script: &str, store: Arc<dyn SessionStore>) -> Runner {
 
 fn request(session: &str, principal: &str) -> TurnRequest {
     let (session, principal) = (SessionId::new(session), Principal::new(principal));
-    TurnRequest { session, principal, text: "please".into() }
+    TurnRequest::typed(session, principal, "please")
 }
 
 fn last_body(updates: &[Update]) -> Option<&Body> {

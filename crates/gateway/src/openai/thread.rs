@@ -9,9 +9,9 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lango_domain::AgentName;
 use lango_domain::event::{Author, Body, Branch, Draft, Event, Principal, SessionId, TurnId};
 use lango_domain::session::{Reach, SessionKey, SessionStore};
+use lango_domain::{AgentName, Label};
 use lango_engine::{LegacyMessage, LegacyRole, replay_author};
 use sha2::{Digest, Sha256};
 
@@ -188,5 +188,10 @@ fn context(system: &str) -> Body {
 }
 
 fn draft(turn: &TurnId, root: &AgentName, author: Author, body: Body, at: jiff::Timestamp) -> Draft {
-    Draft { turn: turn.clone(), author, branch: Branch::root(root), at, body }
+    // What the client says that others said is not in the user's own words.
+    let label = match author {
+        Author::User => Label::default(),
+        _ => Label::untrusted("the client's history"),
+    };
+    Draft { turn: turn.clone(), author, branch: Branch::root(root), at, label, body }
 }

@@ -109,6 +109,7 @@ mod tests {
             author: Author::from(author.to_owned()),
             branch: Branch::new(author),
             at: Timestamp::UNIX_EPOCH,
+            label: Default::default(),
             body,
         };
         Update::Event(Arc::new(draft.into_event(SessionId::new("s"), 1)))

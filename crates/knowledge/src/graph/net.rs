@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use lango_domain::graph::{Changes, Seen, Source};
+use lango_domain::Label;
+use lango_domain::graph::{Batch, Changes, Seen, Source};
 
 use super::batch::{self, BadBatch, Detail};
 use super::moment::{Moment, When};
@@ -58,7 +59,7 @@ pub struct Net {
     detail_numbers: HashMap<Detail, u32>,
     facts: Vec<Fact>,
     /// By their first facts.
-    batches: Vec<(u32, Source)>,
+    batches: Vec<(u32, Source, Label)>,
     /// Where the edges of each name begin, and where those begin that lead to it.
     starts: Vec<[u32; 2]>,
     edges: Vec<Edge>,
@@ -115,14 +116,14 @@ impl Net {
             return Ok(Absorbed::Outdated);
         }
         for batch in &changes.batches {
-            self.take(&batch.source, &batch.body)?;
+            self.take(batch)?;
         }
         self.seen = changes.seen;
         Ok(Absorbed::Yes)
     }
 
-    fn take(&mut self, source: &Source, body: &[u8]) -> Result<(), BadBatch> {
-        let read = batch::read(body)?;
+    fn take(&mut self, batch: &Batch) -> Result<(), BadBatch> {
+        let read = batch::read(&batch.body)?;
         let names: Vec<u32> = read.names.iter().map(|name| self.names.number(name)).collect();
         let predicates: Vec<u32> = read.predicates.iter().map(|name| self.predicates.number(name)).collect();
         let texts: Vec<u32> = read.texts.iter().map(|text| self.texts.number(text)).collect();
@@ -134,7 +135,7 @@ impl Net {
         };
         let details: Vec<u32> =
             read.details.iter().skip(1).map(|detail| self.detail_number(own(detail))).collect();
-        self.batches.push((self.facts.len() as u32, source.clone()));
+        self.batches.push((self.facts.len() as u32, batch.source.clone(), batch.label.clone()));
         self.facts.extend(read.facts.iter().map(|&[subject, predicate, object, detail]| Fact {
             subject: names[subject as usize],
             predicate: predicates[predicate as usize],
@@ -287,14 +288,22 @@ impl Net {
     }
 
     pub fn source(&self, fact: u32) -> &Source {
-        let at = self.batches.partition_point(|(first, _)| *first <= fact);
+        &self.batch_of(fact).1
+    }
+
+    pub fn label(&self, fact: u32) -> &Label {
+        &self.batch_of(fact).2
+    }
+
+    fn batch_of(&self, fact: u32) -> &(u32, Source, Label) {
+        let at = self.batches.partition_point(|(first, ..)| *first <= fact);
         // Invariant: the first batch begins with the first fact.
-        &self.batches[at - 1].1
+        &self.batches[at - 1]
     }
 
     /// Sources with how many facts each brought.
     pub fn sources(&self) -> impl Iterator<Item = (&Source, usize)> {
-        let ends = self.batches.iter().skip(1).map(|(first, _)| *first).chain([self.facts.len() as u32]);
-        self.batches.iter().zip(ends).map(|((first, source), end)| (source, (end - first) as usize))
+        let ends = self.batches.iter().skip(1).map(|(first, ..)| *first).chain([self.facts.len() as u32]);
+        self.batches.iter().zip(ends).map(|((first, source, _), end)| (source, (end - first) as usize))
     }
 }

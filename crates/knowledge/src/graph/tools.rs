@@ -1,8 +1,8 @@
 //! The librarian's tools for the knowledge graph.
 
 use lango_domain::event::Principal;
-use lango_domain::graph::Source;
-use lango_domain::{Intent, Safety, Tool, ToolContext, ToolFailure};
+use lango_domain::graph::{Provenance, Source};
+use lango_domain::{Intent, Labelled, Safety, Tool, ToolContext, ToolFailure, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -150,10 +150,11 @@ fn graph_query(graph: LazyGraph) -> Tool {
                     view.query(pattern, when, limit)
                 }
             };
-            Ok(told(&view, &found).to_string())
+            Ok(labelled(&view, &found.facts, told(&view, &found).to_string()))
         }
     })
     .with_untrusted_output()
+    .with_private_output()
     .with_phrases([
         "what does [the] [my] [our] [knowledge] graph (say|know|tell) [me] about {about}",
         "(what|which) facts (are there|are known|do you know|do you have|do we have) about {about}",
@@ -183,10 +184,12 @@ fn graph_traverse(graph: LazyGraph) -> Tool {
                 .collect();
             let mut told = told(&view, &walked.found);
             let edges = told["items"].take();
-            Ok(json!({ "nodes": nodes, "edges": edges, "more": walked.found.more }).to_string())
+            let told = json!({ "nodes": nodes, "edges": edges, "more": walked.found.more }).to_string();
+            Ok(labelled(&view, &walked.found.facts, told))
         }
     })
     .with_untrusted_output()
+    .with_private_output()
     .with_phrases([
         "(what|who) (is|are) (connected|related|linked) (to|with) {start_node}",
         "(show|list|find) [me] (everything|all|what is) (connected|related|linked) (to|with) {start_node}",
@@ -204,17 +207,21 @@ fn graph_path(graph: LazyGraph) -> Tool {
             let most = within("max_depth", args.max_depth.unwrap_or(USUAL_WAY), MOST_WAY)?;
             let (view, when) = look(&graph, &context.principal, args.at.as_deref()).await?;
             let (from, to) = (view.find(&args.from)?, view.find(&args.to)?);
-            Ok(match view.path(from, to, most, when) {
+            let facts = view.path(from, to, most, when);
+            let way = facts.clone().unwrap_or_default();
+            let text = match facts {
                 Some(facts) if facts.is_empty() => format!("{} and {} are the same.", args.from, args.to),
                 Some(facts) => told(&view, &Found { facts, more: false }).to_string(),
                 None => {
                     let (from, to) = (view.name(from), view.name(to));
                     format!("No chain of up to {most} facts connects {from} and {to}.")
                 }
-            })
+            };
+            Ok(labelled(&view, &way, text))
         }
     })
     .with_untrusted_output()
+    .with_private_output()
     .with_phrases([
         "how (is|are) {from} (related|connected|linked) (to|with) {to}",
         "how does {from} (relate|connect) (to|with) {to}",
@@ -308,6 +315,10 @@ fn within<N: PartialOrd + From<u8> + std::fmt::Display>(
     Ok(number)
 }
 
+fn labelled(view: &View, facts: &[u32], text: String) -> ToolOutput {
+    ToolOutput::labelled(Labelled { text, label: view.label(facts) })
+}
+
 /// Facts as every command and tool gives them.
 pub fn told(view: &View, found: &Found) -> Value {
     let items: Vec<_> = found.facts.iter().map(|fact| view.item(*fact)).collect();
@@ -337,6 +348,7 @@ fn shown(fact: &NewFact) -> String {
     format!("{} {} {}{from}{to}", fact.subject, fact.predicate, fact.object)
 }
 
-fn source_of(context: &ToolContext) -> Source {
-    Source::Session { session: context.session.clone(), event: context.call.to_string() }
+fn source_of(context: &ToolContext) -> Provenance {
+    let source = Source::Session { session: context.session.clone(), event: context.call.to_string() };
+    Provenance { source, label: context.label.clone() }
 }

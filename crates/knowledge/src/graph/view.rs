@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use lango_domain::Label;
 use lango_domain::graph::Source;
 use serde::Serialize;
 use serde_json::Value;
@@ -134,6 +135,13 @@ impl View {
             object_type: self.net.text(detail.object_type),
             properties: serde_json::from_str(self.net.text(detail.properties)).ok(),
         }
+    }
+
+    /// What facts were made from, together.
+    pub fn label(&self, facts: &[u32]) -> Label {
+        let mut label = Label::private("the knowledge graph");
+        facts.iter().for_each(|fact| label.join(self.net.label(*fact)));
+        label
     }
 
     pub fn source_of(&self, fact: u32) -> &Source {

@@ -264,7 +264,12 @@ mod tests {
                 category: Category::Fact,
                 content: (*content).to_owned(),
                 tags: Vec::new(),
-                source: Source { session: None, turn: TurnId::new("t"), by: String::new() },
+                source: Source {
+                    session: None,
+                    turn: TurnId::new("t"),
+                    by: String::new(),
+                    label: Default::default(),
+                },
                 at: Timestamp::UNIX_EPOCH,
             })
             .collect();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
 use jiff::{Timestamp, ToSpan};
+use lango_domain::Label;
 use lango_domain::inquiries::{
     Finder, Inquiry, Lapse, Marks, NewInquiry, Offered, Progress, Resolution, Settled,
 };
@@ -174,7 +175,7 @@ impl Inquiries {
             return Resolution { inquiry, answer, entry: None };
         }
         let (session, turn) = (Some(scene.of.session.clone()), exchange.turn.clone());
-        let source = Source { session, turn, by: format!("inquiry {inquiry}") };
+        let source = Source { session, turn, by: format!("inquiry {inquiry}"), label: Label::default() };
         let entry = NewEntry { key, category, content, tags: Vec::new(), source, at: scene.now };
         Resolution { inquiry, answer, entry: Some(entry) }
     }

@@ -40,6 +40,7 @@ fn pending(store: Lazily<dyn InquiryStore>) -> Tool {
         }
     })
     .with_untrusted_output()
+    .with_private_output()
     .with_phrases([
         "(list|show) [me] [the] [my] [all] [pending] [open] inquiries",
         "(what|which) inquiries are (pending|open|there)",

@@ -9,6 +9,7 @@ use lango_domain::seams::{ContextError, ContextRequest, ContextSource, Conversat
 use lango_domain::session::StoreError;
 use lango_domain::text::one_line;
 use lango_domain::wording::ASK_IN_PASSING;
+use lango_domain::{Label, Labelled};
 
 use super::{Inquiries, answers};
 use crate::lexical::{analyse, analyse_query};
@@ -31,14 +32,14 @@ impl ContextSource for Inquiries {
         CAP
     }
 
-    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<String>, ContextError>> {
+    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<Labelled>, ContextError>> {
         let inquiries = self.clone();
         async move { inquiries.offer(request).await.map_err(|error| ContextError(error.to_string())) }.boxed()
     }
 }
 
 impl Inquiries {
-    async fn offer(&self, request: ContextRequest) -> Result<Option<String>, StoreError> {
+    async fn offer(&self, request: ContextRequest) -> Result<Option<Labelled>, StoreError> {
         let ContextRequest { session, principal, text } = request;
         let of = Conversation { session, principal };
         let store = self.means.store.get().await?;
@@ -46,7 +47,9 @@ impl Inquiries {
         let now = (self.means.knowing.now)();
         let Some(chosen) = choose(&pending, &of, &text, now) else { return Ok(None) };
         let is_open = store.offer(&of, chosen.id, now).await?;
-        Ok(is_open.then(|| worded(chosen)))
+        // The question was made of what was said in a conversation.
+        let label = Label::private("inquiries");
+        Ok(is_open.then(|| Labelled { text: worded(chosen), label }))
     }
 }
 

@@ -6,6 +6,7 @@ use futures::future::{BoxFuture, FutureExt};
 use lango_domain::knowledge::{Learning, Tally};
 use lango_domain::seams::{Advisor, Afterwards, Conversation, FailedCall};
 use lango_domain::session::{SessionStore, StoreError};
+use lango_domain::{Label, Labelled};
 
 use super::matching::{Failure, fit};
 use super::{Knowing, KnowingError, outcomes};
@@ -18,7 +19,7 @@ const LEAST_CONFIDENCE: f64 = 0.45;
 pub struct Advice(pub Knowing);
 
 impl Advisor for Advice {
-    fn advice(&self, about: FailedCall) -> BoxFuture<'static, Option<String>> {
+    fn advice(&self, about: FailedCall) -> BoxFuture<'static, Option<Labelled>> {
         let knowing = self.0.clone();
         async move {
             let found = best(&knowing, &about).await;
@@ -31,7 +32,7 @@ impl Advisor for Advice {
     }
 }
 
-async fn best(knowing: &Knowing, about: &FailedCall) -> Result<Option<String>, KnowingError> {
+async fn best(knowing: &Knowing, about: &FailedCall) -> Result<Option<Labelled>, KnowingError> {
     let learnings = knowing.store.get().await?.learnings(&about.principal).await?;
     if learnings.is_empty() {
         return Ok(None);
@@ -46,7 +47,10 @@ async fn best(knowing: &Knowing, about: &FailedCall) -> Result<Option<String>, K
         Some((most, _)) if most >= weight => best,
         _ => Some((weight, learning)),
     });
-    Ok(best.map(|(_, learning)| shown(learning)))
+    Ok(best.map(|(_, learning)| {
+        let label = Label::private("learnings").joined(&learning.source.label);
+        Labelled { text: shown(learning), label }
+    }))
 }
 
 /// Begins with which one it is: so that what came of it can be counted.

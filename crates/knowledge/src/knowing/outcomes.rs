@@ -126,6 +126,7 @@ mod tests {
                 author: Author::Agent(agent.clone()),
                 branch: Branch::root(&agent),
                 at: jiff::Timestamp::UNIX_EPOCH,
+                label: Default::default(),
                 body,
             };
             let seq = self.0.len() as u64 + 1;

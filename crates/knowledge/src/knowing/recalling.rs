@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use futures::future::{BoxFuture, FutureExt};
 use lango_domain::knowledge::Entry;
 use lango_domain::seams::{ContextError, ContextRequest, ContextSource};
+use lango_domain::{Label, Labelled};
 
 use super::{Knowing, listed};
 use crate::lexical::{analyse, analyse_query};
@@ -26,14 +27,18 @@ impl ContextSource for Recalling {
         CAP
     }
 
-    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<String>, ContextError>> {
+    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<Labelled>, ContextError>> {
         let knowing = self.0.clone();
         async move {
             let failed = |error: lango_domain::session::StoreError| ContextError(error.to_string());
             let store = knowing.store.get().await.map_err(failed)?;
             let entries = store.entries(&request.principal).await.map_err(failed)?;
-            let lines: Vec<String> = named_in(&request.text, &entries).into_iter().map(listed).collect();
-            Ok((!lines.is_empty()).then(|| lines.join("\n")))
+            let named = named_in(&request.text, &entries);
+            let lines: Vec<String> = named.iter().map(|entry| listed(entry)).collect();
+            let label = named
+                .iter()
+                .fold(Label::private("knowledge"), |label, entry| label.joined(&entry.source.label));
+            Ok((!lines.is_empty()).then(|| Labelled { text: lines.join("\n"), label }))
         }
         .boxed()
     }

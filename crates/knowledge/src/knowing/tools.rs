@@ -1,7 +1,7 @@
 //! The librarian's tools for what is known (S83).
 
 use lango_domain::knowledge::{Category, Kept, Learned, Learning, Source, Trouble};
-use lango_domain::{Intent, Safety, Tool, ToolContext, ToolFailure};
+use lango_domain::{Intent, Label, Labelled, Safety, Tool, ToolContext, ToolFailure, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -89,13 +89,15 @@ fn search_knowledge(knowing: &Knowing) -> Tool {
             let found = knowing.find(&context.principal, &args.query, args.category, limit);
             let found = found.await.map_err(failed)?;
             if found.is_empty() {
-                return Ok(format!("Nothing is known about {}.", args.query.trim()));
+                return Ok(ToolOutput::from(format!("Nothing is known about {}.", args.query.trim())));
             }
-            Ok(found.iter().map(listed).collect::<Vec<_>>().join("\n"))
+            let text = found.iter().map(listed).collect::<Vec<_>>().join("\n");
+            Ok(labelled(text, "knowledge", found.iter().map(|entry| &entry.source)))
         }
     })
     .with_intent(|_, args: SearchKnowledge| async move { Ok(looking(args.query)) })
     .with_untrusted_output()
+    .with_private_output()
     .with_phrases([
         "what do (you|we) know about {query}",
         "what is known about {query}",
@@ -162,13 +164,15 @@ fn search_learnings(knowing: &Knowing) -> Tool {
             let found = knowing.find_learnings(&context.principal, &args.query, args.category, limit);
             let found = found.await.map_err(failed)?;
             if found.is_empty() {
-                return Ok(format!("Nothing was learned about {}.", args.query.trim()));
+                return Ok(ToolOutput::from(format!("Nothing was learned about {}.", args.query.trim())));
             }
-            Ok(found.iter().map(told).collect::<Vec<_>>().join("\n"))
+            let text = found.iter().map(told).collect::<Vec<_>>().join("\n");
+            Ok(labelled(text, "learnings", found.iter().map(|learning| &learning.source)))
         }
     })
     .with_intent(|_, args: SearchLearnings| async move { Ok(looking(args.query)) })
     .with_untrusted_output()
+    .with_private_output()
     .with_phrases([
         "what did (you|we) learn about {query}",
         "(search|look in|look through) [the] [your] (learnings|lessons|fixes) (for|about) {query}",
@@ -186,9 +190,15 @@ fn told(learning: &Learning) -> String {
     )
 }
 
+/// With what the entries were made from.
+fn labelled<'a>(text: String, store: &str, sources: impl Iterator<Item = &'a Source>) -> ToolOutput {
+    let label = sources.fold(Label::private(store), |label, source| label.joined(&source.label));
+    ToolOutput::labelled(Labelled { text, label })
+}
+
 fn source(context: &ToolContext) -> Source {
     let (session, turn) = (Some(context.session.clone()), context.turn.clone());
-    Source { session, turn, by: context.agent.to_string() }
+    Source { session, turn, by: context.agent.to_string(), label: context.label.clone() }
 }
 
 fn looking(query: String) -> Intent {

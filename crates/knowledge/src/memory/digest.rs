@@ -2,6 +2,7 @@
 //! observations are condensed or forgotten (B40).
 
 use futures::future::{BoxFuture, FutureExt};
+use lango_domain::Label;
 use lango_domain::memory::{Memory, Words};
 use lango_domain::seams::{ContextError, Conversation, Digest, Digests};
 
@@ -19,7 +20,7 @@ impl Digests for Chronicle {
                 return Ok(None);
             }
             let told = chronicle.memories().told(&of).await.map_err(failed)?;
-            Ok(Some(Digest { through: progress.active, text: text(&told) }))
+            Ok(Some(Digest { through: progress.active, text: text(&told), label: label(&told) }))
         }
         .boxed()
     }
@@ -32,6 +33,11 @@ fn text(told: &[Memory]) -> String {
     }
     let lines: Vec<String> = told.iter().map(line).collect();
     format!("{HEAD}\n{}", lines.join("\n"))
+}
+
+/// The label of what is told together.
+pub(super) fn label<'a>(told: impl IntoIterator<Item = &'a Memory>) -> Label {
+    told.into_iter().fold(Label::private("memory"), |label, memory| label.joined(&memory.note.label))
 }
 
 /// One memory as it is read: when, what, how much it matters, and its id.

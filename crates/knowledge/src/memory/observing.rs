@@ -9,7 +9,7 @@ use lango_domain::memory::{Kept, NewMemory, Note, Origin, Piece, Progress, Setba
 use lango_domain::model::Model;
 use lango_domain::seams::{Afterwards, Conversation};
 use lango_domain::session::StoreError;
-use lango_domain::tokens;
+use lango_domain::{Label, tokens};
 
 use super::transcript::{Utterance, clipped, transcript, weight};
 use super::writing::{self, NotWritten, Task, Written};
@@ -223,7 +223,13 @@ fn observation(line: Written, heard: &[Utterance]) -> Option<NewMemory> {
     let last = cited.last()?;
     let is_own = cited.iter().all(|utterance| utterance.words == Words::User);
     let words = if is_own { Words::User } else { Words::Others };
-    let note = Note { text: line.text, kind: line.kind, priority: line.priority, words, at: last.at };
+    // The model read everything that was heard, and any of it may have chosen these words; not where they are the user's.
+    let is_quoted = is_own && cited.iter().any(|utterance| rules::is_own(&line.text, &utterance.text));
+    let label = match is_quoted {
+        true => Label::default(),
+        false => heard.iter().fold(Label::default(), |label, utterance| label.joined(&utterance.label)),
+    };
+    let note = Note { text: line.text, kind: line.kind, priority: line.priority, words, label, at: last.at };
     let sources = cited.iter().map(|utterance| utterance.seq).collect();
     Some(NewMemory { note, turn: last.turn.clone(), sources })
 }

@@ -8,7 +8,7 @@ use lango_domain::event::{Principal, SessionId};
 use lango_domain::memory::{Memory, MemoryId, Origin, Priority, Revision};
 use lango_domain::seams::{ContextError, ContextRequest, ContextSource};
 use lango_domain::session::StoreError;
-use lango_domain::tokens;
+use lango_domain::{Labelled, tokens};
 
 use super::question::Question;
 use super::rules::plain_words;
@@ -188,7 +188,7 @@ impl ContextSource for Chronicle {
         self.settings().recall_tokens
     }
 
-    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<String>, ContextError>> {
+    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<Labelled>, ContextError>> {
         let chronicle = self.clone();
         async move {
             let cap = chronicle.settings().recall_tokens;
@@ -205,7 +205,7 @@ impl ContextSource for Chronicle {
 }
 
 /// As many whole lines as there is room for.
-fn told(found: &[Recalled], cap: usize) -> Option<String> {
+fn told(found: &[Recalled], cap: usize) -> Option<Labelled> {
     let mut text = HEAD.to_owned();
     for recalled in found {
         let longer = format!("{text}\n{}", digest::line(&recalled.memory));
@@ -214,5 +214,6 @@ fn told(found: &[Recalled], cap: usize) -> Option<String> {
         }
         text = longer;
     }
-    (text.len() > HEAD.len()).then_some(text)
+    let label = digest::label(found.iter().map(|recalled| &recalled.memory));
+    (text.len() > HEAD.len()).then_some(Labelled { text, label })
 }

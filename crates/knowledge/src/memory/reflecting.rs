@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use lango_domain::Label;
 use lango_domain::memory::{
     Kept, Memory, MemoryId, NewReflection, Note, Origin, Priority, Reflections, Words,
 };
@@ -112,7 +113,9 @@ fn reflection(line: Written, part: &[Memory]) -> Option<NewReflection> {
     let at = made_of.iter().map(|memory| memory.note.at).max()?;
     let is_own = made_of.iter().all(|memory| memory.note.words == Words::User);
     let words = if is_own { Words::User } else { Words::Others };
-    let note = Note { text: line.text, kind: line.kind, priority: line.priority, words, at };
+    // The model read the whole part, and any of it may have chosen these words.
+    let label = part.iter().fold(Label::default(), |label, memory| label.joined(&memory.note.label));
+    let note = Note { text: line.text, kind: line.kind, priority: line.priority, words, label, at };
     Some(NewReflection { note, condenses: observations_of(&made_of) })
 }
 

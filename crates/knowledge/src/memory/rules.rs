@@ -18,7 +18,8 @@ pub fn observations(heard: &[Utterance]) -> Vec<NewMemory> {
     own.flat_map(|utterance| {
         let told = sentences(first_paragraph(&utterance.text)).filter_map(|sentence| {
             let (kind, text) = telling(sentence)?;
-            let note = Note { text, kind, priority: priority_of(kind), words: Words::User, at: utterance.at };
+            let (words, label) = (Words::User, utterance.label.clone());
+            let note = Note { text, kind, priority: priority_of(kind), words, label, at: utterance.at };
             Some(NewMemory { note, turn: utterance.turn.clone(), sources: vec![utterance.seq] })
         });
         told.take(MOST_OF_ONE).collect::<Vec<_>>()
@@ -38,6 +39,14 @@ pub fn priority_of(kind: Kind) -> Priority {
         Kind::Fact | Kind::Preference | Kind::Date => Priority::Medium,
         Kind::Event => Priority::Low,
     }
+}
+
+/// Whether the user said these very words.
+pub fn is_own(text: &str, said: &str) -> bool {
+    let said = plain_words(said);
+    let words = plain_words(text);
+    let own = words.iter().filter(|word| said.contains(word)).count();
+    own * 10 >= words.len() * 9 && !words.is_empty()
 }
 
 /// Small letters without accents and apostrophes, in a row.

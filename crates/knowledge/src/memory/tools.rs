@@ -6,13 +6,13 @@ use lango_domain::event::SessionId;
 use lango_domain::memory::{Kind, Listed, Listing, Memory, MemoryId, NewMemory, Note, Priority, Words};
 use lango_domain::seams::Conversation;
 use lango_domain::text::one_line;
-use lango_domain::{Intent, Safety, Tool, ToolContext, ToolFailure, tokens};
+use lango_domain::{Intent, Labelled, Safety, Tool, ToolContext, ToolFailure, ToolOutput, tokens};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::recall::Care;
-use super::rules::{kind_of, plain_words, priority_of};
+use super::rules::{is_own, kind_of, priority_of};
 use super::{Chronicle, digest};
 use crate::lazily::Lazily;
 
@@ -142,16 +142,13 @@ fn recall(desk: Desk) -> Tool {
             let limit = checked(args.limit)?;
             let chronicle = desk.chronicle().await?;
             let found = chronicle.recall(&context.principal, &args.query, Care::Asked, limit).await;
-            let lines: Vec<String> =
-                found.map_err(failed)?.iter().map(|recalled| digest::line(&recalled.memory)).collect();
-            Ok(if lines.is_empty() {
-                "Nothing is remembered about that.".to_owned()
-            } else {
-                lines.join("\n")
-            })
+            let found: Vec<Memory> =
+                found.map_err(failed)?.into_iter().map(|recalled| recalled.memory).collect();
+            Ok(told(&found, "Nothing is remembered about that."))
         }
     })
     .with_untrusted_output()
+    .with_private_output()
     .with_phrases([
         "what do you (know|remember) about {query}",
         "what {query}",
@@ -190,11 +187,11 @@ fn listing(desk: Desk, name: &str, described: &str, what: Listed) -> Tool {
             let session = args.session.filter(|session| !session.trim().is_empty()).map(SessionId::new);
             let which = Listing { what, session, most: checked(args.limit)? };
             let found = desk.chronicle().await?.memories().list(&context.principal, which).await;
-            let lines: Vec<String> = found.map_err(failed)?.iter().map(digest::line).collect();
-            Ok(if lines.is_empty() { "There is nothing yet.".to_owned() } else { lines.join("\n") })
+            Ok(told(&found.map_err(failed)?, "There is nothing yet."))
         }
     })
     .with_untrusted_output()
+    .with_private_output()
 }
 
 fn forget(desk: Desk) -> Tool {
@@ -248,20 +245,24 @@ fn reflect(desk: Desk) -> Tool {
             let of = Conversation { session: session.clone(), principal: principal.clone() };
             chronicle.reflect(&of).await.map_err(failed)?;
             let which = Listing { what: Listed::Reflections, session: Some(session), most: MOST };
-            let found = chronicle.memories().list(&principal, which).await.map_err(failed)?;
-            let lines: Vec<String> = found.iter().rev().map(digest::line).collect();
-            Ok(if lines.is_empty() {
-                "Nothing was observed in this conversation yet.".to_owned()
-            } else {
-                lines.join("\n")
-            })
+            let mut found = chronicle.memories().list(&principal, which).await.map_err(failed)?;
+            found.reverse();
+            Ok(told(&found, "Nothing was observed in this conversation yet."))
         }
     })
     .with_untrusted_output()
+    .with_private_output()
     .with_phrases([
         "(reflect on|summarise|summarize) [our] [this] [the] (conversation|history|session)",
         "reflect",
     ])
+}
+
+/// Memories line by line, with what they were made from.
+fn told(found: &[Memory], nothing: &str) -> ToolOutput {
+    let lines: Vec<String> = found.iter().map(digest::line).collect();
+    let text = if lines.is_empty() { nothing.to_owned() } else { lines.join("\n") };
+    ToolOutput::labelled(Labelled { text, label: digest::label(found) })
 }
 
 fn checked(limit: Option<usize>) -> Result<usize, ToolFailure> {
@@ -294,21 +295,13 @@ impl Chronicle {
         let request = self.memories().request(&of, &context.turn).await.map_err(failed)?;
         let said = request.as_ref().map_or(String::new(), |(_, text)| text.clone());
         let words = if is_own(&text, &said) { Words::User } else { Words::Others };
-        let note = Note { text, kind, priority, words, at: self.now() };
+        let note = Note { text, kind, priority, words, label: context.label.clone(), at: self.now() };
         let sources = request.map(|(seq, _)| seq).into_iter().collect();
         let memory = NewMemory { note, turn: context.turn.clone(), sources };
         let words = memory.note.text.clone();
         let id = self.memories().store(&of, memory).await.map_err(failed)?;
         Ok(format!("Remembered as {id} ({kind}): {words}"))
     }
-}
-
-/// Whether the user said these very words.
-fn is_own(text: &str, said: &str) -> bool {
-    let said = plain_words(said);
-    let words = plain_words(text);
-    let own = words.iter().filter(|word| said.contains(word)).count();
-    own * 10 >= words.len() * 9 && !words.is_empty()
 }
 
 /// A memory as every command gives it.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use lango_domain::event::{Body, CallId, Event, TurnId};
 use lango_domain::memory::Words;
-use lango_domain::tokens;
+use lango_domain::{Label, tokens};
 
 use super::tools::{CHANGES_MEMORY, is_memory_tool};
 
@@ -24,6 +24,8 @@ pub struct Utterance {
     pub at: Timestamp,
     pub speaker: String,
     pub words: Words,
+    /// What it was made from.
+    pub label: Label,
     pub text: String,
 }
 
@@ -81,7 +83,11 @@ fn turns(events: &[Arc<Event>]) -> HashMap<&TurnId, Turn<'_>> {
 
 fn utterance(event: &Event, turn: &Turn<'_>) -> Option<Utterance> {
     let (words, text) = match &event.body {
-        Body::User { text } if !turn.changes_memory => (Words::User, clipped(text, MESSAGE_CAP)),
+        // What was piped in is not in the user's own words.
+        Body::User { text } if !turn.changes_memory => {
+            let words = if event.label.is_plain() { Words::User } else { Words::Others };
+            (words, clipped(text, MESSAGE_CAP))
+        }
         Body::Answer { text } | Body::Report { text } | Body::Note { text } if !turn.recalls => {
             (Words::Others, clipped(text, MESSAGE_CAP / 2))
         }
@@ -96,6 +102,6 @@ fn utterance(event: &Event, turn: &Turn<'_>) -> Option<Utterance> {
         }
         _ => return None,
     };
-    let speaker = event.author.to_string();
-    Some(Utterance { seq: event.seq, turn: event.turn.clone(), at: event.at, speaker, words, text })
+    let (speaker, label) = (event.author.to_string(), event.label().into_owned());
+    Some(Utterance { seq: event.seq, turn: event.turn.clone(), at: event.at, speaker, words, label, text })
 }

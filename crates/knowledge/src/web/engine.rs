@@ -75,7 +75,11 @@ fn header(secret: &Secret) -> Result<HeaderValue, &'static str> {
 impl Connected {
     /// For people: the engine, and the host that learns what is searched for.
     pub fn shown(&self) -> String {
-        format!("{} ({})", self.kind.name(), self.base.host_str().unwrap_or_default())
+        format!("{} ({})", self.kind.name(), self.host())
+    }
+
+    pub fn host(&self) -> String {
+        self.base.host_str().unwrap_or_default().to_owned()
     }
 
     /// What it finds, or why it finds nothing, in words without the key.

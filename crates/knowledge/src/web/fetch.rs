@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lango_domain::{Intent, Safety, Tool, ToolFailure};
+use lango_domain::{Destination, Intent, Outgoing, Safety, Tool, ToolFailure};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use url::Url;
@@ -36,6 +36,10 @@ pub fn tool(guarded: Guarded) -> Tool {
         async move { told }
     })
     .with_untrusted_output()
+    .with_outgoing(|args: Fetch| {
+        let host = parsed(&args.url).ok().and_then(|url| url.host_str().map(str::to_owned));
+        Outgoing { to: Destination::Named(host.unwrap_or_default()), data: args.url }
+    })
     .with_phrases([
         "(fetch|download) [the] (page|url|article|website|link|) [at] {url:word}",
         "get [the] (page|url|article|website|link) [at] {url:word}",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lango_domain::{Intent, Safety, Tool, ToolFailure};
+use lango_domain::{Destination, Intent, Outgoing, Safety, Tool, ToolFailure};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -26,7 +26,7 @@ pub fn tool(engines: Vec<Connected>) -> Tool {
     let description = "Searches the web and gives back titles, addresses and short extracts. To read a result, use \
         search_fetch with its address.";
     let engines: Arc<[Connected]> = engines.into();
-    let asked = engines.clone();
+    let (asked, hosts) = (engines.clone(), engines.iter().map(Connected::host).collect::<Vec<_>>());
     Tool::new("search_web", description, Safety::Moderate, move |_, args: Search| {
         let engines = asked.clone();
         async move { search(&engines, &args).await }
@@ -36,6 +36,10 @@ pub fn tool(engines: Vec<Connected>) -> Tool {
         async move { told }
     })
     .with_untrusted_output()
+    .with_outgoing(move |args: Search| Outgoing {
+        to: Destination::Configured(hosts.clone()),
+        data: args.query,
+    })
     .with_phrases([
         "search [the] (web|internet) for {query}",
         "search for {query} (online|on the web|on the internet)",

@@ -15,6 +15,7 @@ pub fn context_of(agent: &str) -> ToolContext {
         turn: TurnId::new("t1"),
         agent: AgentName::new(agent).unwrap(),
         call: CallId::new("c1"),
+        label: Default::default(),
         live: Live::nobody(),
     }
 }

@@ -85,6 +85,7 @@ impl Desk {
             },
             branch: Branch::root(&agent),
             at: self.time(),
+            label: Default::default(),
             body,
         };
         let key = SessionKey { session: &of.session, principal: &of.principal };

@@ -42,7 +42,11 @@ async fn questions(desk: &Desk, of: &Conversation) -> Vec<String> {
 
 async fn offered(inquiries: &Inquiries, of: &Conversation, text: &str) -> Option<String> {
     let (session, principal) = (of.session.clone(), of.principal.clone());
-    inquiries.gather(ContextRequest { session, principal, text: text.to_owned() }).await.unwrap()
+    inquiries
+        .gather(ContextRequest { session, principal, text: text.to_owned() })
+        .await
+        .unwrap()
+        .map(|offered| offered.text)
 }
 
 /// S37

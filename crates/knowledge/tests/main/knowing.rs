@@ -114,7 +114,7 @@ async fn nothing_is_seen_or_advised_across_principals() {
     };
     let recalling = Recalling(desk.knowing());
     assert_eq!(recalling.gather(request(&bob)).await, Ok(None));
-    assert!(recalling.gather(request(&of)).await.unwrap().unwrap().contains("oolong"));
+    assert!(recalling.gather(request(&of)).await.unwrap().unwrap().text.contains("oolong"));
     assert_eq!(desk.store.forget(&bob.principal, "tea").await, Ok(0));
 }
 
@@ -127,7 +127,11 @@ async fn what_a_request_names_is_recalled_and_nothing_else() {
     let recalling = Recalling(desk.knowing());
     let recalled = async |text: &str| {
         let (session, principal) = (of.session.clone(), of.principal.clone());
-        recalling.gather(ContextRequest { session, principal, text: text.to_owned() }).await.unwrap()
+        recalling
+            .gather(ContextRequest { session, principal, text: text.to_owned() })
+            .await
+            .unwrap()
+            .map(|recalled| recalled.text)
     };
     let tea = recalled("please order my usual tea for tomorrow").await.unwrap();
     assert!(tea.contains("oolong") && !tea.contains("build-7"), "{tea}");
@@ -147,7 +151,7 @@ async fn advice(desk: &Desk, principal: &Principal) -> Option<String> {
         args: command("cargo build"),
         error: ERROR.to_owned(),
     };
-    Advice(desk.knowing()).advice(about).await
+    Advice(desk.knowing()).advice(about).await.map(|advice| advice.text)
 }
 
 fn command(words: &str) -> Value {

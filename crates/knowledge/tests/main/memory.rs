@@ -98,7 +98,14 @@ impl Desk {
         let draft = |body: Body| {
             let author =
                 if matches!(body, Body::User { .. }) { Author::User } else { Author::Agent(root.clone()) };
-            Draft { turn: TurnId::new(turn), author, branch: Branch::root(&root), at, body }
+            Draft {
+                turn: TurnId::new(turn),
+                author,
+                branch: Branch::root(&root),
+                at,
+                label: Default::default(),
+                body,
+            }
         };
         let drafts = bodies.into_iter().chain([Body::TurnDone]).map(draft).collect();
         let session = SessionId::new(session);

@@ -63,13 +63,13 @@ fn all_there(connection: &Connection, of: &Owned, new: &Reflections) -> rusqlite
 
 fn insert(connection: &Connection, of: &Owned, new: &Reflections) -> rusqlite::Result<()> {
     let sql = "INSERT INTO reflections
-        (principal, session, generation, at, kind, priority, words, origin, text, tokens)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+        (principal, session, generation, at, kind, priority, words, origin, text, tokens, label)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
     let mut insert = connection.prepare_cached(sql)?;
     let sql = "INSERT OR IGNORE INTO reflection_sources (reflection, observation) VALUES (?1, ?2)";
     let mut cite = connection.prepare_cached(sql)?;
     for reflection in &new.reflections {
-        let Note { text, kind, priority, words, at } = &reflection.note;
+        let Note { text, kind, priority, words, label, at } = &reflection.note;
         insert.execute(params![
             of.principal,
             of.session,
@@ -81,6 +81,7 @@ fn insert(connection: &Connection, of: &Owned, new: &Reflections) -> rusqlite::R
             new.origin.to_string(),
             text,
             remembered::tokens_of(text) as i64,
+            crate::rows::label_text(label),
         ])?;
         let id = connection.last_insert_rowid();
         for observation in &reflection.condenses {

@@ -7,16 +7,17 @@ use lango_domain::event::SessionId;
 use lango_domain::memory::{
     Census, Kind, Listed, Listing, Memory, MemoryId, NewMemory, Note, Origin, Priority, Revision, Words,
 };
-use lango_domain::tokens;
+use lango_domain::{Label, tokens};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
 use super::Owned;
+use crate::rows;
 
 /// What date, kind and number take beside the words.
 const TOKENS_AROUND: usize = 14;
 
 /// The first columns of observations and reflections.
-const NOTE: &str = "id, session, text, kind, priority, words, at, origin";
+const NOTE: &str = "id, session, text, kind, priority, words, at, origin, label";
 
 pub fn store(connection: &mut Connection, of: &Owned, memory: &NewMemory) -> rusqlite::Result<MemoryId> {
     let sql =
@@ -39,9 +40,9 @@ pub fn insert(
     through: Option<u64>,
 ) -> rusqlite::Result<u64> {
     let sql = "INSERT INTO observations
-        (principal, session, through, at, kind, priority, words, origin, text, tokens, sources)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
-    let Note { text, kind, priority, words, at } = &memory.note;
+        (principal, session, through, at, kind, priority, words, origin, text, tokens, sources, label)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+    let Note { text, kind, priority, words, label, at } = &memory.note;
     connection.prepare_cached(sql)?.execute(params![
         of.principal,
         of.session,
@@ -54,6 +55,7 @@ pub fn insert(
         text,
         tokens_of(text) as i64,
         serde_json::to_string(&memory.sources).unwrap_or_default(),
+        rows::label_text(label),
     ])?;
     Ok(connection.last_insert_rowid() as u64)
 }
@@ -70,7 +72,7 @@ pub fn observations(
 ) -> rusqlite::Result<Vec<Memory>> {
     let sql = format!("SELECT {NOTE}, sources FROM observations WHERE {condition}");
     let observation = |row: &Row<'_>| {
-        let sources = row.get_ref(8)?.as_str().ok().and_then(|text| serde_json::from_str(text).ok());
+        let sources = row.get_ref(9)?.as_str().ok().and_then(|text| serde_json::from_str(text).ok());
         Ok(Memory {
             id: MemoryId::Observation(row.get::<_, i64>(0)? as u64),
             session: SessionId::new(row.get::<_, String>(1)?),
@@ -99,7 +101,7 @@ pub fn reflections(
             origin: Origin::from(row.get::<_, String>(7)?),
             sources: Vec::new(),
             condenses: Vec::new(),
-            generation: row.get(8)?,
+            generation: row.get(9)?,
         })
     };
     let mut found: Vec<Memory> =
@@ -122,11 +124,17 @@ pub fn reflections(
 /// What rows have that another Lango wrote is read as well as it can be.
 fn note(row: &Row<'_>) -> rusqlite::Result<Note> {
     let word = |at: usize| row.get_ref(at)?.as_str().map_err(rusqlite::Error::from);
+    let words = if word(5)? == Words::User.as_str() { Words::User } else { Words::Others };
+    let label = rows::label(row, 8)?.unwrap_or_else(|| match words {
+        Words::User => Label::default(),
+        Words::Others => Label::untrusted("an earlier conversation"),
+    });
     Ok(Note {
         text: row.get(2)?,
         kind: Kind::named(word(3)?).unwrap_or(Kind::Fact),
         priority: Priority::named(word(4)?).unwrap_or(Priority::Low),
-        words: if word(5)? == Words::User.as_str() { Words::User } else { Words::Others },
+        words,
+        label,
         at: word(6)?.parse().unwrap_or(Timestamp::UNIX_EPOCH),
     })
 }

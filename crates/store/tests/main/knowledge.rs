@@ -18,7 +18,12 @@ fn of(session: &str) -> Conversation {
 }
 
 fn source() -> Source {
-    Source { session: Some(id("s")), turn: TurnId::new("t"), by: "librarian".to_owned() }
+    Source {
+        session: Some(id("s")),
+        turn: TurnId::new("t"),
+        by: "librarian".to_owned(),
+        label: Default::default(),
+    }
 }
 
 fn entry(key: &str, content: &str) -> NewEntry {

@@ -163,6 +163,7 @@ mod tests {
             turn: TurnId::new("t1"),
             agent: AgentName::new("operator").unwrap(),
             call: CallId::new("c1"),
+            label: Default::default(),
             live: Live::nobody(),
         }
     }

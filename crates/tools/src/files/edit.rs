@@ -42,6 +42,7 @@ pub fn tool(files: Files) -> Tool {
         async move { blocking(move || plan(&files.workspace, &args).map(|(change, _)| change.intent())).await }
     })
     .with_untrusted_output()
+    .with_private_output()
     .with_phrases([
         "(replace|change|substitute) {old_text} (with|by|to|into) {new_text} in [the] [file] {path:word}",
         "in [the] [file] {path:word} (replace|change|substitute) {old_text} (with|by|to|into) {new_text}",

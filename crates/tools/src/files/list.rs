@@ -36,6 +36,7 @@ pub fn tool(files: Files) -> Tool {
         async move { blocking(move || workspace.look(args.path.as_deref().unwrap_or("."))).await }
     })
     .with_untrusted_output()
+    .with_private_output()
     .with_phrases([
         "list [all] [of] [the] [my] (files|folders|directories|contents|)",
         "(list|show) [me] [all] [of] [the] [my] (files|folders|contents) (here|)",

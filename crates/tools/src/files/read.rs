@@ -45,6 +45,7 @@ pub fn tool(files: Files) -> Tool {
         async move { blocking(move || workspace.look(&args.path)).await }
     })
     .with_untrusted_output()
+    .with_private_output()
     .with_phrases([
         "(read|show|print|display|open|cat) [me] [the] [contents of] [the] [file] {path:word}",
         "(read|show|print|display) [me] [the] (first|top) {lines:word} lines (of|from|in) [the] [file] {path:word}",

@@ -55,6 +55,7 @@ pub fn tool(files: Files) -> Tool {
         async move { blocking(move || workspace.look(args.path.as_deref().unwrap_or("."))).await }
     })
     .with_untrusted_output()
+    .with_private_output()
     .with_phrases([
         "(search|look|grep) [for] {pattern} (in|inside|under) [the] (folder|file|directory|) {path:word}",
         "(search|grep) [the] [all] (files|workspace|code|) for {pattern}",

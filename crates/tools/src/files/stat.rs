@@ -49,6 +49,7 @@ pub fn tool(files: Files) -> Tool {
         async move { blocking(move || workspace.look(&args.path)).await }
     })
     .with_untrusted_output()
+    .with_private_output()
     .with_phrases([
         "stat [the] (file|folder|directory|) {path:word}",
         "describe [the] (file|folder|directory) {path:word}",

@@ -91,6 +91,7 @@ fn exec_shell(shell: Shell) -> Tool {
         async move { told.intent(&args.command, args.cwd.as_deref(), args.stdin.as_deref()) }
     })
     .with_untrusted_output()
+    .with_private_output()
     .with_phrases([
         "(run|execute) [the] [shell] [command] {command}",
         "run {command} in [the] [folder] {cwd:word}",
@@ -149,6 +150,7 @@ fn exec_status(shell: Shell) -> Tool {
         }
     })
     .with_untrusted_output()
+    .with_private_output()
     .with_phrases([
         "(status|state) of [the] [command] {id:word}",
         "(show|list) [the] (running|started) commands",
@@ -170,6 +172,7 @@ fn exec_output(shell: Shell) -> Tool {
         }
     })
     .with_untrusted_output()
+    .with_private_output()
     .with_phrases(["(show|read) [me] [the] output of [the] [command] {id:word}"])
 }
 

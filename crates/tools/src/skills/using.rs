@@ -51,6 +51,7 @@ pub(super) fn tool(skill: Arc<Skill>, room: Room) -> Tool {
         blocking(move || intent::intent(&skill, &trusted, &args.request()?))
     })
     .with_untrusted_output()
+    .with_private_output()
     .with_phrases([&phrases[0], &phrases[1], &phrases[2]])
 }
 

@@ -86,6 +86,7 @@ pub fn context() -> ToolContext {
         turn: TurnId::new("t1"),
         agent: AgentName::new("operator").unwrap(),
         call: CallId::new("c1"),
+        label: Default::default(),
         live: Live::nobody(),
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io::BufRead;
 
+use lango_domain::Label;
 use lango_domain::event::Principal;
 use lango_domain::graph::{NewBatch, Source};
 use tokio::sync::mpsc;
@@ -141,7 +142,9 @@ impl Reading {
     fn send(&mut self) {
         let mut open: Vec<(String, Writing)> = self.open.drain().collect();
         open.sort_by(|a, b| a.0.cmp(&b.0));
+        // Whatever source a file claims, its facts are not the user's own words.
         let batch = |(source, writing): (String, Writing)| NewBatch {
+            label: Label::untrusted(format!("imported facts ({source})")),
             source: Source::from(source.as_str()),
             body: writing.finish(),
         };

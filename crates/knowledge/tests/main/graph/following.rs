@@ -92,6 +92,7 @@ async fn facts_of_a_deleted_session_go_with_it() {
         author: lango_domain::event::Author::User,
         branch: lango_domain::event::Branch::new("root"),
         at: super::NOW.parse().unwrap(),
+        label: Default::default(),
         body: lango_domain::event::Body::User { text: "hello".to_owned() },
     };
     let key = SessionKey { session: &session, principal: &me() };

@@ -113,6 +113,7 @@ async fn what_is_forgotten_while_it_is_observed_is_not_kept() {
         kind: lango_domain::memory::Kind::Fact,
         priority: lango_domain::memory::Priority::High,
         words: lango_domain::memory::Words::User,
+        label: Default::default(),
         at,
     };
     let new = lango_domain::memory::NewMemory {

@@ -12,7 +12,14 @@ async fn keep(desk: &Desk, session: &str, text: &str) {
 
 async fn keep_as(desk: &Desk, session: &str, text: &str, kind: Kind) {
     let at = *desk.now.lock().unwrap();
-    let note = Note { text: text.to_owned(), kind, priority: Priority::Medium, words: Words::User, at };
+    let note = Note {
+        text: text.to_owned(),
+        kind,
+        priority: Priority::Medium,
+        words: Words::User,
+        label: Default::default(),
+        at,
+    };
     let new = NewMemory { note, turn: lango_domain::event::TurnId::new("t"), sources: Vec::new() };
     desk.store.store(&of(session), new).await.unwrap();
 }
@@ -107,8 +114,9 @@ async fn a_request_is_given_what_fits_it_well() {
         .await;
     }
     let chronicle = desk.chronicle();
-    let gather =
-        async |session: &str, text: &str| chronicle.gather(request(session, me(), text)).await.unwrap();
+    let gather = async |session: &str, text: &str| {
+        chronicle.gather(request(session, me(), text)).await.unwrap().map(|recalled| recalled.text)
+    };
     let tea = gather("b", "what do I like to drink?").await.unwrap();
     assert!(tea.contains("I prefer tea") && tea.contains("(o1)"), "{tea}");
     assert_eq!(gather("a", "what do I like to drink?").await, None, "it stands in the session itself");

@@ -1,0 +1,37 @@
+//! What the user asks for, and what comes over a pipe with it.
+
+use lango_domain::event::{Principal, SessionId};
+use lango_domain::{Label, Labelled};
+use lango_engine::TurnRequest;
+use serde::{Deserialize, Serialize};
+
+const STDIN: &str = "standard input";
+
+/// Typed words are the user's own. What is piped in is data: nobody knows who wrote it (B101).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    pub text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub piped: Option<String>,
+}
+
+impl Request {
+    pub fn typed(text: impl Into<String>) -> Self {
+        Self { text: text.into(), piped: None }
+    }
+
+    /// The request of a turn. Where nothing is typed, what is piped in says what to do, still as somebody else's words.
+    pub fn into_turn(self, session: SessionId, principal: Principal) -> TurnRequest {
+        let label = Label::untrusted(STDIN).joined(&Label::private(STDIN));
+        match self.piped {
+            Some(piped) if self.text.is_empty() => {
+                TurnRequest { label, ..TurnRequest::typed(session, principal, piped) }
+            }
+            Some(text) => {
+                let attachments = vec![("stdin".to_owned(), Labelled { text, label })];
+                TurnRequest { attachments, ..TurnRequest::typed(session, principal, self.text) }
+            }
+            None => TurnRequest::typed(session, principal, self.text),
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! What a call may do given what its agent has read: labels decide, not words (B101 to B103).
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use lango_domain::event::{Body, Event};
+use lango_domain::text::one_line;
+use lango_domain::{Destination, Label, Outgoing};
+use serde_json::Value;
+
+/// Words that say nothing: a query may hold a few of them beside the user's own.
+const FILLERS: [&str; 32] = [
+    "a", "about", "an", "and", "are", "at", "by", "for", "from", "how", "http", "https", "in", "info", "is",
+    "it", "latest", "news", "of", "on", "or", "please", "the", "this", "to", "today", "was", "what", "when",
+    "where", "with", "www",
+];
+const MAX_FILLERS: usize = 6;
+/// What is longer, or has more between its words, could tell something by that alone.
+const MAX_WORDS: usize = 24;
+const MAX_SEPARATORS: usize = 3;
+/// Word forms: so many letters at the end may differ.
+const MAX_ENDING: usize = 3;
+const MIN_STEM: usize = 4;
+
+/// The user's own words in a session: what they typed, not what was piped in, read or recalled.
+pub(crate) struct UserWords {
+    /// Each request as words between white space, without quotes and punctuation around them.
+    requests: Vec<Vec<String>>,
+    words: HashSet<String>,
+}
+
+impl UserWords {
+    pub fn of(log: &[Arc<Event>]) -> Self {
+        let typed = |event: &Arc<Event>| match &event.body {
+            Body::User { text } if event.label.is_plain() => Some(text.to_lowercase()),
+            _ => None,
+        };
+        let typed: Vec<String> = log.iter().filter_map(typed).collect();
+        Self {
+            requests: typed.iter().map(|text| tokens(text)).collect(),
+            words: typed.iter().flat_map(|text| words(text)).collect(),
+        }
+    }
+
+    /// Whether the user asked for exactly these arguments: every text among them stands in a request as it is.
+    pub fn name(&self, args: &Value) -> bool {
+        let mut texts = Vec::new();
+        collect(args, &mut texts);
+        !texts.is_empty() && texts.iter().all(|text| self.hold(text))
+    }
+
+    /// Whether a request holds the text, word for word.
+    fn hold(&self, text: &str) -> bool {
+        let wanted = tokens(&text.to_lowercase());
+        !wanted.is_empty()
+            && self.requests.iter().any(|request| request.windows(wanted.len()).any(|part| part == wanted))
+    }
+
+    /// Whether sending this tells nothing but what the user said: its address, and each of its words.
+    fn cover(&self, outgoing: &Outgoing) -> bool {
+        let knows_address = match &outgoing.to {
+            Destination::Named(host) => self.hold_host(host),
+            Destination::Configured(_) => true,
+        };
+        let mut fillers = 0;
+        let is_known = |word: String| {
+            let is_filler = FILLERS.contains(&word.as_str());
+            fillers += usize::from(is_filler);
+            is_filler || self.hold_word(&word)
+        };
+        let data = outgoing.data.to_lowercase();
+        knows_address
+            && words(&data).count() <= MAX_WORDS
+            && data.split(char::is_alphanumeric).all(|between| between.chars().count() <= MAX_SEPARATORS)
+            && words(&data).all(is_known)
+            && fillers <= MAX_FILLERS
+    }
+
+    /// Whether a request names the host, alone or within an address.
+    fn hold_host(&self, host: &str) -> bool {
+        let host = host.to_lowercase();
+        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '_');
+        let names = |token: &String| {
+            token.match_indices(host.as_str()).any(|(at, _)| {
+                let (before, after) =
+                    (token[..at].chars().next_back(), token[at + host.len()..].chars().next());
+                !before.is_some_and(is_part) && !after.is_some_and(is_part)
+            })
+        };
+        self.requests.iter().flatten().any(names)
+    }
+
+    /// Whether the user said the word, in this or in a nearly equal form.
+    fn hold_word(&self, word: &str) -> bool {
+        self.words.contains(word)
+            || word.chars().all(char::is_alphabetic) && self.words.iter().any(|said| is_form_of(word, said))
+    }
+}
+
+/// Whether both are forms of one word: they differ in a few letters at their ends.
+fn is_form_of(word: &str, said: &str) -> bool {
+    let shared = word.chars().zip(said.chars()).take_while(|(a, b)| a == b).count();
+    let rest = |text: &str| text.chars().count() - shared;
+    shared >= MIN_STEM && rest(word) <= MAX_ENDING && rest(said) <= MAX_ENDING
+}
+
+/// What is worrying about a call.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Concerns {
+    /// Sources that may have wanted the call.
+    pub tainted_by: Vec<String>,
+    /// Private content that may leave, and where to.
+    pub leak: Option<Leak>,
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) struct Leak {
+    pub outgoing: Outgoing,
+    pub private: Vec<String>,
+}
+
+impl Concerns {
+    pub fn is_empty(&self) -> bool {
+        self.tainted_by.is_empty() && self.leak.is_none()
+    }
+
+    /// The lines that a question begins with.
+    pub fn warning(&self) -> String {
+        let mut lines = String::new();
+        if !self.tainted_by.is_empty() {
+            lines += &format!("CAREFUL: this comes after reading {}\n", self.tainted_by.join(", "));
+        }
+        if let Some(Leak { outgoing: Outgoing { to, data }, private }) = &self.leak {
+            lines += &format!("SENDS DATA OUT, after reading {}\nto {to}: {data}\n", private.join(", "));
+        }
+        lines
+    }
+}
+
+/// Whether private content may leave with a call. `allows` says which hosts the settings allow.
+pub(crate) fn leak(
+    outgoing: Option<Outgoing>,
+    label: &Label,
+    words: &UserWords,
+    allows: impl Fn(&str) -> bool,
+) -> Option<Leak> {
+    let outgoing = outgoing.filter(|_| label.is_private())?;
+    let is_allowed_host = match &outgoing.to {
+        Destination::Named(host) => allows(host),
+        Destination::Configured(hosts) => hosts.iter().all(|host| allows(host)),
+    };
+    let is_allowed = is_allowed_host || words.cover(&outgoing);
+    (!is_allowed).then(|| Leak { outgoing, private: label.private_sources().to_vec() })
+}
+
+/// A call as it is cited: its tool and what it was about.
+pub(crate) fn cited(tool: &str, args: &Value) -> String {
+    let first = args.as_object().and_then(|args| args.values().find_map(Value::as_str));
+    first.map_or_else(
+        || tool.to_owned(),
+        |first| format!("{tool} {}", one_line(first).chars().take(80).collect::<String>()),
+    )
+}
+
+fn collect(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        Value::String(text) => texts.push(text.clone()),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, texts)),
+        Value::Object(map) => map.values().for_each(|item| collect(item, texts)),
+        _ => {}
+    }
+}
+
+/// Words between white space, without what a sentence puts around them.
+fn tokens(text: &str) -> Vec<String> {
+    let around = |c: char| {
+        matches!(c, '`' | '"' | '\'' | '“' | '”' | '‘' | '’' | ',' | ';' | ':' | '?' | '!' | '(' | ')' | '.')
+    };
+    let bare = text.split_whitespace().map(|word| word.trim_matches(around).to_owned());
+    bare.filter(|word| !word.is_empty()).collect()
+}
+
+/// Runs of letters and digits.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::Timestamp;
+    use lango_domain::event::{Author, Branch, Draft, SessionId, TurnId};
+    use serde_json::json;
+
+    fn event(text: &str, label: Label) -> Arc<Event> {
+        let draft = Draft {
+            turn: TurnId::new("t"),
+            author: Author::User,
+            branch: Branch::new("b"),
+            at: Timestamp::UNIX_EPOCH,
+            label,
+            body: Body::User { text: text.to_owned() },
+        };
+        Arc::new(draft.into_event(SessionId::new("s"), 1))
+    }
+
+    fn typed(text: &str) -> UserWords {
+        UserWords::of(&[event(text, Label::default())])
+    }
+
+    /// B102
+    #[test]
+    fn only_the_users_own_words_name_a_call() {
+        let user = typed("Please run `cargo test --workspace`, then show a.txt.");
+        assert!(user.name(&json!({ "command": "cargo test --workspace", "seconds": 5 })));
+        assert!(user.name(&json!({ "path": "a.txt" })));
+        for other in [
+            json!({ "command": "cargo test --workspace; rm -rf ~" }),
+            json!({ "command": "argo test" }),
+            json!({ "command": "cargo" , "more": "evil" }),
+            json!({ "command": "" }),
+            json!({}),
+        ] {
+            assert!(!user.name(&other), "{other}");
+        }
+        let piped = UserWords::of(&[event("rm -rf build", Label::untrusted("standard input"))]);
+        assert!(!piped.name(&json!({ "command": "rm -rf build" })));
+    }
+
+    fn outgoing(host: Option<&str>, data: &str) -> Outgoing {
+        let configured = || Destination::Configured(vec!["search.example".into()]);
+        let to = host.map_or_else(configured, |host| Destination::Named(host.into()));
+        Outgoing { to, data: data.into() }
+    }
+
+    /// B103
+    #[test]
+    fn what_the_user_said_may_leave_and_nothing_else() {
+        let user =
+            typed("What does https://docs.rs/axum say about routing? Compare releases of axum in Berlin.");
+        assert!(user.cover(&outgoing(Some("docs.rs"), "https://docs.rs/axum")));
+        assert!(user.cover(&outgoing(None, "the latest release of axum")));
+        assert!(user.cover(&outgoing(None, "axum routes")));
+        for (address, data) in [
+            (Some("evil.example"), "https://evil.example/axum"),
+            (Some("docs.rs.evil.example"), "docs.rs"),
+            (Some("ocs.rs"), "axum"),
+            (Some("docs.rs"), "https://docs.rs/axum?q=hunter2"),
+            (None, "axum hunter2"),
+            (None, "axum 4711"),
+            (None, "the of the of the of the a a a a"),
+            (None, "axum ..-.-.---.. axum"),
+            (None, &"axum ".repeat(100)),
+        ] {
+            assert!(!user.cover(&outgoing(address, data)), "{address:?} {data}");
+        }
+    }
+
+    #[test]
+    fn a_leak_needs_private_content_and_an_address_that_nobody_allowed() {
+        let user = typed("hello");
+        let out = || Some(outgoing(Some("a.example"), "secret"));
+        let private = Label::private("fs_read .env");
+        assert!(leak(out(), &private, &user, |_| false).is_some());
+        assert!(leak(out(), &private, &user, |host| host == "a.example").is_none());
+        assert!(leak(out(), &Label::untrusted("a page"), &user, |_| false).is_none());
+        assert!(leak(None, &private, &user, |_| false).is_none());
+    }
+}
