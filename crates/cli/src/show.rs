@@ -7,7 +7,7 @@ use lango_domain::AgentName;
 use lango_domain::event::{ApprovalState, Body, CallId, Event};
 use lango_domain::failure::{Code, Family};
 use lango_domain::session::StoreError;
-use lango_domain::text::{commands_a_terminal, one_line, visible};
+use lango_domain::text::{commands_a_terminal, one_line, visible, with_hidden_escaped};
 use serde_json::{Value, json};
 
 use crate::output::{self, DIM, ERROR, NAME, complain, styled};
@@ -203,7 +203,8 @@ pub fn short(args: &Value) -> String {
             .collect(),
         other => vec![other.to_string()],
     };
-    let line = one_line(&words.join(" "));
+    // First written out, so that nothing is dropped without a sign.
+    let line = one_line(&with_hidden_escaped(&words.join(" ")));
     if line.chars().count() <= 80 {
         line
     } else {

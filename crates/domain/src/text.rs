@@ -15,6 +15,59 @@ pub fn one_line(text: &str) -> String {
     visible(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// For whoever decides: every character that shows nothing, looks like a space without being one, or changes how others are
+/// read is written out, as in `\u{202e}`. Line ends and tabs stay, as does what selects the look of an emoji.
+pub fn with_hidden_escaped(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut before = None;
+    for c in text.replace("\r\n", "\n").chars() {
+        let is_look = matches!(c, '\u{fe0e}' | '\u{fe0f}') && before.is_some_and(has_two_looks);
+        if (is_hidden(c) && !is_look) || passes_for_a_space(c) {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+        before = Some(c);
+    }
+    shown
+}
+
+/// Whether a reader sees nothing of the character, though a program or a model does. Line ends and tabs are seen.
+pub fn is_hidden(c: char) -> bool {
+    match c {
+        '\n' | '\t' => false,
+        // Soft hyphen, joiners, fillers, direction marks, separators, operators, selectors, annotations, notes, tags.
+        '\u{ad}'
+        | '\u{34f}'
+        | '\u{61c}'
+        | '\u{115f}'..='\u{1160}'
+        | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{3164}'
+        | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}'
+        | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fffb}'
+        | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}' => true,
+        c => c.is_control(),
+    }
+}
+
+/// Blank on a screen, but part of a word for a shell. The wide space of East Asian text is as wide as a letter.
+fn passes_for_a_space(c: char) -> bool {
+    (c.is_whitespace() && !matches!(c, ' ' | '\n' | '\t' | '\u{3000}')) || c == '\u{2800}'
+}
+
+/// Symbols that are shown as text or as a picture.
+fn has_two_looks(c: char) -> bool {
+    matches!(c, '©' | '®' | '\u{203c}'..='\u{27bf}' | '\u{2900}'..='\u{3299}' | '\u{1f000}'..='\u{1faff}')
+}
+
 fn turns_direction(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -22,6 +75,27 @@ fn turns_direction(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// B102
+    #[test]
+    fn nothing_hides_from_whoever_decides() {
+        for (text, expected) in [
+            ("rm \u{202e}txt.exe", r"rm \u{202e}txt.exe"),
+            ("a\u{200b}b\u{2060}c\u{feff}d\u{ad}e", r"a\u{200b}b\u{2060}c\u{feff}d\u{ad}e"),
+            ("\u{1b}[2J\u{9b}1m\0\u{7f}", r"\u{1b}[2J\u{9b}1m\u{0}\u{7f}"),
+            ("shown\roverwritten", r"shown\u{d}overwritten"),
+            ("x\u{e0041}\u{e007f}\u{e0100}", r"x\u{e0041}\u{e007f}\u{e0100}"),
+            ("a\u{fe0f}b", r"a\u{fe0f}b"),
+            ("\u{2764}\u{fe0f}\u{fe0f}", "\u{2764}\u{fe0f}\\u{fe0f}"),
+            ("rm -rf\u{a0}/\u{2800}\u{2003}x", r"rm -rf\u{a0}/\u{2800}\u{2003}x"),
+            ("one\u{2028}two\u{85}three", r"one\u{2028}two\u{85}three"),
+            ("👩\u{200d}🚀", r"👩\u{200d}🚀"),
+        ] {
+            assert_eq!(with_hidden_escaped(text), expected);
+        }
+        let whole = "grüße\tשלום مرحبا\r\n日本語\u{3000}हिन्दी ❤\u{fe0f} e\u{301}\n";
+        assert_eq!(with_hidden_escaped(whole), whole.replace('\r', ""));
+    }
 
     #[test]
     fn control_sequences_lose_their_power() {

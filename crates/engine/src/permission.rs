@@ -6,6 +6,7 @@ use futures::FutureExt;
 use lango_domain::event::{ApprovalState, Body, Decider, Grant, ToolCode};
 use lango_domain::model::Call;
 use lango_domain::seams::{Decision, Question, Scope};
+use lango_domain::text::with_hidden_escaped;
 use lango_domain::{Destination, Intent, Label, Outgoing, Safety, Tool, ToolContext, ToolFailure};
 
 use crate::dispatch::{ToolAnswer, words_of};
@@ -149,6 +150,7 @@ impl Driver {
         if is_tainted {
             intent.pattern = None;
         }
+        intent.shows = with_hidden_escaped(&intent.shows);
         let asked = Body::Approval {
             id: call.id.clone(),
             tool: call.name.clone(),
