@@ -10,7 +10,7 @@ mod journal;
 mod list;
 mod looking;
 mod mkdir;
-mod private;
+pub(crate) mod private;
 mod read;
 mod replacement;
 mod search;

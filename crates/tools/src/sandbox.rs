@@ -16,12 +16,14 @@ mod public;
 mod reach;
 mod spec;
 mod syscalls;
+mod temporary;
 
 use std::ffi::OsStr;
 use std::process::ExitCode;
 
 pub use public::public_settings;
 pub use spec::{Failed, Limits, Mode, Reason, Spec, Word};
+pub use temporary::{new_path, remove_abandoned};
 
 /// The first argument that makes the program the outer helper.
 pub const OUTER: &str = "__sandbox";

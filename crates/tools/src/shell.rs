@@ -18,7 +18,7 @@ use std::time::Duration;
 use lango_domain::{ToolContext, ToolFailure};
 
 use crate::files::{Journal, Workspace};
-use crate::sandbox::public_settings;
+use crate::sandbox::{public_settings, remove_abandoned};
 use jobs::Jobs;
 use outputs::Outputs;
 use running::Running;
@@ -62,6 +62,14 @@ pub struct ShellParts {
     pub longest: Duration,
 }
 
+impl ShellParts {
+    /// Where the temporary folders of commands are made.
+    fn temporary(&self) -> PathBuf {
+        let named = self.variables.get("TMPDIR").filter(|folder| !folder.is_empty());
+        named.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
+    }
+}
+
 impl Shell {
     pub fn new(parts: ShellParts) -> Self {
         let outputs = Outputs::in_folder(parts.data.as_deref());
@@ -83,7 +91,11 @@ impl Shell {
     }
 
     fn public(&self) -> &[PathBuf] {
-        self.shared.public.get_or_init(public_settings)
+        self.shared.public.get_or_init(|| {
+            // What is found on the way to the first command: folders of a Lango that was killed.
+            remove_abandoned(&self.shared.parts.temporary());
+            public_settings()
+        })
     }
 
     /// For `lango undo`, which cannot take it back; written while the command runs.

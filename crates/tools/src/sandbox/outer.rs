@@ -1,10 +1,8 @@
 //! The outer helper: prepares, starts the inner one, watches, and leaves nothing behind.
 
-use std::fs;
 use std::io::{self, Read};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::Duration;
 
@@ -17,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::control_group::ControlGroup;
 use super::descendants::{below_this, end_all};
 use super::spec::{Failed, Limits, Reason, Spec, Word};
+use super::temporary::Temporary;
 use super::{INNER, kernel, namespaces};
 
 /// The variable that the inner helper finds its spec in.
@@ -55,15 +54,14 @@ fn supervise() -> Result<Option<Word>, String> {
     let _ = setsid();
     // Whoever loses its parent becomes a child of this process, and ends with it.
     set_child_subreaper(Some(getpid())).map_err(|error| error.to_string())?;
+    let temporary = spec.temp.as_deref().map(Temporary::make).transpose();
+    let _temporary = temporary.map_err(|error| format!("no temporary folder: {error}"))?;
     let group = ControlGroup::make(&spec.limits);
     let prepared = Prepared { namespaces: namespaces::enter(&spec), groups: group.folders().to_vec() };
     let free = free_bytes(&spec);
     let mut inner = start_inner(&spec, &prepared)?;
     let word = watch(&mut inner, &spec, &free);
     end_all();
-    if let Some(temp) = &spec.temp {
-        remove(temp);
-    }
     Ok(word)
 }
 
@@ -107,22 +105,6 @@ fn watch(inner: &mut Child, spec: &Spec, free: &[Option<u64>]) -> Option<Word> {
 fn ended(status: ExitStatus) -> Option<Word> {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal))?;
     Some(Word::Ended { code })
-}
-
-/// With everything in it, also where a command closed folders to itself.
-fn remove(folder: &Path) {
-    if fs::remove_dir_all(folder).is_err() {
-        open_folders(folder);
-        let _ = fs::remove_dir_all(folder);
-    }
-}
-
-fn open_folders(folder: &Path) {
-    let _ = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
-        open_folders(&entry.path());
-    }
 }
 
 fn over(limits: &Limits, before: &[Option<u64>], now: impl Fn() -> Vec<Option<u64>>) -> Option<Reason> {

@@ -22,7 +22,7 @@ pub struct Spec {
     pub public: Vec<PathBuf>,
     /// Folders that may be changed.
     pub write: Vec<PathBuf>,
-    /// One of those, made for this command alone: it goes with it.
+    /// One of those that the helper makes for this command; it goes with it.
     pub temp: Option<PathBuf>,
     /// Folders that stay out of reach wherever they lie.
     pub hidden: Vec<PathBuf>,

@@ -1,29 +1,23 @@
 //! One command from its start to its end.
 
-use std::fs;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use lango_domain::{Live, ToolFailure};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
-use uuid::Uuid;
 
 use super::capture::Capture;
 use super::errand::Errand;
 use super::outputs::Output;
 use super::{ShellParts, variables};
-use crate::sandbox::{Failed, Mode, OUTER, Reason, Spec, Word, public_settings};
+use crate::files::private::remove_folder;
+use crate::sandbox::{Failed, Mode, OUTER, Reason, Spec, Word, new_path, public_settings};
 
 /// How long the helper gets to end everything.
 const GRACE: Duration = Duration::from_secs(5);
 const PIECE: usize = 64 * 1024;
-const PRIVATE: &str = "lango-command-";
-/// No command runs for longer.
-const LEFT_OVER: Duration = Duration::from_secs(2 * 24 * 60 * 60);
 
 /// A command that was started. Dropping it ends the command and everything that it started.
 pub struct Running {
@@ -36,7 +30,7 @@ pub struct Running {
     capture: Capture,
     confined: Vec<String>,
     began: Instant,
-    temp: Option<PrivateFolder>,
+    temp: Option<TemporaryFolder>,
 }
 
 /// What became of it.
@@ -68,7 +62,8 @@ impl Running {
         let cannot =
             |error: &dyn std::fmt::Display| ToolFailure(format!("the command cannot be started: {error}"));
         let is_confined = parts.settings.mode() != Mode::Off;
-        let temp = is_confined.then(PrivateFolder::new).transpose().map_err(|error| cannot(&error))?;
+        let temp = is_confined.then(|| new_path(&parts.temporary())).transpose();
+        let temp = temp.map_err(|error| cannot(&error))?.map(TemporaryFolder);
         let mut spec = spec(parts, &errand, temp.as_ref().map(|temp| temp.0.as_path()));
         spec.public = public.to_vec();
         let mut input = spec.frame().map_err(|error| cannot(&error))?;
@@ -204,36 +199,11 @@ fn spec(parts: &ShellParts, errand: &Errand, temp: Option<&Path>) -> Spec {
     }
 }
 
-/// A folder for one command; it goes with it.
-struct PrivateFolder(PathBuf);
+/// The command's temporary folder. Its helper removes it; this does, where the helper was killed.
+struct TemporaryFolder(PathBuf);
 
-impl PrivateFolder {
-    fn new() -> std::io::Result<Self> {
-        static SWEPT: Once = Once::new();
-        SWEPT.call_once(remove_left_over);
-        let path = std::env::temp_dir().join(format!("{PRIVATE}{}", Uuid::now_v7().simple()));
-        fs::DirBuilder::new().mode(0o700).create(&path)?;
-        // A link among its parents would be another path for the sandbox.
-        Ok(Self(path.canonicalize()?))
-    }
-}
-
-/// Folders of commands whose Lango was killed.
-fn remove_left_over() {
-    let is_old = |entry: &fs::DirEntry| {
-        let modified = entry.metadata().and_then(|found| found.modified());
-        modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > LEFT_OVER))
-    };
-    let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
-    for entry in
-        entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PRIVATE) && is_old(entry))
-    {
-        let _ = fs::remove_dir_all(entry.path());
-    }
-}
-
-impl Drop for PrivateFolder {
+impl Drop for TemporaryFolder {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = remove_folder(&self.0);
     }
 }

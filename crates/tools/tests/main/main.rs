@@ -18,3 +18,5 @@ mod setup;
 mod shell;
 #[cfg(test)]
 mod skills;
+#[cfg(test)]
+mod temporary;
