@@ -124,11 +124,12 @@ impl Rule {
     }
 }
 
-/// Whether a permission of the session covers a call.
+/// Whether a permission of the session covers a call. A pattern holds for calls that are of a kind themselves: what a tool
+/// offers no pattern for is never covered by one, whatever its words look like.
 pub(crate) fn covers(grant: &Grant, args: &Value, intent: &Intent) -> bool {
     match grant {
         Grant::SameCall(before) => before == args,
-        Grant::Pattern(pattern) => fits(pattern, &intent.subject, Star::Plain),
+        Grant::Pattern(pattern) => intent.pattern.is_some() && fits(pattern, &intent.subject, Star::Plain),
     }
 }
 
@@ -169,6 +170,19 @@ mod tests {
         let policy = Approval { rules, ..Approval::default() };
         assert!(policy.names("exec_shell", "make"));
         assert!(!policy.names("exec_shell", "git log") && !policy.names("exec_shell", "git *"));
+    }
+
+    /// B102
+    #[test]
+    fn a_pattern_covers_only_calls_that_are_of_a_kind() {
+        let grant = Grant::Pattern("git log *".to_owned());
+        let call = |pattern: Option<&str>| {
+            let pattern = pattern.map(str::to_owned);
+            Intent { pattern, ..intent(Safety::Dangerous, "git log --output=x") }
+        };
+        assert!(!covers(&grant, &Value::Null, &call(None)));
+        assert!(covers(&grant, &Value::Null, &call(Some("git log *"))));
+        assert!(!covers(&Grant::Pattern("git diff *".to_owned()), &Value::Null, &call(Some("git log *"))));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod capture;
 mod errand;
 mod jobs;
+mod kind;
 mod outputs;
 mod report;
 mod running;

@@ -125,6 +125,9 @@ fn start(spec: &Spec, confined: Vec<String>) -> Result<i32, Failed> {
     let mut command = Command::new(program);
     command.args(args).env_clear().envs(spec.env.iter().map(|(name, value)| (name, value)));
     command.stderr(Stdio::from(output));
+    if !spec.starts_programs {
+        kernel::filter_in_child(&mut command, syscalls::no_other_process().map_err(Failed::Other)?);
+    }
     let child = command.spawn().map_err(|error| Failed::Other(format!("{program}: {error}")))?;
     Word::Confined(confined).say();
     let main = Pid::from_child(&child);

@@ -27,6 +27,8 @@ pub struct Spec {
     /// Folders that stay out of reach wherever they lie.
     pub hidden: Vec<PathBuf>,
     pub network: bool,
+    /// Whether the command may start other programs.
+    pub starts_programs: bool,
     pub mode: Mode,
     pub limits: Limits,
 }

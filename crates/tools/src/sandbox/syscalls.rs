@@ -133,6 +133,17 @@ pub fn filter(spec: &Spec, own: Own, landlock: i32) -> Result<(), String> {
     install(unknown, libc::ENOSYS)
 }
 
+/// With this on, a process starts no other; threads of its own it may have.
+pub fn no_other_process() -> Result<[BpfProgram; 2], String> {
+    let is_process = Test::masked_equal(libc::CLONE_THREAD as u64, 0);
+    let mut rules: Rules = [(libc::SYS_clone, any_of(0, [is_process])?)].into();
+    #[cfg(target_arch = "x86_64")]
+    rules.extend([(libc::SYS_fork, Vec::new()), (libc::SYS_vfork, Vec::new())]);
+    // Flags behind a pointer cannot be judged; threads are then made with the older call.
+    let unknown: Rules = [(libc::SYS_clone3, Vec::new())].into();
+    Ok([program(rules, libc::EPERM)?, program(unknown, libc::ENOSYS)?])
+}
+
 /// Internet sockets where they lead nowhere else, or may; never those of the machine's own services.
 fn sockets(internet: bool) -> Result<Vec<SeccompRule>, String> {
     if !internet {
@@ -177,14 +188,17 @@ fn condition(argument: u8, value: Test) -> Result<SeccompCondition, String> {
 }
 
 fn install(rules: Rules, error: i32) -> Result<(), String> {
+    apply_filter(&program(rules, error)?).map_err(|error| format!("seccomp: {error}"))
+}
+
+fn program(rules: Rules, error: i32) -> Result<BpfProgram, String> {
     let failed = |error: &dyn std::fmt::Display| format!("seccomp: {error}");
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| failed(&error))?;
     let errno = SeccompAction::Errno(error as u32);
     let filter =
         SeccompFilter::new(rules, SeccompAction::Allow, errno, arch).map_err(|error| failed(&error))?;
     let program: BpfProgram = filter.try_into().map_err(|error: seccompiler::BackendError| failed(&error))?;
-    let program: BpfProgram = refuse_second_numbering().into_iter().chain(program).collect();
-    apply_filter(&program).map_err(|error| failed(&error))
+    Ok(refuse_second_numbering().into_iter().chain(program).collect())
 }
 
 /// On x86-64 every call has a second number (x32) that the rules do not know.

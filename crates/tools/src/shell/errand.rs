@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::kind::{Kind, kind};
+
 pub struct Errand {
     pub program: Program,
     /// Where it starts; must lie in the workspace.
@@ -23,6 +25,14 @@ pub enum Program {
 }
 
 impl Errand {
+    /// What only reads needs no other program, and gets none: a permission for its kind may cover many such calls.
+    pub(super) fn starts_programs(&self) -> bool {
+        match &self.program {
+            Program::Line(line) => !matches!(kind(line, &self.folder), Some(Kind::Reading(_))),
+            Program::File { .. } => true,
+        }
+    }
+
     /// As one would type it.
     pub fn line(&self) -> String {
         match &self.program {

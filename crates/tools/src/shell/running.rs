@@ -184,16 +184,21 @@ fn spec(parts: &ShellParts, errand: &Errand, temp: Option<&Path>) -> Spec {
     let settings = &parts.settings;
     let mut write = vec![parts.workspace.root().to_path_buf()];
     write.extend(temp.map(Path::to_path_buf));
+    let mut env = variables::visible(&parts.variables, &settings.env, temp);
+    if !errand.starts_programs() {
+        env = variables::with_git_alone(env);
+    }
     Spec {
         argv: errand.argv(),
         folder: errand.folder.clone(),
-        env: variables::visible(&parts.variables, &settings.env, temp),
+        env,
         read: parts.read.iter().chain(&errand.also_read).cloned().collect(),
         public: Vec::new(),
         write,
         temp: temp.map(Path::to_path_buf),
         hidden: parts.hidden.clone(),
         network: settings.network,
+        starts_programs: errand.starts_programs(),
         mode: settings.mode(),
         limits: settings.limits(),
     }

@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use super::Shell;
 use super::errand::{Errand, Program};
+use super::kind::{Kind, kind};
 use super::running::Running;
 
 /// Of an output, so many lines are read at one time.
@@ -218,74 +219,14 @@ impl Shell {
         let errand = self.errand(line.to_owned(), cwd, String::new(), None)?;
         let shows = format!("$ {line}\nin {}", errand.folder.display());
         let Some(stdin) = stdin.filter(|stdin| !stdin.is_empty()) else {
-            let (subject, pattern) = (line.to_owned(), pattern(line));
+            let pattern = kind(line, &errand.folder).map(Kind::into_pattern);
+            let subject = line.to_owned();
             return Ok(Intent { level: Safety::Dangerous, shows, subject, pattern });
         };
         // Input is part of what runs: no permission for the line alone covers it.
         let (shows, subject) = (format!("{shows}\nwith this input:\n{stdin}"), format!("{line}\n{stdin}"));
         Ok(Intent { level: Safety::Dangerous, shows, subject, pattern: None })
     }
-}
-
-/// Programs that only print what they are given or told to look at, and run nothing else.
-const PLAIN: [&str; 36] = [
-    "ls",
-    "cat",
-    "head",
-    "tail",
-    "wc",
-    "grep",
-    "rg",
-    "stat",
-    "file",
-    "du",
-    "df",
-    "date",
-    "echo",
-    "printf",
-    "pwd",
-    "cut",
-    "uniq",
-    "diff",
-    "cmp",
-    "which",
-    "whoami",
-    "id",
-    "uname",
-    "tree",
-    "sha256sum",
-    "md5sum",
-    "basename",
-    "dirname",
-    "realpath",
-    "readlink",
-    "jq",
-    "nl",
-    "seq",
-    "true",
-    "test",
-    "mkdir",
-];
-/// Programs with commands of their own; those that are worth a permission.
-const WITH_COMMANDS: [(&str, &[&str]); 4] = [
-    ("git", &["status", "log", "diff", "show", "blame", "branch", "add", "commit"]),
-    ("cargo", &["build", "check", "test", "clippy", "fmt", "tree"]),
-    ("npm", &["test", "ls"]),
-    ("go", &["build", "test", "vet"]),
-];
-
-/// Calls of the same kind, where it is plain what those can do: a permission for them covers no more than it shows.
-fn pattern(line: &str) -> Option<String> {
-    if line.contains([';', '&', '|', '<', '>', '$', '`', '(', '{', '\n']) {
-        return None;
-    }
-    let mut words = line.split_whitespace();
-    let (first, second) = (words.next()?, words.next());
-    if PLAIN.contains(&first) {
-        return Some(format!("{first} *"));
-    }
-    let (_, commands) = WITH_COMMANDS.iter().find(|(program, _)| *program == first)?;
-    second.filter(|command| commands.contains(command)).map(|command| format!("{first} {command} *"))
 }
 
 fn lines(file: &Path, wish: &Read) -> Result<String, ToolFailure> {
@@ -332,26 +273,6 @@ fn lines(file: &Path, wish: &Read) -> Result<String, ToolFailure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_pattern_is_offered_for_plain_commands_only() {
-        assert_eq!(pattern("git status -s").as_deref(), Some("git status *"));
-        assert_eq!(pattern("ls").as_deref(), Some("ls *"));
-        for line in [
-            "git -c alias.x=!id x",
-            ". x",
-            "python3 -c x",
-            "sudo ls",
-            "$(x) y",
-            "./run me",
-            "FOO=1 make",
-            "ls; rm x",
-            "for i in 1; do x; done",
-            "",
-        ] {
-            assert_eq!(pattern(line), None, "{line}");
-        }
-    }
 
     #[test]
     fn outputs_are_read_in_parts() {

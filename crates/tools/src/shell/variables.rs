@@ -36,6 +36,25 @@ pub fn visible(
     visible.into_iter().collect()
 }
 
+/// Git is told not to start what it could not start anyway: it would complain, or give up.
+const GIT_ALONE: [(&str, &str); 8] = [
+    // Looking at the state writes nothing, so no hook has a reason to run.
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_CONFIG_COUNT", "2"),
+    ("GIT_CONFIG_KEY_0", "core.fsmonitor"),
+    ("GIT_CONFIG_VALUE_0", "false"),
+    ("GIT_CONFIG_KEY_1", "core.hooksPath"),
+    ("GIT_CONFIG_VALUE_1", "/dev/null"),
+];
+
+/// For a command that may start no other program.
+pub fn with_git_alone(env: Vec<(String, String)>) -> Vec<(String, String)> {
+    let kept = env.into_iter().filter(|(name, _)| GIT_ALONE.iter().all(|(own, _)| own != name));
+    kept.chain(GIT_ALONE.map(|(name, value)| (name.to_owned(), value.to_owned()))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,6 +13,8 @@ mod files_search;
 #[cfg(test)]
 mod files_undo;
 #[cfg(test)]
+mod kinds;
+#[cfg(test)]
 mod setup;
 #[cfg(test)]
 mod shell;
