@@ -10,7 +10,7 @@ use std::time::Duration;
 use lango_domain::{Tool, ToolFailure};
 use lango_engine::{Approval, Verdict};
 use lango_knowledge::Grounds;
-use lango_tools::files::{self, Closed, Files, Keeping, Workspace};
+use lango_tools::files::{self, Closed, Files, Keeping, Limits, Workspace};
 use lango_tools::shell::{self, Shell, ShellParts};
 use lango_tools::skills::{self, Shelf, SkillSettings, TrustFile};
 
@@ -168,7 +168,12 @@ fn workspace(loaded: &Loaded, environment: &Environment) -> Result<(Workspace, O
     let (folder, why) = workspace_folder(loaded, environment);
     let hidden = own_folders(environment);
     make_inside(&folder, &hidden);
-    let workspace = Workspace::open_but(&folder, hidden.clone(), closed(loaded)).map_err(|error| {
+    let limits = Limits {
+        hidden: hidden.clone(),
+        closed: closed(loaded),
+        instructions: instructions(loaded, environment),
+    };
+    let workspace = Workspace::open_with(&folder, limits).map_err(|error| {
         ConfigError::new(format!("the workspace {} cannot be used: {error}", folder.display()))
     })?;
     let is_own = hidden.iter().any(|own| workspace.root().starts_with(own));
@@ -180,6 +185,15 @@ fn workspace(loaded: &Loaded, environment: &Environment) -> Result<(Workspace, O
 fn closed(loaded: &Loaded) -> Closed {
     let approval = loaded.settings.security.approval.clone();
     Box::new(move |path| approval.of_reading(path) == Verdict::Deny)
+}
+
+/// Where settings, agents and prompts are read from: a change there changes what the team obeys.
+fn instructions(loaded: &Loaded, environment: &Environment) -> Vec<PathBuf> {
+    let team = &loaded.settings.agent.team;
+    let named = [("agent.agentsDir", &team.agents_dir), ("agent.promptsDir", &team.prompts_dir)];
+    let named = named.into_iter().filter_map(|(key, folder)| Some((key, folder.as_ref()?)));
+    let named = named.map(|(key, folder)| loaded.resolve(environment, key, folder));
+    named.chain(loaded.files.iter().map(|file| environment.working_folder.join(file))).collect()
 }
 
 /// Lango's own folders, which no tool reaches.

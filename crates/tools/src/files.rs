@@ -6,6 +6,7 @@ mod change;
 mod delete;
 mod difference;
 mod edit;
+mod executed;
 mod journal;
 mod list;
 mod looking;
@@ -31,7 +32,7 @@ use lango_domain::{Tool, ToolFailure};
 pub use journal::Journal;
 pub use trash::{Kind, Trash, TrashError, Trashed};
 pub use undo::{UndoError, Undone};
-pub use workspace::{Closed, Workspace};
+pub use workspace::{Closed, Limits, Workspace};
 
 /// What the tools work on.
 #[derive(Clone)]

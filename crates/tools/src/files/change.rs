@@ -10,7 +10,8 @@ use rustix::fs::{Access, AtFlags, Stat};
 
 use super::atomic::{self, Likeness};
 use super::difference::{both_ends, unified};
-use super::text::{count, neighbours, shown, size};
+use super::executed::Told;
+use super::text::{count, shown, size};
 use super::workspace::{Opened, Target};
 use super::{Files, Workspace, beneath};
 
@@ -33,6 +34,8 @@ pub enum Before {
 
 /// A file with its new content, before it is written.
 pub struct Change {
+    /// As it was asked for, links not followed.
+    pub asked: PathBuf,
     /// Its real place, relative to the root.
     pub relative: PathBuf,
     pub before: Before,
@@ -82,13 +85,27 @@ impl Change {
     }
 
     /// What would happen, for whoever decides.
-    pub fn intent(&self) -> Intent {
+    pub fn intent(&self, workspace: &Workspace) -> Intent {
+        let level = match &self.before {
+            _ if self.is_nothing() => Safety::Safe,
+            // What cannot be taken back is not moderate.
+            Before::Huge(_) => Safety::Dangerous,
+            Before::Nothing | Before::Content { .. } => Safety::Moderate,
+        };
+        workspace.intent_of_change(Told {
+            asked: &self.asked,
+            real: &self.relative,
+            level,
+            shows: self.shows(),
+            subject: shown(&self.relative),
+            inside: None,
+        })
+    }
+
+    fn shows(&self) -> String {
         let path = shown(&self.relative);
-        if self.is_nothing() {
-            let shows = format!("{path} has exactly this content already");
-            return Intent { level: Safety::Safe, shows, subject: path, pattern: neighbours(&self.relative) };
-        }
-        let shows = match &self.before {
+        match &self.before {
+            _ if self.is_nothing() => format!("{path} has exactly this content already"),
             Before::Nothing => {
                 let text = String::from_utf8_lossy(&self.after);
                 format!("new file {path}\n{}", both_ends(&text, SHOWN_LINES))
@@ -105,11 +122,7 @@ impl Change {
                 let start = both_ends(&text, SHOWN_LINES);
                 format!("{path}, {bytes} bytes and too large to be restored, becomes\n{start}")
             }
-        };
-        let pattern = neighbours(&self.relative);
-        // What cannot be taken back is not moderate.
-        let level = if matches!(self.before, Before::Huge(_)) { Safety::Dangerous } else { Safety::Moderate };
-        Intent { level, shows, subject: path, pattern }
+        }
     }
 
     pub fn difference(&self, before: &[u8], most: usize) -> String {
@@ -178,7 +191,8 @@ mod tests {
         for name in ["a.txt", "new.txt"] {
             let target = Change::target(&files.workspace, name).unwrap();
             let before = Before::of(name, target.existing).unwrap();
-            let change = Change { relative: target.relative, before, after: b"mine".to_vec() };
+            let (asked, relative) = (target.asked, target.relative);
+            let change = Change { asked, relative, before, after: b"mine".to_vec() };
             std::fs::write(place.path().join(name), "theirs").unwrap();
             let failure = change.carry_out(&files, &context()).unwrap_err();
             assert!(failure.0.contains("somebody else"), "{failure}");

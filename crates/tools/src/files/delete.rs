@@ -5,7 +5,8 @@ use rustix::fs::FileType;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::text::{count, neighbours, shown};
+use super::executed::{Finding, Told};
+use super::text::{count, shown};
 use super::transfer::{Spot, Tally, tally};
 use super::trash::{TrashError, Trashed};
 use super::workspace::Named;
@@ -42,7 +43,7 @@ pub fn tool(files: Files) -> Tool {
 
 fn delete(files: &Files, context: &ToolContext, args: &Delete) -> Result<String, ToolFailure> {
     let _alone = files.workspace.changing();
-    let (named, tally) = plan(files, args)?;
+    let Plan { named, tally, .. } = plan(files, args)?;
     let (trash, journal) = (&files.keeping.trash, &files.keeping.journal);
     let path = shown(&named.relative);
     let failed = |error: TrashError| ToolFailure(format!("`{path}` was not deleted: {error}"));
@@ -58,20 +59,30 @@ fn delete(files: &Files, context: &ToolContext, args: &Delete) -> Result<String,
 }
 
 fn intent(files: &Files, args: &Delete) -> Result<Intent, ToolFailure> {
-    let (named, tally) = plan(files, args)?;
-    Ok(Intent {
+    let Plan { named, tally, inside } = plan(files, args)?;
+    Ok(files.workspace.intent_of_change(Told {
+        asked: &files.workspace.relative(&args.path)?,
+        real: &named.relative,
         level: Safety::Moderate,
         shows: format!("to the trash: {}", described(&named, tally)),
         subject: match beneath::kind(&named.stat) {
             FileType::Directory => format!("{}/", shown(&named.relative)),
             _ => shown(&named.relative),
         },
-        pattern: neighbours(&named.relative),
-    })
+        inside,
+    }))
+}
+
+/// What would go.
+struct Plan {
+    named: Named,
+    tally: Tally,
+    /// What of it others run or obey.
+    inside: Option<Finding>,
 }
 
 /// What would go, if it may.
-fn plan(files: &Files, args: &Delete) -> Result<(Named, Tally), ToolFailure> {
+fn plan(files: &Files, args: &Delete) -> Result<Plan, ToolFailure> {
     let workspace = &files.workspace;
     if !files.keeping.trash.exists() {
         let why =
@@ -84,14 +95,20 @@ fn plan(files: &Files, args: &Delete) -> Result<(Named, Tally), ToolFailure> {
         return Err(ToolFailure(format!("`{}` holds folders of Lango itself; it stays", args.path)));
     }
     let spot = Spot::new(&named.folder, &named.name);
-    let tally = tally(spot).map_err(|error| ToolFailure(format!("`{}`: {error}", args.path)))?;
+    let mut inside = None;
+    let tally = tally(spot, &named.relative, &mut |path| {
+        if inside.is_none() {
+            inside = workspace.executed_inside(path);
+        }
+    });
+    let tally = tally.map_err(|error| ToolFailure(format!("`{}`: {error}", args.path)))?;
     if !args.recursive && tally.files + tally.folders > 1 {
         let (path, holds) = (&args.path, contents(tally));
         return Err(ToolFailure(format!(
             "`{path}` is a folder that holds {holds}; delete it with recursive=true"
         )));
     }
-    Ok((named, tally))
+    Ok(Plan { named, tally, inside })
 }
 
 fn described(named: &Named, tally: Tally) -> String {

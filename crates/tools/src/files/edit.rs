@@ -39,7 +39,7 @@ pub fn tool(files: Files) -> Tool {
     })
     .with_intent(move |_, args: Edit| {
         let files = telling.clone();
-        async move { blocking(move || plan(&files.workspace, &args).map(|(change, _)| change.intent())).await }
+        async move { blocking(move || plan(&files.workspace, &args).map(|(change, _)| change.intent(&files.workspace))).await }
     })
     .with_untrusted_output()
     .with_private_output()
@@ -82,7 +82,7 @@ fn plan(workspace: &Workspace, args: &Edit) -> Result<(Change, Replaced), ToolFa
     let replaced = replace(text, &place, &args.new_text)
         .map_err(|why| ToolFailure(format!("`{}`: {why}", args.path)))?;
     let after = replaced.text.clone().into_bytes();
-    Ok((Change { relative: target.relative, before, after }, replaced))
+    Ok((Change { asked: target.asked, relative: target.relative, before, after }, replaced))
 }
 
 /// What is to be replaced, if the arguments agree about it.

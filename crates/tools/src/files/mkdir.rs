@@ -1,12 +1,13 @@
 //! `fs_mkdir`: a folder, with those around it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use lango_domain::{Intent, Safety, Tool, ToolContext, ToolFailure};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::text::{neighbours, shown};
+use super::executed::Told;
+use super::text::shown;
 use super::{Files, Workspace, blocking};
 
 #[derive(Deserialize, JsonSchema)]
@@ -30,7 +31,7 @@ pub fn tool(files: Files) -> Tool {
     })
     .with_intent(move |_, args: Make| {
         let files = telling.clone();
-        async move { blocking(move || plan(&files.workspace, &args.path).map(|plan| intent(&plan))).await }
+        async move { blocking(move || intent(&files.workspace, &args.path)).await }
     })
     .with_phrases([
         "(create|make|add) [a] [the] [new] (folder|directory) (called|named|) {path:word}",
@@ -63,11 +64,13 @@ fn plan(workspace: &Workspace, path: &str) -> Result<Plan, ToolFailure> {
     }
 }
 
-fn intent(plan: &Plan) -> Intent {
-    let (level, words, path): (_, _, &Path) = match plan {
-        Plan::Exists(path) => (Safety::Safe, "nothing to do for the folder", path),
-        Plan::New(path) => (Safety::Moderate, "new folder", path),
+fn intent(workspace: &Workspace, path: &str) -> Result<Intent, ToolFailure> {
+    let asked = workspace.relative(path)?;
+    let (level, words, real) = match plan(workspace, path)? {
+        Plan::Exists(real) => (Safety::Safe, "nothing to do for the folder", real),
+        Plan::New(real) => (Safety::Moderate, "new folder", real),
     };
-    let subject = shown(path);
-    Intent { level, shows: format!("{words} {subject}"), subject, pattern: neighbours(path) }
+    let subject = shown(&real);
+    let shows = format!("{words} {subject}");
+    Ok(workspace.intent_of_change(Told { asked: &asked, real: &real, level, shows, subject, inside: None }))
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use jiff::Timestamp;
+use lango_domain::text::is_hidden;
 use rustix::fs::Stat;
 
 /// A path in one line: control characters cannot pass for something else.
@@ -56,10 +57,11 @@ pub fn with_crlf(text: &str) -> String {
     with_lf(text).replace('\n', "\r\n")
 }
 
-/// The folder around a path, as a pattern for everything in it.
+/// The folder around a path, as a pattern for everything in it; none where its name would not be seen as it is.
 pub fn neighbours(path: &Path) -> Option<String> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty())?;
-    Some(format!("{}/*", shown(parent)))
+    let is_plain = !parent.to_string_lossy().contains(|c: char| c == '*' || is_hidden(c));
+    is_plain.then(|| format!("{}/*", shown(parent)))
 }
 
 #[cfg(test)]
@@ -85,5 +87,7 @@ mod tests {
     fn a_pattern_names_the_folder_around() {
         assert_eq!(neighbours(Path::new("src/a.rs")).as_deref(), Some("src/*"));
         assert_eq!(neighbours(Path::new("a.rs")), None);
+        assert_eq!(neighbours(Path::new("s\u{200b}rc/a.rs")), None);
+        assert_eq!(neighbours(Path::new("s*/a.rs")), None, "a star would stand for other folders");
     }
 }

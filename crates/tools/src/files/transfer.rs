@@ -70,12 +70,14 @@ fn transfer_by_copy(from: Spot<'_>, to: Spot<'_>) -> io::Result<()> {
     remove(from)
 }
 
-/// Counts without following links; what is nested beyond all use is refused here, before anything is moved.
-pub fn tally(spot: Spot<'_>) -> io::Result<Tally> {
-    tally_at(spot, 0)
+/// Counts without following links, and shows each path on the way; `path` is that of the spot. What is nested beyond all use
+/// is refused here, before anything is moved.
+pub fn tally(spot: Spot<'_>, path: &Path, see: &mut dyn FnMut(&Path)) -> io::Result<Tally> {
+    tally_at(spot, path, see, 0)
 }
 
-fn tally_at(spot: Spot<'_>, depth: usize) -> io::Result<Tally> {
+fn tally_at(spot: Spot<'_>, path: &Path, see: &mut dyn FnMut(&Path), depth: usize) -> io::Result<Tally> {
+    see(path);
     if depth > DEEPEST {
         return Err(io::Error::other(format!("folders are nested more than {DEEPEST} deep")));
     }
@@ -86,7 +88,7 @@ fn tally_at(spot: Spot<'_>, depth: usize) -> io::Result<Tally> {
     let mut total = Tally { folders: 1, ..Tally::default() };
     let folder = spot.open(NAMES)?;
     for (name, _) in beneath::names(&folder)? {
-        let inner = tally_at(Spot::new(&folder, &name), depth + 1)?;
+        let inner = tally_at(Spot::new(&folder, &name), &path.join(&name), see, depth + 1)?;
         total.files += inner.files;
         total.folders += inner.folders;
         total.bytes += inner.bytes;
@@ -175,7 +177,13 @@ mod tests {
         std::fs::set_permissions(from.join("sub/a.txt"), run).unwrap();
         let opened = File::open(place.path()).unwrap();
         let (old, new) = (Spot::new(&opened, OsStr::new("from")), Spot::new(&opened, OsStr::new("to")));
-        let tallied = tally(old).unwrap();
+        let mut seen = Vec::new();
+        let tallied = tally(old, Path::new("from"), &mut |path| seen.push(path.to_owned())).unwrap();
+        seen.sort();
+        assert_eq!(
+            seen,
+            ["from", "from/sub", "from/sub/a.txt", "from/sub/link"].map(std::path::PathBuf::from)
+        );
         let (old_mode, old_time) = {
             let known = from.join("sub/a.txt").metadata().unwrap();
             (known.mode(), known.mtime_nsec())
@@ -186,7 +194,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&copy).unwrap(), "hello");
         assert_eq!((old_mode, old_time), (known.mode(), known.mtime_nsec()));
         assert_eq!(std::fs::read_link(place.path().join("to/sub/link")).unwrap(), Path::new("a.txt"));
-        assert_eq!(tallied, tally(new).unwrap());
+        assert_eq!(tallied, tally(new, Path::new("to"), &mut |_| {}).unwrap());
         assert!(!from.exists());
     }
 

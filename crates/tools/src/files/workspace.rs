@@ -30,10 +30,18 @@ struct Inside {
     /// The root as it was given: people and models may name it so.
     given: PathBuf,
     folder: OwnedFd,
-    hidden: Vec<PathBuf>,
-    /// Paths that are not even looked at from above.
-    closed: Closed,
+    limits: Limits,
     changing: Mutex<()>,
+}
+
+/// What is special inside a workspace.
+pub struct Limits {
+    /// Folders that no tool touches.
+    pub hidden: Vec<PathBuf>,
+    /// Paths that are not even looked at from above.
+    pub closed: Closed,
+    /// Where Lango itself reads settings, agents and prompts from: changing those is dangerous.
+    pub instructions: Vec<PathBuf>,
 }
 
 /// An open regular file.
@@ -54,6 +62,8 @@ pub(super) struct Named {
 
 /// Where something is to be written.
 pub(super) struct Target {
+    /// As it was asked for, links not followed.
+    pub asked: PathBuf,
     pub relative: PathBuf,
     pub existing: Option<Opened>,
 }
@@ -61,16 +71,18 @@ pub(super) struct Target {
 impl Workspace {
     /// The workspace at `root`. No tool touches the `hidden` folders, even where they lie inside.
     pub fn open(root: &Path, hidden: Vec<PathBuf>) -> io::Result<Self> {
-        Self::open_but(root, hidden, Box::new(|_| false))
+        Self::open_with(root, Limits { hidden, closed: Box::new(|_| false), instructions: Vec::new() })
     }
 
-    /// The same, where lists and searches leave out what is closed.
-    pub fn open_but(root: &Path, hidden: Vec<PathBuf>, closed: Closed) -> io::Result<Self> {
+    /// The same with all that is special there.
+    pub fn open_with(root: &Path, mut limits: Limits) -> io::Result<Self> {
         let given = std::path::absolute(root)?;
         let root = root.canonicalize()?;
         let folder = rustix::fs::open(&root, PLACE, Mode::empty())?;
-        let hidden = hidden.iter().map(|path| canonical(path)).collect();
-        Ok(Self(Arc::new(Inside { root, given, folder, hidden, closed, changing: Mutex::new(()) })))
+        for path in limits.hidden.iter_mut().chain(&mut limits.instructions) {
+            *path = canonical(path);
+        }
+        Ok(Self(Arc::new(Inside { root, given, folder, limits, changing: Mutex::new(()) })))
     }
 
     /// Its real path.
@@ -91,12 +103,17 @@ impl Workspace {
 
     /// Folders that are not touched, as far as they lie inside.
     pub(super) fn hidden_inside(&self) -> Vec<PathBuf> {
-        self.0.hidden.iter().filter(|path| path.starts_with(self.root())).cloned().collect()
+        self.0.limits.hidden.iter().filter(|path| path.starts_with(self.root())).cloned().collect()
     }
 
     /// Whether lists and searches leave a path out.
     pub(super) fn closes(&self, path: &str) -> bool {
-        (self.0.closed)(path)
+        (self.0.limits.closed)(path)
+    }
+
+    /// Where Lango itself reads what it obeys.
+    pub(super) fn instructions(&self) -> &[PathBuf] {
+        &self.0.limits.instructions
     }
 
     pub(super) fn as_folder(&self) -> impl AsFd + '_ {
@@ -154,9 +171,12 @@ impl Workspace {
         match self.resolve(&relative, READ) {
             Ok(opened) => {
                 let existing = self.regular(path, opened)?;
-                Ok(Target { relative: existing.relative.clone(), existing: Some(existing) })
+                Ok(Target { asked: relative, relative: existing.relative.clone(), existing: Some(existing) })
             }
-            Err(Errno::NOENT) => Ok(Target { relative: self.vacancy(path, &relative)?, existing: None }),
+            Err(Errno::NOENT) => {
+                let real = self.vacancy(path, &relative)?;
+                Ok(Target { asked: relative, relative: real, existing: None })
+            }
             Err(error) => Err(self.explain(path, &relative, error)),
         }
     }
@@ -265,7 +285,7 @@ impl Workspace {
     /// Refuses what belongs to Lango.
     pub(super) fn allow(&self, path: &str, relative: &Path) -> Result<(), ToolFailure> {
         let real = self.root().join(relative);
-        if self.0.hidden.iter().any(|hidden| real.starts_with(hidden)) {
+        if self.0.limits.hidden.iter().any(|hidden| real.starts_with(hidden)) {
             return Err(ToolFailure(format!("`{path}` belongs to Lango itself; tools do not touch it")));
         }
         Ok(())

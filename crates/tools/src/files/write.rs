@@ -32,7 +32,7 @@ pub fn tool(files: Files) -> Tool {
     })
     .with_intent(move |_, args: Write| {
         let files = telling.clone();
-        async move { blocking(move || plan(&files.workspace, &args).map(|change| change.intent())).await }
+        async move { blocking(move || plan(&files.workspace, &args).map(|change| change.intent(&files.workspace))).await }
     })
     .with_phrases([
         "write {content} (to|into|in) [the] [a] [new] [file] {path:word}",
@@ -82,5 +82,5 @@ fn plan(workspace: &Workspace, args: &Write) -> Result<Change, ToolFailure> {
         if has_only_lf && uses_crlf(sample) { with_crlf(&args.content) } else { args.content.clone() };
     let mut after = if args.append { old.to_vec() } else { Vec::new() };
     after.extend_from_slice(content.as_bytes());
-    Ok(Change { relative: target.relative, before, after })
+    Ok(Change { asked: target.asked, relative: target.relative, before, after })
 }

@@ -9,6 +9,8 @@ mod files_change;
 #[cfg(test)]
 mod files_confinement;
 #[cfg(test)]
+mod files_executed;
+#[cfg(test)]
 mod files_search;
 #[cfg(test)]
 mod files_undo;
