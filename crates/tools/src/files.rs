@@ -8,6 +8,7 @@ mod difference;
 mod edit;
 mod executed;
 mod journal;
+mod limits;
 mod list;
 mod looking;
 mod mkdir;
@@ -30,9 +31,10 @@ use std::path::Path;
 use lango_domain::{Tool, ToolFailure};
 
 pub use journal::Journal;
+pub use limits::{Closed, Limits};
 pub use trash::{Kind, Trash, TrashError, Trashed};
 pub use undo::{UndoError, Undone};
-pub use workspace::{Closed, Limits, Workspace};
+pub use workspace::Workspace;
 
 /// What the tools work on.
 #[derive(Clone)]

@@ -87,6 +87,32 @@ fn rules_decide_without_anybody_there() {
     assert!(bad.exit == 2 && bad.stderr.contains("security.approval.dangerous"), "{}", bad.stderr);
 }
 
+/// B100
+#[test]
+fn files_that_others_run_are_asked_about() {
+    let desk = desk();
+    for path in [".envrc", ".git/config", "AGENTS.md"] {
+        let request = format!("write \"x\" to {path}");
+        assert_eq!(ask(&desk, &[&request]).exit, 5, "{path}");
+        assert!(!desk.path().join(path).exists());
+    }
+    assert_eq!(ask(&desk, &["write \"x\" to Makefile"]).exit, 0);
+    assert_eq!(ask(&desk, &["--yes", "write \"x\" to .envrc"]).exit, 0);
+    assert!(desk.path().join(".envrc").exists());
+    let own = ["--set", "agent.agentsDir=team", "write \"x\" to team/planner.md"];
+    std::fs::create_dir(desk.path().join("team")).unwrap();
+    assert_eq!(ask(&desk, &own).exit, 5);
+}
+
+/// B102
+#[test]
+fn nothing_hides_in_the_audit() {
+    let desk = desk();
+    ask(&desk, &["write \"x\u{202e}\" to new\u{200b}.txt"]);
+    let told = desk.lango(&["audit"]).stdout;
+    assert!(told.contains(r"\u{202e}") && told.contains(r"new\u{200b}.txt"), "{told}");
+}
+
 #[test]
 fn every_call_is_audited() {
     let desk = desk();

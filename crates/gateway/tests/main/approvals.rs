@@ -39,6 +39,18 @@ async fn a_question_waits_for_the_one_who_may_answer_it() {
     stream.rest().await;
 }
 
+/// B102
+#[tokio::test]
+async fn nothing_hides_in_a_question() {
+    let hidden = ASKS.replace("\"rm\"", "\"rm\\u200b x\\u202e\"");
+    let house = House::open(&hidden).await;
+    let token = house.token("ann", &[Chat, Approve]).await;
+    let mut stream = house.stream("/api/turns", &token, &json!({ "text": "rm", "session": "s" })).await;
+    let shown = r"would do rm\u{200b} x\u{202e}";
+    assert_eq!(stream.until("approval").await["shows"], shown);
+    assert_eq!(question(&house, &token).await["shows"], shown);
+}
+
 #[tokio::test]
 async fn a_no_and_a_wrong_answer_run_nothing() {
     let house = House::open(ASKS).await;

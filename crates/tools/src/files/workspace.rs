@@ -13,13 +13,11 @@ use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::beneath::{self, NAMES, PLACE, READ};
+use super::limits::Limits;
 use super::text::{shown, size};
 
 /// Among so many names of a folder a similar one is looked for.
 const MAX_CANDIDATES: usize = 10_000;
-
-/// Whether a path is closed to looks.
-pub type Closed = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// A folder whose inside tools may reach, and nothing else; cheap to clone.
 #[derive(Clone)]
@@ -32,16 +30,6 @@ struct Inside {
     folder: OwnedFd,
     limits: Limits,
     changing: Mutex<()>,
-}
-
-/// What is special inside a workspace.
-pub struct Limits {
-    /// Folders that no tool touches.
-    pub hidden: Vec<PathBuf>,
-    /// Paths that are not even looked at from above.
-    pub closed: Closed,
-    /// Where Lango itself reads settings, agents and prompts from: changing those is dangerous.
-    pub instructions: Vec<PathBuf>,
 }
 
 /// An open regular file.

@@ -91,7 +91,7 @@ mod tests {
         let used = Temporary::make(&place("lango-command-used")).unwrap();
         fs::create_dir_all(place("lango-command-left/closed/inside")).unwrap();
         fs::write(place("lango-command-left/closed/inside/file"), "x").unwrap();
-        fs::set_permissions(place("lango-command-left/closed"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(place("lango-command-left/closed"), fs::Permissions::from_mode(0o000)).unwrap();
         fs::create_dir_all(place("kept/inside")).unwrap();
         symlink(place("kept"), place("lango-command-link")).unwrap();
         fs::write(place("lango-command-file"), "x").unwrap();

@@ -51,6 +51,15 @@ async fn a_question_makes_the_task_wait_and_yes_lets_it_go_on() {
     assert!(format!("{audit:?}").contains("Approved"), "{audit:?}");
 }
 
+/// B102
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_hides_in_a_question() {
+    let house = house(&ASKS.replace("rm -r build", "rm\\u2066 -r build")).await;
+    let task = house.peer("ann-approves").ask("m1", "clean up").await;
+    let question = task["status"]["message"]["parts"][0]["text"].as_str().unwrap();
+    assert!(question.contains(r"would do rm\u{2066} -r build"), "{question}");
+}
+
 /// B93
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_may_not_give_permission_cannot_and_somebody_else_can() {

@@ -312,6 +312,9 @@ fn needs_programs(folder: &Path) -> bool {
     let found = folder.ancestors().find_map(|ancestor| settings(ancestor).map(|text| (ancestor, text)));
     found.is_some_and(|(root, text)| {
         let text = text.to_lowercase();
-        NEEDS_PROGRAMS.iter().any(|part| text.contains(part)) || root.join(".gitmodules").exists()
+        let attributes = fs::read_to_string(root.join(".gitattributes")).unwrap_or_default();
+        NEEDS_PROGRAMS.iter().any(|part| text.contains(part))
+            || attributes.contains("filter=")
+            || root.join(".gitmodules").exists()
     })
 }

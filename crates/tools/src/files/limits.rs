@@ -1,0 +1,15 @@
+//! What is special inside a workspace.
+
+use std::path::PathBuf;
+
+/// Whether a path is closed to looks.
+pub type Closed = Box<dyn Fn(&str) -> bool + Send + Sync>;
+
+pub struct Limits {
+    /// Folders that no tool touches.
+    pub hidden: Vec<PathBuf>,
+    /// Paths that are not even looked at from above.
+    pub closed: Closed,
+    /// Where Lango itself reads settings, agents and prompts from: changing those is dangerous.
+    pub instructions: Vec<PathBuf>,
+}
