@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use lango_app::open_store;
 use lango_domain::event::{Principal, SessionId};
-use lango_domain::text::one_line;
+use lango_domain::text::{one_line, with_hidden_escaped};
 use lango_store::AuditEntry;
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ fn line(entry: &AuditEntry) -> String {
         "auto" | "approved" => styled(DIM, format!("{decision}{by}")),
         _ => styled(ERROR, format!("{decision}{by}")),
     };
-    let (agent, tool) = (one_line(&entry.agent.to_string()), one_line(&entry.tool));
+    let (agent, tool) = (one_line(&entry.agent.to_string()), one_line(&with_hidden_escaped(&entry.tool)));
     format!("{agent} {} {}  {decision}  {}", styled(NAME, tool), short(&entry.args), entry.outcome_word())
 }
 

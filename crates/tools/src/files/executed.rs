@@ -135,11 +135,28 @@ impl Workspace {
                 }
                 let link = folder.join(name);
                 let finding = self.executed_by_name(&link)?;
-                let target = self.resolve(&link, OFlags::PATH | OFlags::CLOEXEC).ok()?;
-                let target = beneath::real_path(&target).ok()?;
+                let target = match self.resolve(&link, OFlags::PATH | OFlags::CLOEXEC) {
+                    Ok(target) => beneath::real_path(&target).ok()?,
+                    // It may lead to what is made now.
+                    Err(_) => self.named_by(&link)?,
+                };
                 self.root().join(real).starts_with(target).then_some(finding)
             })
         })
+    }
+
+    /// The path that a link names, whether or not anything is there.
+    fn named_by(&self, link: &Path) -> Option<PathBuf> {
+        let target = std::fs::read_link(self.root().join(link)).ok()?;
+        let around = self.root().join(link.parent().unwrap_or(Path::new("")));
+        let parts = around.join(target);
+        Some(parts.components().fold(PathBuf::new(), |mut path, part| {
+            match part {
+                Component::ParentDir => _ = path.pop(),
+                part => path.push(part),
+            }
+            path
+        }))
     }
 
     fn kind_of(&self, relative: &Path) -> Option<FileType> {

@@ -12,7 +12,7 @@ pub const UNAVAILABLE: &str = "sandbox_unavailable";
 pub fn worded(parts: &ShellParts, ended: &Ended) -> Result<String, ToolFailure> {
     let seconds = ended.took.as_secs_f64();
     let output = output(ended);
-    let failed = |what: String| Err(ToolFailure(format!("{what}\n{output}{}", hint(parts))));
+    let failed = |what: String| Err(ToolFailure(format!("{what}\n{output}{}", hint(parts, ended))));
     match &ended.end {
         End::Exited(0) if output.is_empty() => Ok(format!("exit code 0 after {seconds:.2} s, no output")),
         End::Exited(0) => Ok(format!("exit code 0 after {seconds:.2} s\n{output}")),
@@ -52,14 +52,16 @@ fn too_much(parts: &ShellParts, reason: Reason) -> String {
 }
 
 /// What the sandbox keeps back is the likely reason of a failure that looks odd otherwise.
-fn hint(parts: &ShellParts) -> String {
+fn hint(parts: &ShellParts, ended: &Ended) -> String {
     let settings = &parts.settings;
+    let alone =
+        if ended.starts_programs { "" } else { "\n[it only reads, so it can start no other program]" };
     if settings.mode() == Mode::Off {
-        return String::new();
+        return alone.to_owned();
     }
     let network = if settings.network { "" } else { "; there is no network (tools.exec.network)" };
     format!(
-        "\n[sandbox: only {} can be changed; only that, system folders and tools.exec.read can be read{network}]",
+        "\n[sandbox: only {} can be changed; only that, system folders and tools.exec.read can be read{network}]{alone}",
         parts.workspace.root().display()
     )
 }

@@ -30,6 +30,7 @@ pub struct Running {
     capture: Capture,
     confined: Vec<String>,
     began: Instant,
+    starts_programs: bool,
     temp: Option<TemporaryFolder>,
 }
 
@@ -40,6 +41,8 @@ pub struct Ended {
     pub capture: Capture,
     /// Where the whole text can be read.
     pub id: Option<String>,
+    /// Whether it could start other programs.
+    pub starts_programs: bool,
 }
 
 pub enum End {
@@ -66,6 +69,7 @@ impl Running {
         let temp = temp.map_err(|error| cannot(&error))?.map(TemporaryFolder);
         let mut spec = spec(parts, &errand, temp.as_ref().map(|temp| temp.0.as_path()));
         spec.public = public.to_vec();
+        let starts_programs = spec.starts_programs;
         let mut input = spec.frame().map_err(|error| cannot(&error))?;
         input.extend(errand.stdin.as_bytes());
         let mut command = Command::new(&parts.helper);
@@ -82,7 +86,7 @@ impl Running {
         });
         let words = Some(BufReader::new(stderr).lines());
         let (capture, confined, began) = (Capture::default(), Vec::new(), Instant::now());
-        Ok(Self { child, output, words, kept, capture, confined, began, temp })
+        Ok(Self { child, output, words, kept, capture, confined, began, starts_programs, temp })
     }
 
     /// Where its whole text can be read.
@@ -98,7 +102,8 @@ impl Running {
         };
         self.end().await;
         let id = self.kept.is_kept().then(|| self.kept.id.clone());
-        Ended { end, took: self.began.elapsed(), capture: std::mem::take(&mut self.capture), id }
+        let (took, capture) = (self.began.elapsed(), std::mem::take(&mut self.capture));
+        Ended { end, took, capture, id, starts_programs: self.starts_programs }
     }
 
     async fn follow(&mut self, live: &Live) -> End {
@@ -184,8 +189,9 @@ fn spec(parts: &ShellParts, errand: &Errand, temp: Option<&Path>) -> Spec {
     let settings = &parts.settings;
     let mut write = vec![parts.workspace.root().to_path_buf()];
     write.extend(temp.map(Path::to_path_buf));
+    let starts_programs = errand.starts_programs();
     let mut env = variables::visible(&parts.variables, &settings.env, temp);
-    if !errand.starts_programs() {
+    if !starts_programs {
         env = variables::with_git_alone(env);
     }
     Spec {
@@ -198,7 +204,7 @@ fn spec(parts: &ShellParts, errand: &Errand, temp: Option<&Path>) -> Spec {
         temp: temp.map(Path::to_path_buf),
         hidden: parts.hidden.clone(),
         network: settings.network,
-        starts_programs: errand.starts_programs(),
+        starts_programs,
         mode: settings.mode(),
         limits: settings.limits(),
     }

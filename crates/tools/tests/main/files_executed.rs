@@ -89,6 +89,7 @@ async fn a_detour_leads_to_the_same_question() {
     symlink(place.path(".git"), place.path("a/absolute")).unwrap();
     symlink(".git/config", place.path("notes.txt")).unwrap();
     symlink("shared", place.path(".vscode")).unwrap();
+    symlink("a/../setup/env", place.path(".envrc")).unwrap();
     let absolute = place.path(".git/config").display().to_string();
     for path in [
         "data/config",
@@ -104,6 +105,8 @@ async fn a_detour_leads_to_the_same_question() {
         ".vscode/tasks.json",
         "shared/tasks.json",
         "shared/new.json",
+        // A link is there before what it leads to.
+        "setup/env",
     ] {
         let [(name, args), ..] = calls(path);
         assert_dangerous(&place, name, args, "run").await;

@@ -131,6 +131,7 @@ async fn a_hostile_repository_inside_runs_nothing() {
         world.run(line).await;
         assert!(!world.at("work/ran").exists(), "{line}");
     }
+    assert!(world.run("git status").await.contains("can start no other program"));
     world.run("git status; true").await;
     assert!(world.at("work/ran").exists(), "the trap works");
 }

@@ -68,7 +68,7 @@ async fn the_folder_is_made_by_whoever_removes_it() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_when_the_helper_is_killed() {
+async fn nothing_is_left_when_the_sandbox_is_killed() {
     let world = World::new(SandboxChoice::On);
     let shell = shell(&world, None);
     let tools = tools(&shell);
