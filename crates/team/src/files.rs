@@ -1,18 +1,74 @@
-//! Reading files that somebody else may have put there.
+//! The markdown files of a folder, read once: what is shown, compared and used is the same content.
 
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// The whole of a regular file of at most `most` bytes. Pipes and devices, which never end, are refused.
-pub fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
+use lango_domain::text;
+use lango_files::{Folder, Unreadable};
+
+/// More files than this are no team.
+const MOST_FILES: usize = 1000;
+
+/// What a folder of prompts or of agents holds.
+#[derive(Clone, Debug)]
+pub struct MarkdownFolder {
+    /// Where it is, for people.
+    pub path: PathBuf,
+    /// Those that mean something there, by their paths in it.
+    pub files: Vec<MarkdownFile>,
+    /// Those that mean nothing there; they are not read.
+    pub ignored: Vec<PathBuf>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarkdownFile {
+    /// Relative to the folder.
+    pub path: PathBuf,
+    pub content: Result<Vec<u8>, Unreadable>,
+}
+
+/// A folder could not be read at all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot read the folder {}: {why}", text::visible(&folder.to_string_lossy()))]
+pub struct UnreadableFolder {
+    pub folder: PathBuf,
+    pub why: Unreadable,
+}
+
+impl MarkdownFolder {
+    pub(crate) fn new(path: &Path) -> Self {
+        Self { path: path.to_owned(), files: Vec::new(), ignored: Vec::new() }
     }
-    let mut bytes = Vec::new();
-    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        return Err(io::Error::other(format!("it has more than {most} bytes")));
+
+    /// Reads the files directly in `part` of the folder that `is_meant` knows by name, up to `most` bytes each.
+    pub(crate) fn add(
+        &mut self,
+        folder: &Folder,
+        part: &Path,
+        is_meant: impl Fn(&str) -> bool,
+        most: u64,
+    ) -> Result<(), UnreadableFolder> {
+        let unreadable = |why| UnreadableFolder { folder: self.path.join(part), why };
+        for (name, kind) in folder.names(part).map_err(unreadable)? {
+            let (path, name) = (part.join(&name), name.to_string_lossy());
+            if !name.ends_with(".md") || kind.is_dir() {
+                continue;
+            }
+            if !is_meant(&name) {
+                self.ignored.push(path);
+                continue;
+            }
+            if self.files.len() >= MOST_FILES {
+                let why = Unreadable::Failed(format!("it has more than {MOST_FILES} files"));
+                return Err(UnreadableFolder { folder: self.path.clone(), why });
+            }
+            let content = folder.read(&path, most);
+            self.files.push(MarkdownFile { path, content });
+        }
+        Ok(())
     }
-    Ok(bytes)
+
+    /// Where one of its files is, for people.
+    pub fn place_of(&self, file: &MarkdownFile) -> PathBuf {
+        self.path.join(&file.path)
+    }
 }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use lango_domain::{Prompt, Section, text};
+use lango_files::{Folder, Unreadable};
 
 use crate::agent_file::with_hand_back;
 use crate::embedded;
-use crate::files::read_bounded;
+use crate::files::{MarkdownFile, MarkdownFolder, UnreadableFolder};
 
 /// Section and file, in the order in which a prompt has them.
 const SHARED: [(&str, &str); 4] = [
@@ -28,12 +28,43 @@ const OWN: [(&str, &str); 4] = [
 
 /// Far more than any section may hold.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
+/// Where the folders of single agents are.
+const PER_AGENT: &str = "agents";
 
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read the prompt {}: {source}", path.display())]
-pub struct UnreadablePrompt {
-    pub path: PathBuf,
-    source: io::Error,
+pub enum UnreadablePrompt {
+    #[error("cannot read the prompt {}: {why}", text::visible(&path.to_string_lossy()))]
+    File { path: PathBuf, why: Unreadable },
+    #[error("cannot read the prompt {}: it is not valid UTF-8", text::visible(&path.to_string_lossy()))]
+    NotText { path: PathBuf },
+    #[error(transparent)]
+    Folder(#[from] UnreadableFolder),
+}
+
+/// The prompts in a folder, `shown` being its path for people.
+pub fn prompt_files(folder: &Folder, shown: &Path) -> Result<MarkdownFolder, UnreadableFolder> {
+    let mut found = MarkdownFolder::new(shown);
+    found.add(folder, Path::new(""), |name| meaning(&SHARED, name).is_some(), MAX_FILE_BYTES)?;
+    let agents = match folder.names(Path::new(PER_AGENT)) {
+        Ok(agents) => agents,
+        Err(Unreadable::Missing | Unreadable::NotAFolder) => return Ok(found),
+        Err(why) => return Err(UnreadableFolder { folder: shown.join(PER_AGENT), why }),
+    };
+    for (name, _) in agents {
+        let own = Path::new(PER_AGENT).join(name);
+        match found.add(folder, &own, |name| meaning(&OWN, name).is_some(), MAX_FILE_BYTES) {
+            Ok(()) => {}
+            // Other things may lie beside the agents' folders.
+            Err(UnreadableFolder { folder, why: Unreadable::NotAFolder }) if folder == shown.join(&own) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
+}
+
+/// The section that a file of this name stands for.
+fn meaning(known: &[(&'static str, &str)], name: &str) -> Option<&'static str> {
+    known.iter().find(|(_, file)| *file == name).map(|(id, _)| *id)
 }
 
 /// Everything that prompts are put together from (S30).
@@ -54,46 +85,34 @@ impl Default for PromptSources {
 }
 
 impl PromptSources {
-    /// The embedded sections, replaced by the files of `folder`. Blank files change nothing.
+    /// The embedded sections, replaced by the files of `folder`, wherever its links lead.
     pub fn from_folder(folder: &Path) -> Result<Self, UnreadablePrompt> {
-        let mut sources = Self::default();
-        let shared = sources.read_sections(folder, &SHARED)?;
-        overlay(&mut sources.shared, shared);
-        let agents = folder.join("agents");
-        if agents.is_dir() {
-            for path in entries(&agents)?.into_iter().filter(|path| path.is_dir()) {
-                let name =
-                    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-                let own = sources.read_sections(&path, &OWN)?;
-                sources.per_agent.insert(name, own);
-            }
-        }
-        Ok(sources)
+        let opened = Folder::free(folder).map_err(|why| UnreadableFolder { folder: folder.to_owned(), why })?;
+        Self::from_files(&prompt_files(&opened, folder)?)
     }
 
-    /// The non-blank files of one folder that have a meaning there, as sections.
-    fn read_sections(
-        &mut self,
-        folder: &Path,
-        known: &[(&str, &str)],
-    ) -> Result<Vec<Section>, UnreadablePrompt> {
-        let mut sections = Vec::new();
-        for path in entries(folder)? {
-            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            if !name.ends_with(".md") || path.is_dir() {
-                continue;
-            }
-            let Some((id, _)) = known.iter().find(|(_, file)| *file == name) else {
-                self.ignored.push(path);
-                continue;
+    /// The embedded sections, replaced by these files. Blank files change nothing.
+    pub fn from_files(folder: &MarkdownFolder) -> Result<Self, UnreadablePrompt> {
+        let mut sources = Self::default();
+        for file in &folder.files {
+            let text = text_of(folder, file)?;
+            let agent = agent_of(&file.path);
+            let known = if agent.is_some() { &OWN } else { &SHARED };
+            let name = file.path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+            let Some(id) = meaning(known, &name).filter(|_| !text.trim().is_empty()) else { continue };
+            let text = if id == Section::INSTRUCTION { with_hand_back(&text) } else { text };
+            let sections = match agent {
+                Some(agent) => sources.per_agent.entry(agent).or_default(),
+                None => &mut sources.shared,
             };
-            let text = read_text(&path).map_err(|source| UnreadablePrompt { path, source })?;
-            if !text.trim().is_empty() {
-                let text = if *id == Section::INSTRUCTION { with_hand_back(&text) } else { text };
-                sections.push(Section::new(id, &text));
-            }
+            overlay(sections, vec![Section::new(id, &text)]);
         }
-        Ok(sections)
+        let paths = folder.files.iter().map(|file| &file.path).chain(&folder.ignored);
+        for agent in paths.filter_map(|path| agent_of(path)) {
+            sources.per_agent.entry(agent).or_default();
+        }
+        sources.ignored = folder.ignored.iter().map(|path| folder.path.join(path)).collect();
+        Ok(sources)
     }
 
     /// The single agent reads every section.
@@ -151,18 +170,16 @@ fn overlay(sections: &mut Vec<Section>, replacements: Vec<Section>) {
     }
 }
 
-fn read_text(path: &Path) -> io::Result<String> {
-    let bytes = read_bounded(path, MAX_FILE_BYTES)?;
-    String::from_utf8(bytes)
-        .map(|text| text::visible(&text))
-        .map_err(|_| io::Error::other("it is not valid UTF-8"))
+/// The agent whose own folder a file is in.
+fn agent_of(path: &Path) -> Option<String> {
+    let folder = path.strip_prefix(PER_AGENT).ok()?.parent()?;
+    Some(folder.to_string_lossy().into_owned()).filter(|name| !name.is_empty())
 }
 
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, UnreadablePrompt> {
-    let unreadable = |source| UnreadablePrompt { path: folder.to_owned(), source };
-    let listed = fs::read_dir(folder).map_err(unreadable)?;
-    let mut paths =
-        listed.map(|entry| entry.map(|e| e.path())).collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
-    paths.sort();
-    Ok(paths)
+fn text_of(folder: &MarkdownFolder, file: &MarkdownFile) -> Result<String, UnreadablePrompt> {
+    let path = || folder.place_of(file);
+    let bytes =
+        file.content.as_ref().map_err(|why| UnreadablePrompt::File { path: path(), why: why.clone() })?;
+    let text = std::str::from_utf8(bytes).map_err(|_| UnreadablePrompt::NotText { path: path() })?;
+    Ok(text::visible(text))
 }

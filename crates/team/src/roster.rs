@@ -1,25 +1,24 @@
 //! The roster: every definition that may join the team, the user's among them.
 
-use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::path::Path;
 
 use lango_domain::located::Mistake;
 use lango_domain::{AgentSpec, Origin, Prefix};
+use lango_files::Folder;
 
 use crate::agent_file::{AgentFileMistake, parse_agent_file};
 use crate::embedded;
-use crate::files::read_bounded;
+use crate::files::{MarkdownFile, MarkdownFolder, UnreadableFolder};
 use crate::instruction::{confusable_words, contains_word};
 
 /// A definition larger than this is a mistake, not an agent.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
 
-/// The folder of the user's agents could not be read.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot read the agents folder {}: {source}", folder.display())]
-pub struct UnreadableFolder {
-    pub folder: PathBuf,
-    source: io::Error,
+/// The definitions in a folder, `shown` being its path for people.
+pub fn agent_files(folder: &Folder, shown: &Path) -> Result<MarkdownFolder, UnreadableFolder> {
+    let mut found = MarkdownFolder::new(shown);
+    found.add(folder, Path::new(""), |_| true, MAX_FILE_BYTES)?;
+    Ok(found)
 }
 
 /// Definitions in their order, and the files that could not be read as one.
@@ -40,18 +39,20 @@ impl Roster {
         roster
     }
 
-    /// The definitions in `folder`; a bad file is reported and the others load.
+    /// The definitions in `folder`, wherever its links lead.
     pub fn from_folder(folder: &Path) -> Result<Self, UnreadableFolder> {
-        let unreadable = |source| UnreadableFolder { folder: folder.to_owned(), source };
+        let opened = Folder::free(folder).map_err(|why| UnreadableFolder { folder: folder.to_owned(), why })?;
+        Ok(Self::from_files(&agent_files(&opened, folder)?))
+    }
+
+    /// The definitions in these files; a bad one is reported and the others load.
+    pub fn from_files(folder: &MarkdownFolder) -> Self {
         let mut roster = Self::default();
-        for entry in fs::read_dir(folder).map_err(unreadable)? {
-            let file = entry.map_err(unreadable)?.path();
-            if file.extension().is_some_and(|extension| extension == "md") {
-                roster.take(read_definition(&file));
-            }
+        for file in &folder.files {
+            roster.take(definition(&folder.place_of(file), file));
         }
         roster.sort();
-        Ok(roster)
+        roster
     }
 
     /// This roster with `others` joined in: a definition of the same name takes its predecessor's place.
@@ -108,17 +109,17 @@ impl Roster {
     }
 }
 
-fn read_definition(file: &Path) -> Result<AgentSpec, AgentFileMistake> {
-    let mistake =
-        |message: String| AgentFileMistake { file: file.to_owned(), mistake: Mistake::new(1, message) };
-    let bytes =
-        read_bounded(file, MAX_FILE_BYTES).map_err(|error| mistake(format!("cannot be read: {error}")))?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let good = error.utf8_error().valid_up_to();
-        let line = error.as_bytes()[..good].iter().filter(|byte| **byte == b'\n').count() + 1;
-        AgentFileMistake { file: file.to_owned(), mistake: Mistake::new(line, "is not valid UTF-8") }
+fn definition(place: &Path, file: &MarkdownFile) -> Result<AgentSpec, AgentFileMistake> {
+    let mistake = |line, message: String| AgentFileMistake {
+        file: place.to_owned(),
+        mistake: Mistake::new(line, message),
+    };
+    let bytes = file.content.as_ref().map_err(|why| mistake(1, format!("cannot be read: {why}")))?;
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let line = bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
+        mistake(line, "is not valid UTF-8".to_owned())
     })?;
-    parse_agent_file(file, &text, Origin::User(file.to_owned()))
+    parse_agent_file(place, text, Origin::User(place.to_owned()))
 }
 
 /// The name of a tool for each prefix of the built-in roles: enough for a full team.

@@ -1,7 +1,6 @@
 //! Files of a workspace: eight tools that stay inside it, and what lets their changes be taken back.
 
 mod atomic;
-mod beneath;
 mod change;
 mod delete;
 mod difference;
@@ -29,6 +28,7 @@ mod write;
 use std::path::Path;
 
 use lango_domain::{Tool, ToolFailure};
+use lango_files::beneath;
 
 pub use journal::Journal;
 pub use limits::{Closed, Limits};
