@@ -2,8 +2,11 @@
 //!
 //! Later wins: the user's folder, the working folder (or only `--config`), the environment, `--set`.
 
+mod asked;
 mod file;
+mod hiding;
 mod merge;
+mod project;
 mod reference;
 mod trust;
 mod variables;
@@ -11,12 +14,16 @@ mod variables;
 use std::path::{Path, PathBuf};
 
 use lango_domain::located::Node;
+use lango_team::MarkdownFolder;
 use serde_json::Value;
 
 use crate::environment::Environment;
 use crate::settings::{Agent, Settings};
+use hiding::Placed;
 use merge::Merged;
+use project::{Folders, Named, Said, Withheld};
 
+pub use asked::{Asked, ShownFile};
 pub use merge::Origin;
 pub use reference::{Entry, commented_file, entries, reference_page};
 
@@ -58,6 +65,16 @@ pub struct Loaded {
     /// What a project's file says and is not used.
     pub warnings: Vec<String>,
     merged: Merged,
+    /// The project's own file and the folders that it names, as they were confirmed.
+    project: Option<(PathBuf, Folders)>,
+}
+
+/// Where the files of a folder in the settings come from.
+pub(crate) enum FilesOf<'a> {
+    /// From a project that was confirmed: they were read when that was checked.
+    Project(&'a MarkdownFolder),
+    /// From the user.
+    User(PathBuf),
 }
 
 /// One source of settings.
@@ -78,16 +95,24 @@ impl Loaded {
     pub fn read(environment: &Environment, overrides: &Overrides) -> Result<Self, ConfigError> {
         let schema = Settings::schema();
         let files = files(environment, overrides.config.as_deref())?;
-        let mut layers = files.iter().map(|path| file::read(path)).collect::<Result<Vec<_>, _>>()?;
         let project = project_file(environment, overrides);
-        let mut warnings = Vec::new();
-        for (path, layer) in files.iter().zip(&mut layers).filter(|(path, _)| Some(*path) == project.as_ref())
-        {
-            warnings.extend(trust::withhold(environment, path, &mut layer.node));
-        }
+        let read = |path: &PathBuf| match &project {
+            Some(own) if own == path => file::read_of_project(&environment.working_folder, path),
+            _ => file::read(path),
+        };
+        let mut layers = files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
         layers.extend(variables::from_environment(&schema, environment));
         for assignment in &overrides.set {
             layers.push(variables::from_assignment(&schema, assignment)?);
+        }
+        merge::refuse_unknown_keys(&schema, &layers)?;
+        let (mut folders, mut warnings) = (Folders::new(), Vec::new());
+        for layer in &mut layers {
+            if matches!((&layer.source, &project), (Source::File(path), Some(own)) if path == own) {
+                let (confirmed, warning) = withhold(&schema, environment, layer);
+                folders = confirmed;
+                warnings.extend(warning);
+            }
         }
         let merged = Merged::of(&schema, layers, environment)?;
         let agent = Agent {
@@ -113,16 +138,7 @@ impl Loaded {
             net: merged.read("net")?,
             a2a: merged.read("a2a")?,
         };
-        Ok(Self { settings, files, warnings, merged })
-    }
-
-    /// Confirms what the file of the working folder says about tools and permission; gives the file and those settings.
-    pub fn trust(environment: &Environment, overrides: &Overrides) -> Result<(PathBuf, Value), ConfigError> {
-        let Some(path) = project_file(environment, overrides) else {
-            return Err(ConfigError::new("there is no configuration file in this folder that would need it"));
-        };
-        let said = trust::confirm(environment, &path, &file::read(&path)?.node)?;
-        Ok((path, said))
+        Ok(Self { settings, files, warnings, merged, project: project.map(|path| (path, folders)) })
     }
 
     /// Where the value of a dotted key was set; nothing for a default.
@@ -135,6 +151,22 @@ impl Loaded {
         self.merged.origins_under(key)
     }
 
+    /// Where the files of the folder that a setting names come from.
+    pub(crate) fn files_of(
+        &self,
+        environment: &Environment,
+        key: &str,
+        folder: &Path,
+    ) -> Result<FilesOf<'_>, ConfigError> {
+        match (&self.project, self.origin(key)) {
+            (Some((own, folders)), Some(Origin::File { path, .. })) if own == path => {
+                let unread = || ConfigError::new(format!("`{key}`: this project's folder was not read"));
+                folders.get(key).map(FilesOf::Project).ok_or_else(unread)
+            }
+            _ => Ok(FilesOf::User(self.resolve(environment, key, folder))),
+        }
+    }
+
     /// A path from the settings, relative to the file it was written in, else to the working folder.
     pub fn resolve(&self, environment: &Environment, key: &str, path: &Path) -> PathBuf {
         let base = match self.origin(key) {
@@ -143,6 +175,28 @@ impl Loaded {
         };
         base.map_or_else(|| environment.working_folder.join(path), |base| base.join(path))
     }
+}
+
+/// Takes out of a project's layer what was not confirmed, and says so; gives the folders of one that was.
+fn withhold(schema: &Value, environment: &Environment, layer: &mut Layer) -> (Folders, Option<String>) {
+    let Source::File(path) = &layer.source else { return (Folders::new(), None) };
+    let said = Said::of(schema, &layer.node);
+    if said.is_all_open() {
+        return (Folders::new(), None);
+    }
+    let why = match trust::confirmed(environment, path) {
+        None => Withheld::Unconfirmed,
+        Some(confirmed) => {
+            let named = Named::read(&environment.working_folder, &said.closed);
+            if named.fingerprint(&said.closed).as_ref() == Some(&confirmed) {
+                return (named.folders, None);
+            }
+            Withheld::Changed
+        }
+    };
+    let warning = said.withheld(path, why);
+    layer.node = said.open;
+    (Folders::new(), Some(warning))
 }
 
 /// The names a configuration file may have.
@@ -185,7 +239,8 @@ fn file_in(folder: &Path) -> Result<Option<PathBuf>, ConfigError> {
     Ok(present.pop())
 }
 
-/// The settings as JSON, for people and scripts.
+/// The settings as JSON, for people and scripts: without keys, and without what looks like one.
 pub fn to_json(settings: &Settings) -> Value {
-    serde_json::to_value(settings).unwrap_or_default()
+    let value = serde_json::to_value(settings).unwrap_or_default();
+    Placed::at_root(&Settings::schema()).without_secrets(&value)
 }

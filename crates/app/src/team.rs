@@ -11,7 +11,7 @@ use lango_team::{
 };
 
 use crate::colleagues::colleagues;
-use crate::config::{ConfigError, Loaded};
+use crate::config::{ConfigError, FilesOf, Loaded};
 use crate::environment::Environment;
 
 /// A team, and what it was built from.
@@ -44,13 +44,7 @@ pub fn assemble_team_with(
 ) -> Result<Team, ConfigError> {
     let settings = &loaded.settings.agent.team;
     let roster = roster(loaded, environment)?;
-    let prompts = match &settings.prompts_dir {
-        Some(folder) => {
-            let folder = loaded.resolve(environment, "agent.promptsDir", folder);
-            PromptSources::from_folder(&folder).map_err(|error| ConfigError::new(error.to_string()))?
-        }
-        None => PromptSources::default(),
-    };
+    let prompts = prompts(loaded, environment)?;
     let tree = build_agent_tree(Config {
         mode: settings.mode(),
         tools,
@@ -108,13 +102,25 @@ fn cannot_build(loaded: &Loaded, mistakes: &[AgentFileMistake], error: BuildErro
     ConfigError { message: lines.join("\n"), hint }
 }
 
+fn prompts(loaded: &Loaded, environment: &Environment) -> Result<PromptSources, ConfigError> {
+    let Some(folder) = &loaded.settings.agent.team.prompts_dir else { return Ok(PromptSources::default()) };
+    match loaded.files_of(environment, "agent.promptsDir", folder)? {
+        FilesOf::Project(files) => PromptSources::from_files(files).map_err(unreadable),
+        FilesOf::User(folder) => PromptSources::from_folder(&folder).map_err(unreadable),
+    }
+}
+
+fn unreadable(error: impl std::error::Error) -> ConfigError {
+    ConfigError::new(error.to_string())
+}
+
 pub(crate) fn roster(loaded: &Loaded, environment: &Environment) -> Result<Roster, ConfigError> {
     let settings = &loaded.settings.agent.team;
     let own = match &settings.agents_dir {
-        Some(folder) => {
-            let folder = loaded.resolve(environment, "agent.agentsDir", folder);
-            Some(Roster::from_folder(&folder).map_err(|error| ConfigError::new(error.to_string()))?)
-        }
+        Some(folder) => Some(match loaded.files_of(environment, "agent.agentsDir", folder)? {
+            FilesOf::Project(files) => Roster::from_files(files),
+            FilesOf::User(folder) => Roster::from_folder(&folder).map_err(unreadable)?,
+        }),
         None => None,
     };
     match (settings.team, own) {

@@ -279,8 +279,12 @@ pub enum ConfigCommand {
     Check,
     /// Print the JSON Schema of a configuration file.
     Schema,
-    /// Confirm what this folder's own file says about tools and permission; until then it is not used.
-    Trust,
+    /// Show what this folder's own file, prompts, agents and skills ask for, and confirm it; until then it is not used.
+    Trust {
+        /// Confirm without being asked. Without a terminal nobody is asked either.
+        #[arg(long)]
+        yes: bool,
+    },
 }
 
 #[derive(Subcommand)]

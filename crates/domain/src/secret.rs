@@ -6,6 +6,15 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+/// What a JSON Schema says of a value that is taken and never given back.
+const MARK: &str = "writeOnly";
+
+/// Whether a schema stands for a [`Secret`].
+pub fn is_secret(schema: &Value) -> bool {
+    schema.get(MARK).is_some_and(|mark| *mark == true)
+}
 
 /// A key or token. Shows as `***` wherever it is shown.
 #[derive(Clone)]
@@ -92,8 +101,11 @@ impl JsonSchema for Secret {
         true
     }
 
+    /// A text that is marked: whoever has the schema knows what not to show.
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        String::json_schema(generator)
+        let mut schema = String::json_schema(generator);
+        schema.insert(MARK.to_owned(), true.into());
+        schema
     }
 }
 

@@ -28,6 +28,11 @@ pub fn open_unlinked(folder: impl AsFd, path: &Path, flags: OFlags) -> Result<Ow
     resolve(folder, path, flags, ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
 }
 
+/// Opens an absolute path that has no link in it; one that got a link meanwhile is refused.
+pub fn open_real(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    resolve(rustix::fs::CWD, path, flags, ResolveFlags::NO_SYMLINKS)
+}
+
 /// What a name in a folder is, links themselves included.
 pub fn look(folder: impl AsFd, name: &OsStr) -> Result<Stat, Errno> {
     rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)

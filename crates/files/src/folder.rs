@@ -95,7 +95,9 @@ mod tests {
             symlink(target, root.join("p").join(name)).unwrap();
         }
         let folder = Folder::beneath(&root, Path::new("p")).unwrap();
-        for name in ["absolute", "relative", "environ", "folder/key", "cwd/x", "../../key", "deep/../../../key"] {
+        for name in
+            ["absolute", "relative", "environ", "folder/key", "cwd/x", "../../key", "deep/../../../key"]
+        {
             assert_eq!(read(&folder, name), Err(Unreadable::Outside), "{name}");
         }
         assert_eq!(read(&folder, key.to_str().unwrap()), Err(Unreadable::Outside));
@@ -118,7 +120,9 @@ mod tests {
         fs::File::create(&large).unwrap().set_len(100 * 1024 * 1024).unwrap();
         let _socket = std::os::unix::net::UnixListener::bind(root.path().join("socket")).unwrap();
         symlink("/dev/zero", root.path().join("zero")).unwrap();
-        for folder in [Folder::free(root.path()).unwrap(), Folder::beneath(root.path(), Path::new("")).unwrap()] {
+        for folder in
+            [Folder::free(root.path()).unwrap(), Folder::beneath(root.path(), Path::new("")).unwrap()]
+        {
             assert_eq!(read(&folder, "pipe"), Err(Unreadable::NotRegular));
             assert_eq!(read(&folder, "socket"), Err(Unreadable::NotRegular));
             assert_eq!(read(&folder, "large"), Err(Unreadable::TooLarge(100)));

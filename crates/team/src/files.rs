@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use lango_domain::text;
 use lango_files::{Folder, Unreadable};
 
-/// More files than this are no team.
+/// More files than this, or more bytes in all, are no team.
 const MOST_FILES: usize = 1000;
+const MOST_BYTES: u64 = 16 * 1024 * 1024;
 
 /// What a folder of prompts or of agents holds.
 #[derive(Clone, Debug)]
@@ -61,10 +62,14 @@ impl MarkdownFolder {
                 let why = Unreadable::Failed(format!("it has more than {MOST_FILES} files"));
                 return Err(UnreadableFolder { folder: self.path.clone(), why });
             }
-            let content = folder.read(&path, most);
+            let content = folder.read(&path, most.min(MOST_BYTES.saturating_sub(self.bytes())));
             self.files.push(MarkdownFile { path, content });
         }
         Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.files.iter().flat_map(|file| &file.content).map(|content| content.len() as u64).sum()
     }
 
     /// Where one of its files is, for people.

@@ -87,7 +87,8 @@ impl Default for PromptSources {
 impl PromptSources {
     /// The embedded sections, replaced by the files of `folder`, wherever its links lead.
     pub fn from_folder(folder: &Path) -> Result<Self, UnreadablePrompt> {
-        let opened = Folder::free(folder).map_err(|why| UnreadableFolder { folder: folder.to_owned(), why })?;
+        let opened =
+            Folder::free(folder).map_err(|why| UnreadableFolder { folder: folder.to_owned(), why })?;
         Self::from_files(&prompt_files(&opened, folder)?)
     }
 

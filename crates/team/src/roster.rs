@@ -41,7 +41,8 @@ impl Roster {
 
     /// The definitions in `folder`, wherever its links lead.
     pub fn from_folder(folder: &Path) -> Result<Self, UnreadableFolder> {
-        let opened = Folder::free(folder).map_err(|why| UnreadableFolder { folder: folder.to_owned(), why })?;
+        let opened =
+            Folder::free(folder).map_err(|why| UnreadableFolder { folder: folder.to_owned(), why })?;
         Ok(Self::from_files(&agent_files(&opened, folder)?))
     }
 

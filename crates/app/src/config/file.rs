@@ -3,22 +3,39 @@
 use std::path::Path;
 
 use lango_domain::located::{Entry, Kind, Mistake, Node, parse_yaml};
-use lango_team::read_bounded;
+use lango_files::{Folder, Unreadable, read_bounded};
 use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{ConfigError, Layer, Source};
+use super::{ConfigError, Layer, Source, hiding};
 
 /// A larger file is not a configuration.
 const MAX_BYTES: u64 = 1024 * 1024;
 
+/// Reads the file of somebody who may read everything anyway.
 pub(super) fn read(path: &Path) -> Result<Layer, ConfigError> {
+    understood(path, read_bounded(path, MAX_BYTES))
+}
+
+/// Reads the file in the folder `root` that came with it: a link out of there could lead to anything.
+pub(super) fn read_of_project(root: &Path, path: &Path) -> Result<Layer, ConfigError> {
+    let name = path.file_name().map(Path::new).unwrap_or(path);
+    let content = Folder::beneath(root, Path::new("")).and_then(|folder| folder.read(name, MAX_BYTES));
+    let is_outside = content == Err(Unreadable::Outside);
+    understood(path, content).map_err(|error| match error {
+        error if is_outside => {
+            error.with_hint("if you mean the file that the link leads to, name it with --config")
+        }
+        error => error,
+    })
+}
+
+fn understood(path: &Path, content: Result<Vec<u8>, Unreadable>) -> Result<Layer, ConfigError> {
     let shown = path.display();
     let unreadable = |error| ConfigError::new(format!("cannot read the configuration {shown}: {error}"));
-    let bytes = read_bounded(path, MAX_BYTES).map_err(unreadable)?;
-    let text =
-        String::from_utf8(bytes).map_err(|_| ConfigError::new(format!("{shown} is not valid UTF-8")))?;
+    let text = String::from_utf8(content.map_err(unreadable)?)
+        .map_err(|_| ConfigError::new(format!("{shown} is not valid UTF-8")))?;
     let mut node = parse(path, &text)?;
     let Kind::Map(entries) = &mut node.kind else {
         return Err(ConfigError::new(format!("{shown}: a configuration is a table of settings")));
@@ -38,7 +55,7 @@ fn parse(path: &Path, text: &str) -> Result<Node, ConfigError> {
         }
     };
     parsed.map_err(|mistake| {
-        ConfigError::new(format!("{}:{}: {}", path.display(), mistake.line, mistake.message))
+        ConfigError::new(format!("{}:{}: {}", path.display(), mistake.line, hiding::told(&mistake.message)))
     })
 }
 

@@ -1,6 +1,6 @@
 //! Layers of settings into one value; each leaf remembers who set it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use lango_domain::text;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::{ConfigError, Layer, Source, variables};
+use super::{ConfigError, Layer, Source, hiding, variables};
 use crate::environment::Environment;
 
 /// Where a value was set.
@@ -44,6 +44,9 @@ impl Source {
 pub(super) struct Merged {
     value: Value,
     origins: BTreeMap<String, Origin>,
+    /// Keys whose value was put together from variables: it is not repeated when it is wrong.
+    expanded: BTreeSet<String>,
+    schema: Value,
 }
 
 impl Merged {
@@ -52,8 +55,7 @@ impl Merged {
         layers: Vec<Layer>,
         environment: &Environment,
     ) -> Result<Self, ConfigError> {
-        refuse_unknown_keys(schema, &layers)?;
-        let mut merged = Self { value: Value::Object(Map::new()), origins: BTreeMap::new() };
+        let mut merged = Self { value: Value::Object(Map::new()), schema: schema.clone(), ..Self::default() };
         for layer in layers {
             let mut leaves = Vec::new();
             collect_leaves(
@@ -67,7 +69,11 @@ impl Merged {
                 let key = leaf.path.join(".");
                 let value =
                     expand(schema, &leaf, environment).map_err(|problem| problem.report(&origin, &key))?;
+                let is_expanded = value != leaf.value && !value.is_null();
                 merged.put(&leaf.path, value, origin);
+                if is_expanded {
+                    merged.expanded.insert(key);
+                }
             }
         }
         Ok(merged)
@@ -80,13 +86,16 @@ impl Merged {
             return Ok(T::default());
         };
         serde_path_to_error::deserialize(value).map_err(|error| {
-            let key = [vec![group.to_owned()], located::path_parts(error.path())].concat().join(".");
+            let path = [vec![group.to_owned()], located::path_parts(error.path())].concat();
+            let key = path.join(".");
             let origin = self.nearest_origin(&key).map_or(String::new(), |origin| format!("{origin}: "));
-            // What stands where a secret belongs is not repeated.
-            let why = if is_secret(&key) {
+            // What stands where a secret belongs is not repeated, nor what a variable holds.
+            let why = if hiding::is_secret(&self.schema, &path) {
                 "a text, or a table of texts, belongs here".to_owned()
+            } else if self.is_expanded(&key) {
+                "the value of a variable does not fit here".to_owned()
             } else {
-                error.inner().to_string()
+                hiding::told(&error.inner().to_string())
             };
             ConfigError::new(format!("{origin}`{key}`: {why}"))
                 .with_hint("`lango config schema` says what each setting takes")
@@ -110,6 +119,7 @@ impl Merged {
         let key = path.join(".");
         let below = format!("{key}.");
         self.origins.retain(|known, _| *known != key && !known.starts_with(&below));
+        self.expanded.retain(|known| *known != key && !known.starts_with(&below));
         let Some((last, groups)) = path.split_last() else { return };
         let mut here = &mut self.value;
         for group in groups {
@@ -123,6 +133,14 @@ impl Merged {
         }
     }
 
+    /// Whether something at, above or below a key came from a variable.
+    fn is_expanded(&self, key: &str) -> bool {
+        let is_below = |one: &str, other: &str| {
+            one.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        self.expanded.iter().any(|known| is_below(known, key) || is_below(key, known))
+    }
+
     fn nearest_origin(&self, key: &str) -> Option<&Origin> {
         let mut key = key;
         loop {
@@ -134,10 +152,6 @@ impl Merged {
     }
 }
 
-fn is_secret(key: &str) -> bool {
-    key.starts_with("providers.") && (key.contains(".headers") || key.contains(".apiKey"))
-}
-
 /// The value as a table, made one if it is none.
 fn table(value: &mut Value) -> &mut Value {
     if !value.is_object() {
@@ -146,7 +160,7 @@ fn table(value: &mut Value) -> &mut Value {
     value
 }
 
-fn refuse_unknown_keys(schema: &Value, layers: &[Layer]) -> Result<(), ConfigError> {
+pub(super) fn refuse_unknown_keys(schema: &Value, layers: &[Layer]) -> Result<(), ConfigError> {
     const MOST: usize = 10;
     let mut messages = Vec::new();
     let mut hint = None;
@@ -155,7 +169,7 @@ fn refuse_unknown_keys(schema: &Value, layers: &[Layer]) -> Result<(), ConfigErr
             messages.push(format!(
                 "{}: {}",
                 layer.source.at(mistake.line),
-                text::visible(&mistake.message())
+                hiding::told(&text::visible(&mistake.message()))
             ));
             if let KeyMistakeKind::Unknown { suggestion: Some(near) } = mistake.kind {
                 hint = hint.or(Some(format!("did you mean `{near}`?")));

@@ -3,6 +3,7 @@
 use lango_domain::located::{self, Child, Entry, Kind, Node};
 use serde_json::Value;
 
+use super::hiding::{self, Placed};
 use super::{ConfigError, Layer, Source};
 use crate::environment::Environment;
 
@@ -24,7 +25,8 @@ pub(super) fn from_environment(schema: &Value, environment: &Environment) -> Vec
 
 pub(super) fn from_assignment(schema: &Value, assignment: &str) -> Result<Layer, ConfigError> {
     let malformed = || {
-        ConfigError::new(format!("--set {assignment}: not of the form key=value"))
+        let said = hiding::without_secrets(assignment);
+        ConfigError::new(format!("--set {said}: not of the form key=value"))
             .with_hint("for example --set agent.multiAgent=false")
     };
     let (key, value) = assignment.split_once('=').ok_or_else(malformed)?;
@@ -33,7 +35,39 @@ pub(super) fn from_assignment(schema: &Value, assignment: &str) -> Result<Layer,
         return Err(malformed());
     }
     let node = nested(&key, value_node(&value_for(schema, &key, value)));
+    if Placed::at_root(schema).holds_a_secret(&node.to_value()) {
+        return Err(secret_in_arguments(schema, &key));
+    }
     Ok(Layer { source: Source::Set(key.join(".")), node })
+}
+
+fn secret_in_arguments(schema: &Value, key: &[String]) -> ConfigError {
+    let name =
+        PREFIX.to_owned() + &key.iter().map(|part| upper_case(part)).collect::<Vec<_>>().join(SEPARATOR);
+    let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    // A variable is offered only where it means this key.
+    let variable =
+        (is_name && key_of_variable(schema, &name) == key).then(|| format!("set the variable {name}, or "));
+    let message = format!(
+        "--set {}: a key is not taken from the command line, which everybody on this machine can read",
+        key.join(".")
+    );
+    ConfigError::new(message).with_hint(format!(
+        "{}write it into your configuration file; `${{NAME}}` there stands for the variable NAME",
+        variable.unwrap_or_default()
+    ))
+}
+
+/// `multiAgent` → `MULTI_AGENT`.
+fn upper_case(part: &str) -> String {
+    let mut text = String::new();
+    for c in part.chars() {
+        if c.is_uppercase() {
+            text.push('_');
+        }
+        text.extend(c.to_uppercase());
+    }
+    text
 }
 
 /// The parts of a dotted key; what stands in quotes is one part, dots and all: `prices."gpt-4.1".input`.

@@ -32,7 +32,7 @@ fn three_forms_say_the_same() {
             "agent: {multiAgent: false, routes: {operator: [github_]}, maxDelegationRounds: 9}\n",
         ),
     ] {
-        let team = Machine::new().with_file(name, text).load(&[]).unwrap().settings.agent.team;
+        let team = Machine::new().with_file(name, text).trusting().load(&[]).unwrap().settings.agent.team;
         assert!(!team.multi_agent, "{name}");
         assert_eq!(team.routes["operator"], ["github_"], "{name}");
         assert_eq!(team.max_delegation_rounds, 9, "{name}");
@@ -115,6 +115,7 @@ fn every_unknown_key_is_named_at_once() {
 fn a_wrong_type_is_refused_where_it_stands() {
     let error = Machine::new()
         .with_file("work/lango.toml", "[agent]\nmultiAgent = \"maybe\"\n")
+        .trusting()
         .load(&[])
         .unwrap_err();
     assert!(error.message.contains("lango.toml:2: `agent.multiAgent`: invalid type"), "{error}");
@@ -125,6 +126,7 @@ fn a_wrong_type_is_refused_where_it_stands() {
     assert!(Machine::new().load(&["agent=[false]"]).unwrap_err().message.contains("must be a table"));
     let error = Machine::new()
         .with_file("work/lango.toml", "[agent.routes]\noperator = [\n  \"a_\",\n  7,\n]\n")
+        .trusting()
         .load(&[])
         .unwrap_err();
     assert!(error.message.contains("lango.toml:2: `agent.routes.operator.1`"), "{error}");
@@ -138,13 +140,16 @@ fn a_wrong_type_is_refused_where_it_stands() {
 #[test]
 fn values_come_from_the_environment() {
     let machine = Machine::new()
-        .with_file("work/lango.toml", "[agent]\nagentsDir = \"${BASE}/agents\"\npromptsDir = \"$${BASE}\"\n")
+        .with_file(
+            "home/.config/lango/lango.toml",
+            "[agent]\nagentsDir = \"${BASE}/agents\"\npromptsDir = \"$${BASE}\"\n",
+        )
         .with_variable("BASE", "/srv");
     let team = machine.load(&[]).unwrap().settings.agent.team;
     assert_eq!(team.agents_dir.as_deref(), Some(Path::new("/srv/agents")));
     assert_eq!(team.prompts_dir.as_deref(), Some(Path::new("${BASE}")));
     let error = Machine::new()
-        .with_file("work/lango.toml", "[agent]\nagentsDir = \"${NOPE}\"\n")
+        .with_file("home/.config/lango/lango.toml", "[agent]\nagentsDir = \"${NOPE}\"\n")
         .load(&[])
         .unwrap_err();
     assert!(
@@ -211,7 +216,7 @@ fn empty_sections_and_other_variables_are_harmless() {
 #[test]
 fn settings_can_be_taken_back_to_their_default() {
     let machine = Machine::new().with_file(
-        "work/lango.toml",
+        "home/.config/lango/lango.toml",
         "[agent]\nagentsDir = \"a\"\nmultiAgent = false\nroutes.vault = [\"x_\"]\n",
     );
     for set in [

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod config;
 #[cfg(test)]
+mod project;
+#[cfg(test)]
 mod reference;
 #[cfg(test)]
 mod routing;
@@ -13,6 +15,7 @@ mod team;
 mod setup {
     use std::path::Path;
 
+    use lango_app::config::Asked;
     use lango_app::{ConfigError, Environment, Loaded, Overrides};
     use tempfile::TempDir;
 
@@ -42,6 +45,16 @@ mod setup {
         pub fn with_variable(mut self, name: &str, value: &str) -> Self {
             self.environment.variables.insert(name.to_owned(), value.to_owned());
             self
+        }
+
+        /// With what the working folder's own file asks for, confirmed.
+        pub fn trusting(self) -> Self {
+            self.asked().unwrap().unwrap().confirm(&self.environment).unwrap();
+            self
+        }
+
+        pub fn asked(&self) -> Result<Option<Asked>, ConfigError> {
+            Loaded::asked(&self.environment, &Overrides::default())
         }
 
         pub fn load(&self, set: &[&str]) -> Result<Loaded, ConfigError> {

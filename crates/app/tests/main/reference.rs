@@ -22,11 +22,15 @@ fn every_setting_is_explained() {
 fn the_commented_file_changes_nothing_and_works_uncommented() {
     let file = commented_file();
     let defaults = Machine::new().load(&[]).unwrap().settings;
-    assert_eq!(Machine::new().with_file("work/lango.toml", &file).load(&[]).unwrap().settings, defaults);
+    assert_eq!(
+        Machine::new().with_file("home/.config/lango/lango.toml", &file).load(&[]).unwrap().settings,
+        defaults
+    );
     let is_setting = |line: &str| line.starts_with('#') && !line.starts_with("# ");
     let uncommented: Vec<&str> =
         file.lines().map(|line| if is_setting(line) { &line[1..] } else { line }).collect();
-    let loaded = Machine::new().with_file("work/lango.toml", &uncommented.join("\n")).load(&[]).unwrap();
+    let loaded =
+        Machine::new().with_file("home/.config/lango/lango.toml", &uncommented.join("\n")).load(&[]).unwrap();
     assert_eq!(loaded.settings, defaults);
     assert!(loaded.origin("agent.multiAgent").is_some());
 }

@@ -110,7 +110,8 @@ fn an_agent_of_the_users_own_is_found_by_its_entry() {
             "work/a/gardener.md",
             "---\ndescription: Looks after plants and the greenhouse.\nprefixes: [garden_]\nkeywords: [water the plants, \
              greenhouse]\nexamples: [is the soil too dry]\n---\nYou garden.\n",
-        );
+        )
+        .trusting();
     let router = router(&machine, &["garden_water", "exec_shell", "cron_add"]);
     for request in ["please water my plants", "how warm is the greenhouse", "is the soil dry again"] {
         assert_eq!(router.route(request).decision, agent("gardener"), "{request}");

@@ -1,5 +1,7 @@
 //! `lango config …` and `lango init`.
 
+mod trust;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
@@ -7,7 +9,6 @@ use std::path::Path;
 
 use lango_app::config::{FILE_NAMES, commented_file, entries, to_json};
 use lango_app::{Loaded, Settings, check_models};
-use lango_domain::text::visible;
 use serde_json::{Value, json};
 
 use super::{Setting, environment};
@@ -20,7 +21,7 @@ pub fn run(global: &Global, command: &ConfigCommand) -> Result<Output, Failure> 
             let schema = Settings::schema();
             Ok(Output::new(format!("{schema:#}"), schema))
         }
-        ConfigCommand::Trust => trust(global),
+        ConfigCommand::Trust { yes } => trust::run(global, *yes),
         ConfigCommand::Show => Ok(show(&Setting::read(global)?.loaded)),
         ConfigCommand::Check => check(&Setting::read(global)?),
     }
@@ -46,13 +47,6 @@ fn show(loaded: &Loaded) -> Output {
         let _ = writeln!(plain, "{} = {value}{origin}", styled(NAME, key));
     }
     Output::new(plain, json).with_warnings(loaded.warnings.clone())
-}
-
-fn trust(global: &Global) -> Result<Output, Failure> {
-    let (file, said) = Loaded::trust(&environment()?, &global.overrides())?;
-    let plain =
-        format!("From now on {} may say this, as long as it says the same:\n{said:#}\n", file.display());
-    Ok(Output::new(visible(&plain), json!({ "file": file, "trusted": said })))
 }
 
 /// The setting with its value; `<…>` in a key stands for every name that is there.

@@ -66,7 +66,7 @@ fn show(shelf: &Shelf, name: &str) -> Result<Output, Failure> {
     Ok(Output::new(told(skill), json))
 }
 
-fn told(skill: &Skill) -> String {
+pub fn told(skill: &Skill) -> String {
     let folder = one_line(&skill.folder.display().to_string());
     let tools =
         if skill.allowed_tools.is_empty() { "none named".to_owned() } else { skill.allowed_tools.join(", ") };
@@ -99,7 +99,7 @@ fn finding(finding: &Finding) -> Value {
     json!({ "level": level, "place": finding.place, "message": finding.message })
 }
 
-fn lines(findings: &[Finding]) -> String {
+pub fn lines(findings: &[Finding]) -> String {
     let line = |finding: &Finding| {
         let word = match finding.level {
             Level::Error => styled(ERROR, "error"),

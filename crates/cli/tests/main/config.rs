@@ -50,6 +50,7 @@ fn init_writes_a_file_that_changes_nothing() {
 fn show_names_the_origin_of_each_value() {
     let desk = Desk::new();
     desk.write("lango.toml", "[agent]\n\nmaxDelegationRounds = 3\nroutes.vault = [\"x_\"]\n");
+    assert_eq!(desk.lango(&["config", "trust"]).exit, 0);
     let run = desk.lango_with(&["config", "show"], &[("LANGO_AGENT__MULTI_AGENT", "false")]);
     for part in [
         "lango.toml:3",

@@ -274,7 +274,8 @@ fn a_projects_own_file_is_confirmed_before_it_loosens_anything() {
     let first = run();
     assert_eq!(first.exit, 5);
     assert!(
-        first.stderr.contains("lango.toml:1: `security`") && first.stderr.contains("lango config trust"),
+        first.stderr.contains("`security.approval.dangerous` (line 2)")
+            && first.stderr.contains("lango config trust"),
         "{}",
         first.stderr
     );
@@ -299,8 +300,8 @@ fn a_projects_own_file_opens_no_door_and_names_no_reader() {
          [providers.theirs]\ntype = \"openai\"\nbaseUrl = \"http://127.0.0.1:9\"\napiKey = \"plain-key\"\n",
     );
     let shown = desk.lango(&["config", "show", "--json"]);
-    for key in ["server", "store", "providers", "agent.provider"] {
-        assert!(shown.stderr.contains(&format!("`{key}` is not used until")), "{key}: {}", shown.stderr);
+    for key in ["server.host", "store.path", "providers", "agent.provider"] {
+        assert!(shown.stderr.contains(&format!("`{key}` (line ")), "{key}: {}", shown.stderr);
     }
     let settings = shown.json();
     assert_eq!(settings["server"]["host"], "127.0.0.1");

@@ -165,7 +165,11 @@ fn a_projects_own_file_adds_nobody_before_it_is_confirmed() {
         ),
     );
     let run = desk.lango(&["agent", "list", "--json"]);
-    assert!(run.stderr.contains("`a2a` is not used until you confirm it"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("not used until you confirm it") && run.stderr.contains("`a2a.remoteAgents`"),
+        "{}",
+        run.stderr
+    );
     assert!(weather.requests().is_empty());
 }
 

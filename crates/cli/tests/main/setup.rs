@@ -1,4 +1,5 @@
 use std::path::Path;
+use std::time::Duration;
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -66,6 +67,8 @@ impl Desk {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::cargo_bin("lango").unwrap();
         command.args(args).current_dir(self.path()).env_clear().env("LANGO_HOME", self.path().join("home"));
+        // Far more than any command takes; whatever waits forever fails.
+        command.timeout(Duration::from_secs(300));
         command
     }
 }

@@ -20,10 +20,27 @@ const LONGEST_TOOL_NAME: usize = 64;
 
 pub struct Shelf {
     skills: Vec<Arc<Skill>>,
-    warnings: Vec<String>,
+    warnings: Warnings,
     trusted: TrustFile,
     places: Places,
     stamp: Stamp,
+}
+
+/// What could not be used, and why.
+#[derive(Default)]
+struct Warnings {
+    all: Vec<String>,
+    /// Those about the user's own skills. The others repeat words of a project that nobody has confirmed.
+    own: Vec<String>,
+}
+
+impl Warnings {
+    fn add(&mut self, origin: Origin, warning: String) {
+        if origin == Origin::User {
+            self.own.push(warning.clone());
+        }
+        self.all.push(warning);
+    }
 }
 
 /// There is no such skill.
@@ -42,21 +59,22 @@ pub struct Stamp([u8; 32]);
 impl Shelf {
     /// Reads `<project>/.lango/skills/*` and `<user>/skills/*`. A broken skill is a warning. Blocks while it reads.
     pub fn read(project: Option<&Path>, user: Option<&Path>, trusted: TrustFile) -> Self {
-        let places = Places::new(project, user);
+        let places = Places::new(project, user, &trusted);
         // Taken first: what changes while it is read is then noticed afterwards.
         let stamp = places.stamp();
         let mut found = BTreeMap::new();
-        let mut warnings = Vec::new();
+        let mut warnings = Warnings::default();
         for (folder, origin) in places.folders(&mut warnings) {
             let (skills, left) = folders_in(&folder);
             if left > 0 {
                 let shown = text::visible(&folder.to_string_lossy());
-                warnings.push(format!("{shown}: {left} folders not looked at; {MOST_SKILLS} are the most"));
+                let warning = format!("{shown}: {left} folders not looked at; {MOST_SKILLS} are the most");
+                warnings.add(origin, warning);
             }
             for skill in skills {
-                match read_one(&skill, origin) {
+                match read_one(&folder, &skill, origin) {
                     Ok(skill) => place(skill, &mut found, &mut warnings),
-                    Err(mistake) => warnings.push(mistake.to_string()),
+                    Err(mistake) => warnings.add(origin, mistake.to_string()),
                 }
             }
         }
@@ -78,7 +96,12 @@ impl Shelf {
 
     /// What could not be used, and why.
     pub fn warnings(&self) -> &[String] {
-        &self.warnings
+        &self.warnings.all
+    }
+
+    /// The part of it that models may read, and how much is left out.
+    pub(super) fn warnings_for_models(&self) -> (&[String], usize) {
+        (&self.warnings.own, self.warnings.all.len() - self.warnings.own.len())
     }
 
     pub fn trusted(&self) -> &TrustFile {
@@ -102,25 +125,27 @@ pub(super) fn tool_name_problem(name: &str) -> Option<String> {
     (name.len() > most).then(|| format!("the name has {} characters; models take at most {most}", name.len()))
 }
 
-fn read_one(folder: &Path, origin: Origin) -> Result<Skill, SkillMistake> {
+fn read_one(skills: &Path, folder: &Path, origin: Origin) -> Result<Skill, SkillMistake> {
+    let skill = read_skill(folder, origin)?;
     // The user may keep a skill elsewhere and link to it. A project has no say about what lies outside of it.
-    if origin == Origin::Project && folder.is_symlink() {
+    let is_there = || skills.canonicalize().is_ok_and(|skills| skill.folder.parent() == Some(&skills));
+    if origin == Origin::Project && !is_there() {
         return Err(SkillMistake::whole(folder, "a project's skill must not be a link"));
     }
-    let skill = read_skill(folder, origin)?;
     match tool_name_problem(&skill.name) {
         Some(why) => Err(SkillMistake::whole(folder, why)),
         None => Ok(skill),
     }
 }
 
-fn place(skill: Skill, found: &mut BTreeMap<String, Arc<Skill>>, warnings: &mut Vec<String>) {
+fn place(skill: Skill, found: &mut BTreeMap<String, Arc<Skill>>, warnings: &mut Warnings) {
+    let origin = skill.origin;
     let place = text::visible(&skill.folder.to_string_lossy());
     if let Some(first) = found.get(&skill.name) {
         let used = text::visible(&first.folder.to_string_lossy());
-        warnings.push(format!("{place}: not used, since {used} has the same name"));
+        warnings.add(origin, format!("{place}: not used, since {used} has the same name"));
     } else if found.len() >= MOST_SKILLS {
-        warnings.push(format!("{place}: not used, since there are {MOST_SKILLS} skills already"));
+        warnings.add(origin, format!("{place}: not used, since there are {MOST_SKILLS} skills already"));
     } else {
         found.insert(skill.name.clone(), Arc::new(skill));
     }
@@ -130,11 +155,14 @@ fn place(skill: Skill, found: &mut BTreeMap<String, Arc<Skill>>, warnings: &mut 
 struct Places {
     project: Option<PathBuf>,
     user: Option<PathBuf>,
+    /// What is told about a skill depends on whether it was confirmed.
+    trusted: Option<PathBuf>,
 }
 
 impl Places {
-    fn new(project: Option<&Path>, user: Option<&Path>) -> Self {
-        Self { project: project.map(Path::to_owned), user: user.map(Path::to_owned) }
+    fn new(project: Option<&Path>, user: Option<&Path>, trusted: &TrustFile) -> Self {
+        let owned = |path: Option<&Path>| path.map(Path::to_owned);
+        Self { project: owned(project), user: owned(user), trusted: owned(trusted.path()) }
     }
 
     fn user_skills(&self) -> Option<PathBuf> {
@@ -146,7 +174,7 @@ impl Places {
     }
 
     /// The folders that exist; the user's first, since its skills win.
-    fn folders(&self, warnings: &mut Vec<String>) -> Vec<(PathBuf, Origin)> {
+    fn folders(&self, warnings: &mut Warnings) -> Vec<(PathBuf, Origin)> {
         let user = self.user_skills().filter(|folder| folder.is_dir());
         let project = self.project_skills().filter(|folder| folder.is_dir()).filter(|folder| {
             let real = folder.canonicalize().ok();
@@ -158,7 +186,8 @@ impl Places {
             let inside = root.zip(real).is_some_and(|(root, real)| real.starts_with(root));
             if !inside {
                 let shown = text::visible(&folder.to_string_lossy());
-                warnings.push(format!("{shown}: not used, since it leads out of the project"));
+                warnings
+                    .add(Origin::Project, format!("{shown}: not used, since it leads out of the project"));
             }
             inside
         });
@@ -168,6 +197,8 @@ impl Places {
 
     fn stamp(&self) -> Stamp {
         let mut facts = Vec::new();
+        let trusted = self.trusted.iter().filter_map(|file| Some((file, fs::metadata(file).ok()?)));
+        facts.extend(trusted.map(|(file, metadata)| fact(file, &metadata)));
         for folder in [self.user_skills(), self.project_skills()].into_iter().flatten() {
             let Ok(metadata) = fs::metadata(&folder) else { continue };
             facts.push(fact(&folder, &metadata));

@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use lango_files::beneath::{self, NAMES};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use sha2::{Digest as _, Sha256};
 
@@ -56,11 +57,11 @@ pub(super) enum Kind {
 }
 
 impl Snapshot {
+    /// Invariant: `folder` is a path without links, so that what is read is what lies there.
     pub fn take(folder: &Path, purpose: Purpose<'_>) -> Result<Self, SkillMistake> {
         let wrong =
             |error: rustix::io::Errno| SkillMistake::whole(folder, io::Error::from(error).to_string());
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = rustix::fs::open(folder, flags, Mode::empty()).map_err(wrong)?;
+        let root = beneath::open_real(folder, NAMES).map_err(wrong)?;
         let mut walk = Walk { folder, purpose, files: Vec::new(), entries: 0, bytes: 0 };
         walk.enter(&root, "", 0)?;
         let mut files = walk.files;

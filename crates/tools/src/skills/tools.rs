@@ -13,6 +13,7 @@ use crate::shell::Shell;
 /// What the name of each skill's tool begins with.
 pub(super) const PREFIX: &str = "skill_";
 const LONGEST_LISTED_DESCRIPTION: usize = 300;
+const MOST_WARNINGS: usize = 50;
 
 /// Where skills work and where new ones go.
 pub struct SkillSettings {
@@ -45,7 +46,13 @@ struct ListSkills {}
 
 fn list_skills(shelf: &Shelf) -> Tool {
     let skills = shelf.skills().to_vec();
-    let (trusted, warnings) = (shelf.trusted().clone(), shelf.warnings().to_vec());
+    let (own, others) = shelf.warnings_for_models();
+    let mut warnings: Vec<String> =
+        own.iter().take(MOST_WARNINGS).map(|warning| text::one_line(warning)).collect();
+    if others > 0 {
+        warnings.push(format!("{others} in this folder; `lango skill list` tells the user why"));
+    }
+    let trusted = shelf.trusted().clone();
     let description = "Lists the skills that are there: what each is for, where it comes from, and whether the user has \
                        allowed it before.";
     Tool::new("list_skills", description, Safety::Safe, move |_, _: ListSkills| {
@@ -67,7 +74,11 @@ fn listing(skills: &[Arc<Skill>], trusted: &TrustFile, warnings: &[String]) -> S
             Origin::User => "the user's",
         };
         let trust = if trusted.is_trusted(skill) { "allowed before" } else { "not used before" };
-        let description = quote::cut_line(&skill.description, LONGEST_LISTED_DESCRIPTION);
+        let description = if trusted.lets_speak(skill) {
+            quote::cut_line(&skill.description, LONGEST_LISTED_DESCRIPTION)
+        } else {
+            using::UNCONFIRMED.to_owned()
+        };
         format!("- {} ({origin}, {trust}): {description}\n", skill.name)
     };
     let mut list: String = skills.iter().map(line).collect();
@@ -76,7 +87,7 @@ fn listing(skills: &[Arc<Skill>], trusted: &TrustFile, warnings: &[String]) -> S
     }
     if !warnings.is_empty() {
         list.push_str("\nNot usable:\n");
-        list.extend(warnings.iter().take(50).map(|warning| format!("- {}\n", text::one_line(warning))));
+        list.extend(warnings.iter().map(|warning| format!("- {warning}\n")));
     }
     list
 }

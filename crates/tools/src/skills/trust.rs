@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
-use super::Skill;
+use super::{Origin, Skill};
 
 /// More than anybody's list; a longer file is not ours.
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
@@ -35,6 +35,16 @@ impl TrustFile {
     /// Without a path nothing is trusted, and nothing can be.
     pub fn new(path: Option<PathBuf>) -> Self {
         Self { path, writing: Arc::default() }
+    }
+
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Whether a model may read what a skill says about itself: the user's own may speak, a project's once its content
+    /// was allowed.
+    pub fn lets_speak(&self, skill: &Skill) -> bool {
+        skill.origin == Origin::User || self.is_trusted(skill)
     }
 
     /// Whether exactly this content was allowed before. When in doubt, it was not.
@@ -89,7 +99,6 @@ fn write(path: &Path, content: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::skills::Origin;
 
     fn skill(fingerprint: &str) -> Skill {
         Skill {

@@ -19,6 +19,8 @@ const LONGEST_DESCRIPTION: usize = 300;
 /// The most that a model reads at once.
 const MOST_BYTES: usize = 40_000;
 const MOST_LISTED_FILES: usize = 100;
+/// In place of what a project's skill says about itself, until the user has seen it.
+pub(super) const UNCONFIRMED: &str = "a skill of this folder that is not confirmed yet";
 const CHANGED: &str = "the skill changed on disk; it can be used again from the next turn on";
 
 /// What every skill's tool works with.
@@ -31,10 +33,13 @@ pub(super) struct Room {
 
 pub(super) fn tool(skill: Arc<Skill>, room: Room) -> Tool {
     let name = &skill.name;
-    let description = format!(
-        "The skill {name}, in its own words: \"{}\" Call it without arguments first, to read its instructions.",
-        quote::cut_line(&skill.description, LONGEST_DESCRIPTION),
-    );
+    let words = if room.trusted.lets_speak(&skill) {
+        format!(", in its own words: \"{}\"", quote::cut_line(&skill.description, LONGEST_DESCRIPTION))
+    } else {
+        format!(": {UNCONFIRMED}.")
+    };
+    let description =
+        format!("The skill {name}{words} Call it without arguments first, to read its instructions.");
     let phrases = [
         format!("use [the] [skill] {name}"),
         format!("(use|apply|run) [the] {name} skill"),
