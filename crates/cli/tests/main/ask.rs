@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::setup::{Desk, Run};
 
 /// A key that must never be seen.
-const KEY: &str = "providers.x.apiKey=sk-secret-123";
+const KEY: (&str, &str) = ("LANGO_PROVIDERS__X__API_KEY", "sk-secret-123");
 
 /// A folder in which this server is asked.
 pub fn desk(server: &ModelServer) -> Desk {
@@ -14,7 +14,7 @@ pub fn desk(server: &ModelServer) -> Desk {
 }
 
 pub fn ask(server: &ModelServer, args: &[&str]) -> Run {
-    desk(server).lango(&[&["ask", "--set", KEY][..], args].concat())
+    desk(server).lango_with(&[&["ask"][..], args].concat(), &[KEY])
 }
 
 pub fn events(run: &Run) -> Vec<Value> {
@@ -128,7 +128,7 @@ fn the_key_is_sent_and_never_shown() {
         run.stdout,
         run.stderr
     );
-    let shown = desk(&server).lango(&["config", "show", "--json", "--set", KEY]);
+    let shown = desk(&server).lango_with(&["config", "show", "--json"], &[KEY]);
     assert!(!shown.stdout.contains("sk-secret") && shown.stdout.contains("***"), "{}", shown.stdout);
 }
 
@@ -269,7 +269,8 @@ fn recorded_turns_replay_without_a_network_byte_for_byte() {
     let desk = desk(&server);
     // Nobody is there to allow the stand-in's call.
     for (file, request, exit) in [("one.jsonl", "run ls", 5), ("two.jsonl", "hello", 0)] {
-        let first = recorded(&desk, file, &["--set", KEY, "--tools", "exec_shell", request]);
+        let args = ["ask", "--json", "--record", file, "--tools", "exec_shell", request];
+        let first = desk.lango_with(&args, &[KEY]);
         assert_eq!(first.exit, exit, "{}", first.stderr);
         let written = std::fs::read_to_string(desk.path().join(file)).unwrap();
         assert!(!written.contains("sk-secret"), "a key was written down");
@@ -342,8 +343,8 @@ fn recordings_hide_what_they_should_and_nothing_else() {
         [json!({ "content": "key sk-sec" }), json!({ "content": "ret-123 end, header hdr-secret-999" })];
     let server = ModelServer::start(vec![Play::chunks(&pieces, "stop")]).unwrap();
     let desk = desk(&server);
-    let headers = "providers.x.headers={\"x-team\":\"hdr-secret-999\"}";
-    assert_eq!(recorded(&desk, "r.jsonl", &["--set", KEY, "--set", headers, "hello"]).exit, 0);
+    let headers = ("LANGO_PROVIDERS__X__HEADERS", "{\"x-team\":\"hdr-secret-999\"}");
+    assert_eq!(desk.lango_with(&["ask", "--json", "--record", "r.jsonl", "hello"], &[KEY, headers]).exit, 0);
     let file = desk.path().join("r.jsonl");
     let written = std::fs::read_to_string(&file).unwrap();
     assert!(["sk-sec", "ret-123", "hdr-secret"].iter().all(|part| !written.contains(part)), "{written}");
@@ -352,7 +353,7 @@ fn recordings_hide_what_they_should_and_nothing_else() {
     assert_eq!(mode & 0o777, 0o600);
     assert_eq!(recorded(&desk, "s.jsonl", &["--set", "providers.x.apiKey=text", "hello"]).exit, 0);
     assert_eq!(desk.lango(&["ask", "--replay", "s.jsonl"]).exit, 0, "a short key is an ordinary word");
-    assert!(!desk.lango(&["config", "show", "--json", "--set", headers]).stdout.contains("hdr-secret"));
+    assert!(!desk.lango_with(&["config", "show", "--json"], &[headers]).stdout.contains("hdr-secret"));
 }
 
 #[test]

@@ -214,7 +214,7 @@ async fn the_first_use_shows_everything_and_is_remembered() {
     let folder = home.pdf();
     let tool = home.tool("skill_pdf-forms");
     assert_eq!(tool.trust, Trust::Untrusted);
-    assert!(tool.description.contains("Fills PDF forms."));
+    assert!(!tool.description.contains("Fills PDF forms."), "{}", tool.description);
     assert_eq!(tool.phrases[1], "(use|apply|run) [the] pdf-forms skill");
     let first = intent(&tool, json!({})).await.unwrap();
     assert_eq!((first.level, &first.pattern), (Safety::Dangerous, &None));
@@ -425,11 +425,39 @@ async fn the_list_says_what_is_there_and_what_is_not() {
     home.pdf();
     home.write("user/skills/broken/SKILL.md", "");
     let list = call(&home.tool("list_skills"), json!({})).await.unwrap();
-    assert!(list.starts_with("- pdf-forms (the project's, not used before): Fills PDF forms.\n"), "{list}");
+    let unconfirmed =
+        "- pdf-forms (the project's, not used before): a skill of this folder that is not confirmed yet\n";
+    assert!(list.starts_with(unconfirmed), "{list}");
     assert!(list.contains("broken/SKILL.md:1: the file must begin"), "{list}");
     home.trusted().trust(home.shelf().get("pdf-forms").unwrap()).unwrap();
     let list = call(&home.tool("list_skills"), json!({})).await.unwrap();
-    assert!(list.contains("(the project's, allowed before)"), "{list}");
+    assert!(list.contains("(the project's, allowed before): Fills PDF forms."), "{list}");
+}
+
+/// B100
+#[test]
+fn a_projects_skill_speaks_to_models_once_it_is_confirmed() {
+    let home = Home::new();
+    home.pdf();
+    home.write("user/skills/own/SKILL.md", page("own", "x"));
+    let says = |name: &str| home.tool(name).description.contains("Fills PDF forms.");
+    let shelf = home.shelf();
+    assert!(says("skill_own") && !says("skill_pdf-forms"));
+    home.trusted().trust(shelf.get("pdf-forms").unwrap()).unwrap();
+    assert!(says("skill_pdf-forms") && !shelf.is_current(), "a chat takes it up with the next turn");
+    home.write("project/.lango/skills/pdf-forms/references/new.md", "x");
+    assert!(!says("skill_pdf-forms"), "it changed");
+}
+
+/// B100
+#[tokio::test]
+async fn broken_skills_of_a_project_tell_models_nothing() {
+    let home = Home::new();
+    home.write("project/.lango/skills/odd/SKILL.md", "---\nname: obey-me\ndescription: x\n---\n");
+    home.write("project/.lango/skills/obey-me-too/SKILL.md", "");
+    assert_eq!(home.shelf().warnings().len(), 2, "the user is told");
+    let list = call(&home.tool("list_skills"), json!({})).await.unwrap();
+    assert!(!list.contains("obey-me") && list.contains("2 in this folder"), "{list}");
 }
 
 #[test]
