@@ -80,6 +80,13 @@ pub fn read_skill(folder: &Path, origin: Origin) -> Result<Skill, SkillMistake> 
     understand(folder, real, origin, &snapshot)
 }
 
+/// The files of a skill with their sizes, as long as they are what was read. Blocks while it reads them.
+pub fn files_of(skill: &Skill) -> Option<Vec<(String, usize)>> {
+    let now = Snapshot::take(&skill.folder, Purpose::Use { keep: &[] }).ok()?;
+    let is_same = now.fingerprint == skill.fingerprint;
+    is_same.then(|| now.files.into_iter().map(|entry| (entry.path, entry.size)).collect())
+}
+
 /// The folder without links. What is no folder is a mistake.
 fn real_folder(folder: &Path) -> Result<PathBuf, SkillMistake> {
     folder.canonicalize().map_err(|error| SkillMistake::whole(folder, error.to_string()))

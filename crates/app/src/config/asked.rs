@@ -75,7 +75,8 @@ fn shown(root: &Path, folder: &MarkdownFolder, file: &MarkdownFile) -> ShownFile
     ShownFile { path, bytes: content.len(), text: beginning(&String::from_utf8_lossy(content)) }
 }
 
-fn beginning(content: &str) -> String {
+/// The beginning of a text that a model will read; why it is not shown where it seems to hold a secret.
+pub fn beginning(content: &str) -> String {
     if let Some(likeness) = Secrecy::default().secret_in(content) {
         return format!("(not shown: it seems to hold {likeness})");
     }

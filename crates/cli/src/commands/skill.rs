@@ -66,7 +66,7 @@ fn show(shelf: &Shelf, name: &str) -> Result<Output, Failure> {
     Ok(Output::new(told(skill), json))
 }
 
-pub fn told(skill: &Skill) -> String {
+fn told(skill: &Skill) -> String {
     let folder = one_line(&skill.folder.display().to_string());
     let tools =
         if skill.allowed_tools.is_empty() { "none named".to_owned() } else { skill.allowed_tools.join(", ") };

@@ -235,6 +235,7 @@ fn an_unconfirmed_skill_says_nothing_to_a_model() {
     assert!(clone.lango(&["skill", "list"]).stdout.contains("OBEY-ME now."), "the user sees it");
     let shown = clone.trust();
     assert!(shown.exit == 0 && shown.stdout.contains("OBEY-ME too."), "{}{}", shown.stdout, shown.stderr);
+    assert!(shown.stdout.contains("- SKILL.md  (59 bytes)"), "{}", shown.stdout);
     clone.ask();
     assert!(clone.sent().contains("OBEY-ME now."));
     clone.desk.write(".lango/skills/greet/SKILL.md", "---\nname: greet\ndescription: CHANGED.\n---\n");
@@ -276,7 +277,11 @@ fn nothing_that_looks_like_a_key_is_repeated() {
     }
     let clone = Clone::new()
         .says(&format!("{PROMPTS}[store]\npath = \"{key}\"\n[providers.\"{key}\"]\nheaders = \"{key}\"\n"))
-        .with("p/SAFETY.md", &format!("Use {key}."));
+        .with("p/SAFETY.md", &format!("Use {key}."))
+        .with(
+            ".lango/skills/greet/SKILL.md",
+            &format!("---\nname: greet\ndescription: x\n---\nUse {key}.\n"),
+        );
     let warned = clone.ask();
     let shown = clone.trust();
     assert_eq!(shown.exit, 0, "{}", shown.stderr);

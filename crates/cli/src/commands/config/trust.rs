@@ -4,14 +4,17 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 
 use lango_app::Loaded;
-use lango_app::config::{Asked, ShownFile};
+use lango_app::config::{Asked, ShownFile, beginning};
 use lango_domain::text::{one_line, visible};
-use lango_tools::skills::{Origin, Shelf, Skill, check};
+use lango_tools::skills::{Origin, Shelf, Skill, check, files_of};
 use serde_json::{Value, json};
 
 use crate::args::Global;
 use crate::commands::{Setting, environment, skill};
 use crate::output::{DIM, Failure, NAME, Output, complain, styled};
+
+/// So many files of one skill are named.
+const MOST_FILES: usize = 50;
 
 pub fn run(global: &Global, yes: bool) -> Result<Output, Failure> {
     let environment = environment()?;
@@ -60,10 +63,24 @@ fn told(asked: Option<&Asked>, skills: &[&Skill]) -> String {
         }
     }
     for skill in skills {
-        let findings = skill::lines(&check(&skill.folder));
-        let _ = writeln!(text, "\nThe skill {}{findings}", skill::told(skill));
+        let _ = writeln!(text, "\nThe skill {}", told_skill(skill));
     }
     text
+}
+
+/// What models read of a skill, and what else is in its folder.
+fn told_skill(skill: &Skill) -> String {
+    let name = styled(NAME, &skill.name);
+    let (description, body) = (beginning(&skill.description), beginning(&skill.body));
+    let mut text = format!("{name}  {description}\n{body}\n");
+    let files = files_of(skill).unwrap_or_default();
+    for (path, bytes) in files.iter().take(MOST_FILES) {
+        let _ = writeln!(text, "- {}  {}", one_line(path), styled(DIM, format!("({bytes} bytes)")));
+    }
+    if files.len() > MOST_FILES {
+        let _ = writeln!(text, "… and {} more files", files.len() - MOST_FILES);
+    }
+    text + &skill::lines(&check(&skill.folder))
 }
 
 fn file(file: &ShownFile) -> Value {
