@@ -17,7 +17,7 @@ use crate::dispatch::{ToolAnswer, Words};
 use crate::driver::{Driver, Seat};
 use crate::failure::{Failure, panic_words};
 use crate::record::Entry;
-use crate::runner::Request;
+use crate::request::Request;
 
 /// What takes longer is left out of this turn.
 const CONTEXT_TIME: Duration = Duration::from_secs(5);

@@ -23,8 +23,10 @@ mod plan;
 mod record;
 mod recovery;
 mod reply;
+mod request;
 mod runner;
 mod transfer;
+mod turn_stream;
 mod view;
 mod work;
 
@@ -34,4 +36,6 @@ pub use legacy::{LegacyMessage, LegacyRole, replay_author};
 pub use limits::{Limits, Settings};
 pub use memory_store::MemoryStore;
 pub use recovery::Unfinished;
-pub use runner::{Models, Parts, Runner, Surroundings, TurnRequest, TurnStream};
+pub use request::TurnRequest;
+pub use runner::{Models, Parts, Runner, Surroundings};
+pub use turn_stream::TurnStream;

@@ -2,22 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 
 use futures::future::FutureExt;
-use futures::stream::Stream;
 use jiff::Timestamp;
 use lango_domain::event::{Author, Body, Branch, Principal, SessionId, TurnId, Update};
 use lango_domain::failure::{Code, Family};
 use lango_domain::model::Model;
 use lango_domain::seams::{Approver, Conversation, RemoteAgent};
 use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError, TurnLock};
-use lango_domain::{AgentName, AgentTree, Label, Labelled};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
+use lango_domain::{AgentName, AgentTree};
+use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::task::TaskTracker;
 
 use crate::beside::Beside;
@@ -32,6 +28,8 @@ use crate::limits::{Limits, Spent};
 use crate::pause::Pause;
 use crate::record::{Entry, Opening, Record};
 use crate::recovery::Unfinished;
+use crate::request::{Request, TurnRequest};
+use crate::turn_stream::{End, TurnStream};
 use crate::work::Outcome;
 
 /// More bytes than any text has for a token.
@@ -80,37 +78,11 @@ pub struct Surroundings {
     pub new_turn: Arc<dyn Fn() -> TurnId + Send + Sync>,
 }
 
-#[derive(Clone, Debug)]
-pub struct TurnRequest {
-    pub session: SessionId,
-    pub principal: Principal,
-    pub text: String,
-    /// Plain where the user typed the text; that of its source where it came from elsewhere.
-    pub label: Label,
-    /// Data that comes with the request, with the name that a model reads it under.
-    pub attachments: Vec<(String, Labelled)>,
-}
-
-impl TurnRequest {
-    /// What a user typed.
-    pub fn typed(session: SessionId, principal: Principal, text: impl Into<String>) -> Self {
-        let (label, attachments) = (Label::default(), Vec::new());
-        Self { session, principal, text: text.into(), label, attachments }
-    }
-}
-
 /// A turn to begin, or without a request one to go on with.
 struct Begin {
     session: SessionId,
     principal: Principal,
     request: Option<Request>,
-}
-
-/// What a turn is to do.
-pub(crate) struct Request {
-    pub text: String,
-    pub label: Label,
-    pub attachments: Vec<(String, Labelled)>,
 }
 
 /// Runs turns of one team; cheap to clone.
@@ -202,59 +174,7 @@ impl Runner {
     }
 
     fn start(&self, begin: Begin) -> TurnStream {
-        let (sender, updates) = unbounded_channel();
-        let end = End { cancel: CancellationToken::new(), park: CancellationToken::new() };
-        let over = CancellationToken::new();
-        let is_over = Box::pin(over.clone().cancelled_owned());
-        let turn = turn(Arc::clone(&self.shared), begin, end.clone(), sender);
-        tokio::spawn(async move {
-            let _over = over.drop_guard();
-            turn.await;
-        });
-        TurnStream { updates, is_over, _cancel_on_drop: end.cancel.clone().drop_guard(), end }
-    }
-}
-
-/// The updates of one turn. The last is `turn_done` or `turn_failed`, or [`Update::Broken`] when nothing can be stored;
-/// a turn that was cancelled while it waited for another one has none.
-pub struct TurnStream {
-    updates: UnboundedReceiver<Update>,
-    /// The turn has ended, though something that it gave up on may still hold the other end of `updates`.
-    is_over: Pin<Box<WaitForCancellationFutureOwned>>,
-    end: End,
-    _cancel_on_drop: DropGuard,
-}
-
-/// How a turn is ended from outside.
-#[derive(Clone)]
-struct End {
-    cancel: CancellationToken,
-    /// Cancelled together with the other where the turn is to be gone on with.
-    park: CancellationToken,
-}
-
-impl TurnStream {
-    /// Ends the turn; what was done so far stays, and the session can be used as before.
-    pub fn cancel(&self) {
-        self.end.cancel.cancel();
-    }
-
-    /// Stops the turn without ending it: the log keeps what was done, and [`Runner::resume`] goes on from there.
-    pub fn park(&self) {
-        self.end.park.cancel();
-        self.end.cancel.cancel();
-    }
-}
-
-impl Stream for TurnStream {
-    type Item = Update;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Update>> {
-        if let Poll::Ready(update) = self.updates.poll_recv(context) {
-            return Poll::Ready(update);
-        }
-        // What came in between is still given.
-        self.is_over.as_mut().poll(context).map(|()| self.updates.try_recv().ok())
+        TurnStream::start(|end, updates| turn(Arc::clone(&self.shared), begin, end, updates))
     }
 }
 
