@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use lango_domain::Mode;
 use lango_domain::model::ModelRequest;
+use lango_domain::reply_limits::MAX_EVENT_BYTES;
 use lango_models::{Dialect, SseParser, Target};
 
 pub fn decode(dialect: Dialect, data: &[u8]) {
@@ -13,7 +14,7 @@ pub fn decode(dialect: Dialect, data: &[u8]) {
     let request = ModelRequest { agent: Mode::Single.root_name(), system: "".into(), tools: Arc::new([]), messages: Vec::new() };
     let target = Target { provider: "x".into(), base_url: String::new(), key: None, model: "m".into(), headers: BTreeMap::new(), max_output_tokens: 8_192 };
     let mut decoder = dialect.decoder(&request, &target);
-    let (mut parser, mut events, mut fragments) = (SseParser::default(), Vec::new(), Vec::new());
+    let (mut parser, mut events, mut fragments) = (SseParser::new(MAX_EVENT_BYTES), Vec::new(), Vec::new());
     for chunk in bytes.chunks(usize::from(*size).max(1)) {
         if parser.feed(chunk, &mut events).is_err() {
             return;

@@ -25,6 +25,9 @@ pub enum Code {
     ModelRefused,
     #[serde(rename = "model.malformed")]
     ModelMalformed,
+    /// The reply, as against `model.too_long`, which is about the request.
+    #[serde(rename = "model.too_large")]
+    ModelTooLarge,
     #[serde(rename = "model.connection")]
     ModelConnection,
     #[serde(rename = "model.broke_off")]
@@ -76,6 +79,7 @@ impl Code {
             | Self::ModelNotRecorded
             | Self::ModelRefused
             | Self::ModelMalformed
+            | Self::ModelTooLarge
             | Self::ModelConnection
             | Self::ModelBrokeOff => Family::Model,
             Self::LimitRounds

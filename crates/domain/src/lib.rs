@@ -15,6 +15,7 @@ pub mod memory;
 pub mod model;
 pub mod pattern;
 pub mod prompt;
+pub mod reply_limits;
 pub mod seams;
 pub mod secret;
 pub mod session;

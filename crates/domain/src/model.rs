@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::agent::AgentName;
 use crate::event::{CallId, Usage};
+use crate::reply_limits::Excess;
 
 /// A language model. Ships as the dialects of providers, the offline model and recordings; tests script it.
 pub trait Model: Send + Sync {
@@ -126,6 +127,9 @@ pub enum ModelError {
     Malformed(String),
     #[error("no connection: {0}")]
     Connection(String),
+    /// The model would say the same again: nobody is asked another time.
+    #[error("the reply is too long: {0}")]
+    TooLarge(Excess),
     #[error("the reply broke off")]
     BrokeOff,
 }

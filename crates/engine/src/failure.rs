@@ -104,6 +104,7 @@ impl From<ModelError> for Failure {
             ),
             ModelError::Refused(_) => (Code::ModelRefused, "Put the request in other words."),
             ModelError::Malformed(_) => (Code::ModelMalformed, "Try again; if it stays, try another model."),
+            ModelError::TooLarge(_) => (Code::ModelTooLarge, "Ask for less at once, or try another model."),
             ModelError::Connection(_) => {
                 (Code::ModelConnection, "Check the network and the provider's address.")
             }

@@ -3,10 +3,9 @@
 use lango_domain::Label;
 use lango_domain::event::{CallId, Usage};
 use lango_domain::model::{Call, Fragment, ModelError, Thought};
+use lango_domain::reply_limits::ReplyMeter;
 use lango_domain::wording::REJECT;
 
-/// More than any honest reply.
-const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// White space is held back up to here; then it is text.
 const MAX_HELD_BYTES: usize = 1_024;
 
@@ -32,8 +31,8 @@ impl Reply {
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
     reply: Reply,
-    /// How large the reply has become.
-    bytes: usize,
+    /// Whatever model it comes from, a reply has its caps (B105).
+    meter: ReplyMeter,
     gate: Gate,
     done: bool,
 }
@@ -41,10 +40,7 @@ pub(crate) struct Collector {
 impl Collector {
     /// The text that may be shown now.
     pub fn take(&mut self, fragment: Fragment) -> Result<Option<String>, ModelError> {
-        self.bytes += weight(&fragment);
-        if self.bytes > MAX_BYTES {
-            return Err(ModelError::Malformed("the reply has no end".to_owned()));
-        }
+        self.meter.fragment(&fragment)?;
         match fragment {
             Fragment::Text(text) => {
                 self.reply.text.push_str(&text);
@@ -64,7 +60,7 @@ impl Collector {
     }
 
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.meter.bytes()
     }
 
     /// The reply, if it is whole, with an id for every call that no other call of this turn has.
@@ -81,20 +77,6 @@ impl Collector {
             call.id = id;
         }
         Ok(self.reply)
-    }
-}
-
-fn weight(fragment: &Fragment) -> usize {
-    const FRAME: usize = 64;
-    match fragment {
-        Fragment::Text(text) => text.len(),
-        Fragment::Call(call) => {
-            call.id.as_str().len() + call.name.len() + call.arguments.to_string().len() + FRAME
-        }
-        Fragment::Thought(thought) => {
-            thought.text.len() + thought.seal.as_ref().map_or(0, |seal| seal.to_string().len()) + FRAME
-        }
-        Fragment::Usage(_) | Fragment::Done => 0,
     }
 }
 
@@ -133,6 +115,8 @@ impl Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lango_domain::reply_limits::Excess;
+    use serde_json::json;
 
     fn shown(pieces: &[&str]) -> String {
         let mut collector = Collector::default();
@@ -169,10 +153,24 @@ mod tests {
         assert_eq!(collector.finish(Clone::clone), Err(ModelError::BrokeOff));
     }
 
+    fn refused(fragment: impl Fn(usize) -> Fragment) -> ModelError {
+        let mut collector = Collector::default();
+        (0..).find_map(|number| collector.take(fragment(number)).err()).unwrap()
+    }
+
+    /// B105
     #[test]
     fn a_reply_that_never_ends_is_stopped() {
-        let mut collector = Collector::default();
-        let endless = (0..10).map(|_| collector.take(Fragment::Text("x".repeat(1024 * 1024))));
-        assert!(endless.into_iter().any(|taken| taken.is_err()));
+        let text = refused(|_| Fragment::Text("x".repeat(1024 * 1024)));
+        assert_eq!(text, ModelError::TooLarge(Excess::Text));
+        let call = |number: usize| Call {
+            id: CallId::new(number.to_string()),
+            name: "a".into(),
+            arguments: json!({}),
+        };
+        assert_eq!(refused(|number| Fragment::Call(call(number))), ModelError::TooLarge(Excess::Calls));
+        let thought = || Thought { provider: "p".into(), text: String::new(), seal: None, call: None };
+        assert_eq!(refused(|_| Fragment::Thought(thought())), ModelError::TooLarge(Excess::Thoughts));
+        assert_eq!(refused(|_| Fragment::Usage(Usage::default())), ModelError::TooLarge(Excess::Fragments));
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use lango_domain::event::CallId;
-use lango_domain::model::Call;
+use lango_domain::model::{Call, ModelError};
+use lango_domain::reply_limits::ReplyMeter;
 use serde_json::{Map, Value};
 
 /// A piece of a call, as OpenAI-compatible servers send it.
@@ -18,6 +19,7 @@ pub(crate) struct Piece<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Assembler {
     open: Vec<Open>,
+    meter: ReplyMeter,
 }
 
 #[derive(Debug)]
@@ -29,16 +31,20 @@ struct Open {
 }
 
 impl Assembler {
-    pub fn take(&mut self, piece: &Piece<'_>) {
-        let at = self.place(piece);
+    pub fn take(&mut self, piece: &Piece<'_>) -> Result<(), ModelError> {
+        let at = self.place(piece)?;
         let open = &mut self.open[at];
         if open.id.is_empty() {
+            self.meter.call_bytes(piece.id.len())?;
             piece.id.clone_into(&mut open.id);
         }
         if open.name.is_empty() {
+            self.meter.call_bytes(piece.name.len())?;
             piece.name.clone_into(&mut open.name);
         }
+        self.meter.call_bytes(piece.arguments.len())?;
         open.arguments.push_str(piece.arguments);
+        Ok(())
     }
 
     pub fn is_empty(&self) -> bool {
@@ -46,17 +52,20 @@ impl Assembler {
     }
 
     /// The calls in the order in which they began.
-    pub fn finish(&mut self, names_back: &HashMap<String, String>) -> Vec<Call> {
-        let calls = std::mem::take(&mut self.open).into_iter().map(|open| Call {
-            id: CallId::new(open.id),
-            name: names_back.get(&open.name).cloned().unwrap_or(open.name),
-            arguments: arguments(&open.arguments),
+    pub fn finish(&mut self, names_back: &HashMap<String, String>) -> Result<Vec<Call>, ModelError> {
+        let open = std::mem::take(&mut self.open).into_iter();
+        let calls = open.map(|open| {
+            Ok(Call {
+                id: CallId::new(open.id),
+                name: names_back.get(&open.name).cloned().unwrap_or(open.name),
+                arguments: arguments(&open.arguments, &mut self.meter)?,
+            })
         });
         calls.collect()
     }
 
     /// The open call that a piece belongs to; a new one where it begins one.
-    fn place(&mut self, piece: &Piece<'_>) -> usize {
+    fn place(&mut self, piece: &Piece<'_>) -> Result<usize, ModelError> {
         let found = if piece.id.is_empty() {
             self.by_index_or_last(piece)
         } else {
@@ -67,11 +76,13 @@ impl Assembler {
                 self.open[at].id.is_empty().then_some(at)
             })
         };
-        found.unwrap_or_else(|| {
-            let (id, name) = (String::new(), String::new());
-            self.open.push(Open { index: piece.index, id, name, arguments: String::new() });
-            self.open.len() - 1
-        })
+        if let Some(at) = found {
+            return Ok(at);
+        }
+        self.meter.call()?;
+        let (id, name) = (String::new(), String::new());
+        self.open.push(Open { index: piece.index, id, name, arguments: String::new() });
+        Ok(self.open.len() - 1)
     }
 
     fn by_index_or_last(&self, piece: &Piece<'_>) -> Option<usize> {
@@ -91,11 +102,12 @@ fn is_whole(arguments: &str) -> bool {
 }
 
 /// An object where it is one, nothing where there is nothing, and what was said where it is not JSON.
-pub(crate) fn arguments(text: &str) -> Value {
+pub(crate) fn arguments(text: &str, meter: &mut ReplyMeter) -> Result<Value, ModelError> {
     if text.trim().is_empty() {
-        return Value::Object(Map::new());
+        return Ok(Value::Object(Map::new()));
     }
-    serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
+    meter.values(lango_net::json::values(text.as_bytes()))?;
+    Ok(serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)))
 }
 
 #[cfg(test)]
@@ -106,9 +118,9 @@ mod tests {
     fn calls(pieces: &[(Option<u64>, &str, &str, &str)]) -> Vec<(String, String, Value)> {
         let mut assembler = Assembler::default();
         for (index, id, name, arguments) in pieces {
-            assembler.take(&Piece { index: *index, id, name, arguments });
+            assembler.take(&Piece { index: *index, id, name, arguments }).unwrap();
         }
-        let calls = assembler.finish(&HashMap::new()).into_iter();
+        let calls = assembler.finish(&HashMap::new()).unwrap().into_iter();
         calls.map(|call| (call.id.to_string(), call.name, call.arguments)).collect()
     }
 

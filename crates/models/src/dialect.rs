@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use lango_domain::model::{Fragment, ModelError, ModelRequest};
 
 use crate::{anthropic, gemini, openai};
+use lango_domain::reply_limits::{Excess, MAX_VALUES};
 use lango_domain::secret::Secret;
+use lango_net::json::{self, JsonError};
 use lango_net::sse::SseEvent;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,8 +90,12 @@ impl Dialect {
 
 /// Reads one JSON document of a stream.
 pub(crate) fn read_json<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T, ModelError> {
-    serde_json::from_str(text)
-        .map_err(|error| ModelError::Malformed(format!("it is not the JSON that was expected: {error}")))
+    json::read(text.as_bytes(), MAX_VALUES).map_err(|error| match error {
+        JsonError::TooMany { .. } => ModelError::TooLarge(Excess::Values),
+        JsonError::Wrong(error) => {
+            ModelError::Malformed(format!("it is not the JSON that was expected: {error}"))
+        }
+    })
 }
 
 /// What stands at the end of a reply that the provider cut off.

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
+use lango_domain::reply_limits::{
+    Excess, MAX_EVENT_BYTES, MAX_REFUSAL_BYTES, MAX_WHOLE_BYTES, MAX_WIRE_BYTES, ReplyMeter,
+};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::redirect;
 
@@ -22,10 +25,8 @@ pub struct Timing {
     pub idle: Duration,
 }
 
-/// At most so much of an error is read.
-const MAX_REFUSAL_BYTES: usize = 64 * 1024;
-/// A reply that does not stream is read whole, up to here.
-const MAX_WHOLE_BYTES: usize = 32 * 1024 * 1024;
+/// An error that takes longer to arrive is told without its words.
+const REFUSAL_TIME: Duration = Duration::from_secs(5);
 
 /// A client for models: it follows no redirect, because a key belongs to one address.
 pub fn client(connect: Duration) -> Result<reqwest::Client, ModelError> {
@@ -126,12 +127,17 @@ async fn refusal(mut response: reqwest::Response) -> ModelError {
     let retry_after =
         response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let mut body = Vec::new();
-    while body.len() < MAX_REFUSAL_BYTES {
-        match tokio::time::timeout(Duration::from_secs(5), response.chunk()).await {
-            Ok(Ok(Some(bytes))) => body.extend_from_slice(&bytes),
-            _ => break,
+    let reading = async {
+        while let Ok(Some(bytes)) = response.chunk().await {
+            let room = MAX_REFUSAL_BYTES - body.len();
+            body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            if body.len() == MAX_REFUSAL_BYTES {
+                break;
+            }
         }
-    }
+    };
+    // What came in time is enough to tell.
+    let _ = tokio::time::timeout(REFUSAL_TIME, reading).await;
     Refusal { status, retry_after: retry_after.as_deref(), body: &String::from_utf8_lossy(&body) }.error()
 }
 
@@ -149,8 +155,10 @@ fn replies(
         timing,
         is_stream,
         begun: false,
-        parser: SseParser::default(),
+        parser: SseParser::new(MAX_EVENT_BYTES),
         whole: Vec::new(),
+        wire_bytes: 0,
+        meter: ReplyMeter::default(),
         ready: VecDeque::new(),
         ended: false,
     };
@@ -180,6 +188,10 @@ struct Reading {
     begun: bool,
     parser: SseParser,
     whole: Vec<u8>,
+    /// Everything that came, frames and comments included.
+    wire_bytes: usize,
+    /// Counts what is handed on (B105).
+    meter: ReplyMeter,
     ready: VecDeque<Result<Fragment, ModelError>>,
     ended: bool,
 }
@@ -197,14 +209,23 @@ impl Reading {
             }
         };
         let mut fragments = Vec::new();
+        self.wire_bytes += chunk.as_ref().map_or(0, |bytes| bytes.len());
         let decoded = match chunk {
+            Some(_) if self.wire_bytes > MAX_WIRE_BYTES => Err(ModelError::TooLarge(Excess::Wire)),
             Some(bytes) if self.is_stream => self.events(&bytes, &mut fragments),
             Some(bytes) => self.collect(&bytes),
             None => self.finish(&mut fragments),
         };
         self.begun |= !fragments.is_empty();
-        self.ready.extend(fragments.into_iter().map(Ok));
-        decoded
+        self.hand_on(fragments).and(decoded)
+    }
+
+    fn hand_on(&mut self, fragments: Vec<Fragment>) -> Result<(), ModelError> {
+        for fragment in joined(fragments) {
+            self.meter.fragment(&fragment)?;
+            self.ready.push_back(Ok(fragment));
+        }
+        Ok(())
     }
 
     fn events(&mut self, bytes: &[u8], out: &mut Vec<Fragment>) -> Result<(), ModelError> {
@@ -219,9 +240,11 @@ impl Reading {
     }
 
     fn collect(&mut self, bytes: &[u8]) -> Result<(), ModelError> {
+        if self.whole.len() + bytes.len() > MAX_WHOLE_BYTES {
+            return Err(ModelError::TooLarge(Excess::Whole));
+        }
         self.whole.extend_from_slice(bytes);
-        let is_endless = self.whole.len() > MAX_WHOLE_BYTES;
-        if is_endless { Err(ModelError::Malformed("the reply has no end".to_owned())) } else { Ok(()) }
+        Ok(())
     }
 
     fn finish(&mut self, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
@@ -240,8 +263,24 @@ impl Reading {
     }
 }
 
+/// Neighbours that came together become one: a provider that is faster than whoever reads costs no piece for each token.
+fn joined(fragments: Vec<Fragment>) -> Vec<Fragment> {
+    let mut joined: Vec<Fragment> = Vec::new();
+    for fragment in fragments {
+        match (joined.last_mut(), fragment) {
+            (Some(Fragment::Text(text)), Fragment::Text(more)) => text.push_str(&more),
+            (Some(Fragment::Usage(usage)), Fragment::Usage(newer)) => *usage = newer,
+            (_, fragment) => joined.push(fragment),
+        }
+    }
+    joined
+}
+
 fn garbled(error: SseError) -> ModelError {
-    ModelError::Malformed(error.to_string())
+    match error {
+        SseError::TooLong => ModelError::TooLarge(Excess::Event),
+        SseError::NotText => ModelError::Malformed(error.to_string()),
+    }
 }
 
 /// The innermost reason: the outer ones only say that a request failed.

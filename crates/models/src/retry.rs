@@ -92,9 +92,10 @@ fn wait_before_retry(error: &ModelError, policy: &Policy, attempt: u32) -> Optio
     }
 }
 
-/// What is wrong with one model need not be wrong with another; what is wrong with the request is.
+/// What is wrong with one model need not be wrong with another; what is wrong with the request is. What leads to an
+/// endless reply is not given to one model after the other.
 fn another_may_help(error: &ModelError) -> bool {
-    !matches!(error, ModelError::TooLong | ModelError::Refused(_))
+    !matches!(error, ModelError::TooLong | ModelError::TooLarge(_) | ModelError::Refused(_))
 }
 
 fn only(error: ModelError) -> Fragments {

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use lango_domain::model::ModelError;
+use lango_domain::reply_limits::MAX_VALUES;
+use lango_net::json;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -71,7 +73,7 @@ impl Refusal<'_> {
 
 /// What the provider said about its refusal, in a body or inside a stream.
 pub(crate) fn detail(body: &str) -> Detail {
-    let explained = serde_json::from_str::<Explained>(body).unwrap_or_default();
+    let explained = json::read::<Explained>(body.as_bytes(), MAX_VALUES).unwrap_or_default();
     let words = |message: String| Detail { message, ..Detail::default() };
     match (explained.error, explained.message, explained.detail) {
         (Some(Explanation::Detail(detail)), ..) => detail,

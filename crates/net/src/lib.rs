@@ -7,6 +7,7 @@ pub mod body;
 pub mod charset;
 mod content;
 mod guarded;
+pub mod json;
 mod settings;
 pub mod sse;
 pub mod words;

@@ -1,13 +1,10 @@
 //! Server-sent events out of bytes, however these are cut into chunks.
 
-/// More than any honest server sends in one event.
-const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
-
 /// Why bytes are no events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SseError {
-    #[error("an event has no end")]
-    Endless,
+    #[error("an event is too long")]
+    TooLong,
     #[error("it is not valid UTF-8")]
     NotText,
 }
@@ -19,8 +16,9 @@ pub struct SseEvent {
 }
 
 /// Feed it bytes; take the events that they complete.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct SseParser {
+    most_event_bytes: usize,
     /// The bytes of the line that is not whole yet.
     line: Vec<u8>,
     event: SseEvent,
@@ -29,24 +27,36 @@ pub struct SseParser {
 }
 
 impl SseParser {
+    /// An event with more bytes is refused as soon as they are there.
+    pub fn new(most_event_bytes: usize) -> Self {
+        let (line, event) = (Vec::new(), SseEvent::default());
+        Self { most_event_bytes, line, event, has_data: false, after_return: false }
+    }
+
     pub fn feed(&mut self, bytes: &[u8], events: &mut Vec<SseEvent>) -> Result<(), SseError> {
         let mut rest = bytes;
         while let Some(at) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
             let is_second_half = self.after_return && at == 0 && rest[0] == b'\n';
             self.after_return = rest[at] == b'\r';
             if !is_second_half {
-                self.line.extend_from_slice(&rest[..at]);
+                self.add(&rest[..at])?;
                 self.end_line(events)?;
             }
             rest = &rest[at + 1..];
         }
         if !rest.is_empty() {
             self.after_return = false;
-            self.line.extend_from_slice(rest);
+            self.add(rest)?;
         }
-        if self.line.len() + self.event.data.len() > MAX_EVENT_BYTES {
-            return Err(SseError::Endless);
+        Ok(())
+    }
+
+    fn add(&mut self, bytes: &[u8]) -> Result<(), SseError> {
+        let held = self.line.len() + self.event.data.len() + self.event.name.len();
+        if held + bytes.len() > self.most_event_bytes {
+            return Err(SseError::TooLong);
         }
+        self.line.extend_from_slice(bytes);
         Ok(())
     }
 
@@ -87,8 +97,10 @@ impl SseParser {
 mod tests {
     use super::*;
 
+    const LIMIT: usize = 64 * 1024;
+
     fn parse(chunks: &[&[u8]]) -> Result<Vec<SseEvent>, SseError> {
-        let (mut parser, mut events) = (SseParser::default(), Vec::new());
+        let (mut parser, mut events) = (SseParser::new(LIMIT), Vec::new());
         for chunk in chunks {
             parser.feed(chunk, &mut events)?;
         }
@@ -115,8 +127,25 @@ mod tests {
 
     #[test]
     fn bad_bytes_are_refused() {
-        assert!(parse(&[b"data: \xff\n\n"]).is_err());
-        let endless = vec![b'x'; 1024 * 1024];
-        assert!(parse(&[&endless[..]; 20]).is_err());
+        assert_eq!(parse(&[b"data: \xff\n\n"]), Err(SseError::NotText));
+    }
+
+    /// B105
+    #[test]
+    fn an_event_without_an_end_is_refused() {
+        let line = [b'x'; 1024];
+        assert_eq!(parse(&[&line[..]; 65]), Err(SseError::TooLong), "no line ends");
+        let data = [b"data: ".as_slice(), &line, b"\n"].concat();
+        assert_eq!(parse(&vec![&data[..]; 65]), Err(SseError::TooLong), "no event ends");
+        let name = [b"event: ".as_slice(), &[b'n'; LIMIT - 1024], b"\n"].concat();
+        assert_eq!(parse(&[&name, &data, &data]), Err(SseError::TooLong), "its name counts");
+        let many = [data.as_slice(), b"\n"].concat();
+        assert_eq!(
+            parse(&vec![&many[..]; 200]).map(|events| events.len()),
+            Ok(200),
+            "each one alone is short"
+        );
+        let comments = [b": ".as_slice(), &line, b"\n"].concat();
+        assert_eq!(parse(&vec![&comments[..]; 200]), Ok(Vec::new()), "comments are not held");
     }
 }

@@ -13,12 +13,20 @@ const CUT: &str = "\n[the rest is cut: the answer is too long]";
 /// A datum that is longer is for programs.
 const MOST_DATA: usize = 16 * 1024;
 
+/// What is held to find out what is new: artifacts that are no text, or are said to change, take room as well.
+const MOST_HELD: usize = 4 * MOST_BYTES;
+/// What an artifact takes beside its words.
+const ARTIFACT_FRAME: usize = 128;
+
 /// What was said so far.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     artifacts: HashMap<ArtifactId, String>,
+    /// How much of them is held.
+    held: usize,
     bytes: usize,
     is_cut: bool,
+    is_overfull: bool,
 }
 
 impl Answer {
@@ -28,23 +36,31 @@ impl Answer {
 
     /// Whether nothing more is taken.
     pub fn is_full(&self) -> bool {
-        self.is_cut
+        self.is_cut || self.is_overfull
     }
 
     /// A further piece of an artifact.
     pub fn more(&mut self, artifact: &Artifact) -> Option<String> {
         let text = text_of(&artifact.parts);
-        if let Some(known) = self.artifacts.get_mut(&artifact.id) {
-            known.push_str(&text);
-            return self.taken(text);
+        if !self.artifacts.contains_key(&artifact.id) {
+            return self.whole(artifact);
         }
-        self.whole(artifact)
+        if self.has_room(text.len())
+            && let Some(known) = self.artifacts.get_mut(&artifact.id)
+        {
+            known.push_str(&text);
+        }
+        self.taken(text)
     }
 
     /// An artifact as it stands now: what is new of it.
     pub fn whole(&mut self, artifact: &Artifact) -> Option<String> {
         let text = text_of(&artifact.parts);
-        let known = self.artifacts.insert(artifact.id.clone(), text.clone());
+        let known = self.artifacts.remove(&artifact.id);
+        self.held -= known.as_ref().map_or(0, |known| known.len() + ARTIFACT_FRAME);
+        if self.has_room(text.len() + ARTIFACT_FRAME) {
+            self.artifacts.insert(artifact.id.clone(), text.clone());
+        }
         match known {
             None => self.paragraph(text),
             Some(known) => match text.strip_prefix(known.as_str()) {
@@ -65,6 +81,17 @@ impl Answer {
         }
         let break_before = if self.is_empty() { "" } else { "\n\n" };
         self.taken(format!("{break_before}{text}"))
+    }
+
+    /// Counts what is to be held. Without room for it the answer is cut behind what comes now.
+    fn has_room(&mut self, bytes: usize) -> bool {
+        let has_room = self.held + bytes <= MOST_HELD;
+        if has_room {
+            self.held += bytes;
+        } else {
+            self.is_overfull = true;
+        }
+        has_room
     }
 
     fn taken(&mut self, mut text: String) -> Option<String> {
@@ -140,6 +167,28 @@ mod tests {
         assert!(said.len() <= MOST_BYTES + CUT.len() && said.ends_with(CUT));
         assert!(answer.is_full());
         assert_eq!(answer.more(&artifact("a", "x")), None);
+    }
+
+    /// B105
+    #[test]
+    fn artifacts_without_end_fill_an_answer() {
+        let mut empty = Answer::default();
+        let numbers = (0..).find(|number: &usize| {
+            empty.whole(&artifact(&number.to_string(), ""));
+            empty.is_full()
+        });
+        assert!(numbers.unwrap() <= MOST_HELD / ARTIFACT_FRAME, "artifacts that say nothing");
+        let mut blank = Answer::default();
+        let blanks = (0..).find(|number: &usize| {
+            blank.whole(&artifact(&number.to_string(), &" ".repeat(MOST_BYTES / 2)));
+            blank.is_full()
+        });
+        assert!(blanks.unwrap() < 10, "artifacts of white space");
+        let mut growing = Answer::default();
+        for _ in 0..1_000 {
+            growing.whole(&artifact("a", "the same"));
+        }
+        assert!(!growing.is_full() && growing.held < 1024, "one that stays the same");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lango_net::json::{self, JsonError};
 use lango_net::sse::{SseEvent, SseParser};
 use lango_net::{FetchError, body};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
@@ -16,8 +17,10 @@ use crate::a2a::{
 use crate::endpoint::{Endpoint, Spoken};
 use crate::outgoing::Outgoing;
 
-/// An answer that is longer is no answer to anything.
+/// An answer, or an event of a stream, that is longer is no answer to anything.
 const MOST_BYTES: usize = 8 * 1024 * 1024;
+/// Values of JSON in it: each takes up to 60 times the memory of its bytes.
+const MOST_VALUES: usize = 50_000;
 /// A whole stream, however many events it has.
 const MOST_STREAM_BYTES: usize = 32 * 1024 * 1024;
 const MOST_REFUSAL_BYTES: usize = 64 * 1024;
@@ -42,6 +45,8 @@ pub(crate) enum Trouble {
     Malformed(#[from] Malformed),
     #[error("its answer is no JSON")]
     NotJson,
+    #[error("its answer has more than {MOST_VALUES} values")]
+    TooManyValues,
     #[error("nothing came for {} s", .0.as_secs())]
     Silent(Duration),
     #[error("it did not finish within {} s", .0.as_secs())]
@@ -85,7 +90,8 @@ impl Peer<'_> {
         let kind =
             response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if kind.starts_with("text/event-stream") {
-            let events = Events { response, parser: SseParser::default(), waiting: Vec::new(), bytes: 0 };
+            let events =
+                Events { response, parser: SseParser::new(MOST_BYTES), waiting: Vec::new(), bytes: 0 };
             return Ok(Opened::Stream(events));
         }
         self.answer(response).await.map(Opened::Answer)
@@ -101,7 +107,7 @@ impl Peer<'_> {
 
     /// What one event of a stream carries.
     pub fn event(&self, data: &str) -> Result<StreamEvent, Trouble> {
-        let value: Value = serde_json::from_str(data).map_err(|_| Trouble::NotJson)?;
+        let value = read_json(data.as_bytes())?;
         let value = self.unwrapped(value)?;
         Ok(StreamEvent::read(&value, self.endpoint.wire())?)
     }
@@ -143,7 +149,7 @@ impl Peer<'_> {
 
     async fn answer(&self, response: Response) -> Result<Value, Trouble> {
         let bytes = body::read(response, MOST_BYTES).await?;
-        let value: Value = serde_json::from_slice(&bytes).map_err(|_| Trouble::NotJson)?;
+        let value = read_json(&bytes)?;
         self.unwrapped(value)
     }
 
@@ -166,8 +172,7 @@ impl Peer<'_> {
             _ => {}
         }
         let read = tokio::time::timeout(FAREWELL, body::read(response, MOST_REFUSAL_BYTES)).await;
-        let body =
-            read.ok().and_then(Result::ok).and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+        let body = read.ok().and_then(Result::ok).and_then(|bytes| read_json(&bytes).ok());
         match (body, self.endpoint.binding) {
             (Some(body), Spoken::JsonRpc) if body.get("error").is_some() => Trouble::Protocol(
                 rpc::result(body).err().unwrap_or_else(|| ProtocolError::new(ErrorKind::Internal, "")),
@@ -178,6 +183,13 @@ impl Peer<'_> {
             _ => Trouble::Status(status),
         }
     }
+}
+
+fn read_json(document: &[u8]) -> Result<Value, Trouble> {
+    json::read(document, MOST_VALUES).map_err(|error| match error {
+        JsonError::TooMany { .. } => Trouble::TooManyValues,
+        JsonError::Wrong(_) => Trouble::NotJson,
+    })
 }
 
 /// The address of a request; where the interface's own ends in `/v1` already, that is not said twice.

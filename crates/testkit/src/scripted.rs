@@ -7,6 +7,7 @@ use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{BoxStream, StreamExt, iter, pending};
 use lango_domain::event::{CallId, Decider, Usage};
 use lango_domain::model::{Call, Fragment, Model, ModelError, ModelRequest, Thought};
+use lango_domain::reply_limits::Excess;
 use lango_domain::seams::{
     Advisor, Approver, ContextError, ContextRequest, ContextSource, Conversation, Decision, Digest, Digests,
     FailedCall, Question, RemoteAgent, RemoteError, RemotePiece, RemoteTask, Scope,
@@ -103,6 +104,7 @@ fn error(kind: &str) -> ModelError {
         "quota" => ModelError::Quota,
         "busy" => ModelError::Busy { retry_after: None },
         "too_long" => ModelError::TooLong,
+        "too_large" => ModelError::TooLarge(Excess::Text),
         "refused" => ModelError::Refused("it is against the rules".to_owned()),
         "connection" => ModelError::Connection("refused".to_owned()),
         other => ModelError::Malformed(other.trim_start_matches("malformed ").to_owned()),

@@ -1,10 +1,16 @@
 //! What providers answer, read into vectors.
 
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use std::fmt;
+
+use lango_net::json;
+use serde::de::{DeserializeOwned, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::EmbedError;
 use crate::vectors;
+
+/// Values of JSON for each text: no known model has more than half as many dimensions.
+const MOST_VALUES_EACH: usize = 16_384;
 
 #[derive(Deserialize)]
 struct OpenAiAnswer {
@@ -18,17 +24,44 @@ struct OpenAiVector {
     embedding: Numbers,
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
 enum Numbers {
     Plain(Vec<f32>),
     /// 32-bit numbers, the lowest byte first, in base64.
     Packed(String),
 }
 
+/// Read straight off the bytes: an untagged enum would first hold every number as a value of 32 bytes.
+impl<'de> Deserialize<'de> for Numbers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NumbersVisitor)
+    }
+}
+
+struct NumbersVisitor;
+
+impl<'de> Visitor<'de> for NumbersVisitor {
+    type Value = Numbers;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("numbers, or a text in base64")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Numbers, A::Error> {
+        let mut numbers = Vec::new();
+        while let Some(number) = sequence.next_element()? {
+            numbers.push(number);
+        }
+        Ok(Numbers::Plain(numbers))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Numbers, E> {
+        Ok(Numbers::Packed(text.to_owned()))
+    }
+}
+
 /// `{"data": [{"index": 0, "embedding": […]}]}`, in any order.
 pub(super) fn openai(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
-    let data = read::<OpenAiAnswer>(answer)?.data;
+    let data = read::<OpenAiAnswer>(answer, count)?.data;
     counted(data.len(), count)?;
     let mut vectors: Vec<Option<Vec<f32>>> = vec![None; count];
     for (at, vector) in data.into_iter().enumerate() {
@@ -57,7 +90,7 @@ struct GeminiVector {
 
 /// `{"embeddings": [{"values": […]}]}`.
 pub(super) fn gemini(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
-    let embeddings = read::<GeminiAnswer>(answer)?.embeddings;
+    let embeddings = read::<GeminiAnswer>(answer, count)?.embeddings;
     counted(embeddings.len(), count)?;
     Ok(embeddings.into_iter().map(|embedding| embedding.values).collect())
 }
@@ -69,15 +102,16 @@ struct OllamaAnswer {
 
 /// `{"embeddings": [[…]]}`.
 pub(super) fn ollama(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
-    let embeddings = read::<OllamaAnswer>(answer)?.embeddings;
+    let embeddings = read::<OllamaAnswer>(answer, count)?.embeddings;
     counted(embeddings.len(), count)?;
     Ok(embeddings)
 }
 
-fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, EmbedError> {
+fn read<T: DeserializeOwned>(answer: &[u8], count: usize) -> Result<T, EmbedError> {
     let text = std::str::from_utf8(answer);
     let text = text.map_err(|_| EmbedError::Malformed("it is not valid UTF-8".to_owned()))?;
-    serde_json::from_str(text).map_err(|error| EmbedError::Malformed(error.to_string()))
+    let most_values = count.saturating_add(1).saturating_mul(MOST_VALUES_EACH);
+    json::read(text.as_bytes(), most_values).map_err(|error| EmbedError::Malformed(error.to_string()))
 }
 
 fn counted(found: usize, expected: usize) -> Result<(), EmbedError> {
@@ -123,6 +157,20 @@ fn base64(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// B105
+    #[test]
+    fn vectors_of_either_form_are_read_and_too_many_values_are_not() {
+        let answer = br#"{"data":[{"embedding":[1,-2.5e0],"index":1},{"embedding":"AACAPw==","index":0}]}"#;
+        assert_eq!(openai(answer, 2).unwrap(), [vec![1.0], vec![1.0, -2.5]]);
+        assert!(openai(br#"{"data":[{"embedding":{"a":1}}]}"#, 1).is_err());
+        assert!(openai(br#"{"data":[{"embedding":["a"]}]}"#, 1).is_err());
+        let many = format!(r#"{{"embeddings":[{}[]]}}"#, "[],".repeat(100_000));
+        for read in [ollama, gemini] {
+            let error = read(many.as_bytes(), 2).unwrap_err();
+            assert_eq!(error, EmbedError::Malformed("it has more than 49152 values".to_owned()));
+        }
+    }
 
     #[test]
     fn base64_is_read_with_and_without_its_end() {

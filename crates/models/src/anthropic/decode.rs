@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use lango_domain::event::{CallId, Usage};
 use lango_domain::model::{Call, Fragment, ModelError, ModelRequest, Thought};
+use lango_domain::reply_limits::{Excess, MAX_OPEN_BLOCKS, ReplyMeter};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -18,6 +19,7 @@ pub(crate) fn decoder(request: &ModelRequest, target: &Target) -> AnthropicDecod
         provider: target.provider.clone(),
         names_back: names_back(&request.tools),
         blocks: BTreeMap::new(),
+        meter: ReplyMeter::default(),
         usage: Usage { model: format!("{}/{}", target.provider, target.model), ..Usage::default() },
         stop_reason: None,
         finished: false,
@@ -28,6 +30,8 @@ pub(crate) struct AnthropicDecoder {
     provider: String,
     names_back: HashMap<String, String>,
     blocks: BTreeMap<u64, Block>,
+    /// Counts what blocks hold that are still coming.
+    meter: ReplyMeter,
     usage: Usage,
     stop_reason: Option<String>,
     finished: bool,
@@ -122,11 +126,10 @@ impl Decoder for AnthropicDecoder {
         match read_json::<WireEvent>(&event.data)? {
             WireEvent::MessageStart { message } => self.count(&message.usage),
             WireEvent::ContentBlockStart { index, content_block } => {
-                let block = Block::started(content_block, out);
-                self.blocks.insert(index, block);
+                self.start(index, Block::started(content_block, out))?;
             }
-            WireEvent::ContentBlockDelta { index, delta } => self.delta(index, delta, out),
-            WireEvent::ContentBlockStop { index } => self.stop(index, out),
+            WireEvent::ContentBlockDelta { index, delta } => self.delta(index, delta, out)?,
+            WireEvent::ContentBlockStop { index } => self.stop(index, out)?,
             WireEvent::MessageDelta { delta, usage } => {
                 self.count(&usage);
                 self.stop_reason = delta.stop_reason.or(self.stop_reason.take());
@@ -192,25 +195,47 @@ impl Block {
 }
 
 impl AnthropicDecoder {
-    fn delta(&mut self, index: u64, delta: Delta, out: &mut Vec<Fragment>) {
+    fn start(&mut self, index: u64, block: Block) -> Result<(), ModelError> {
+        match &block {
+            Block::Call { id, name, input } => {
+                self.meter.call()?;
+                self.meter.call_bytes(id.len() + name.len() + input.len())?;
+            }
+            Block::Thinking { text, signature } => self.meter.thought(text.len() + signature.len())?,
+            Block::Hidden(block) => self.meter.thought(block.to_string().len())?,
+            Block::Text | Block::Other => {}
+        }
+        self.blocks.insert(index, block);
+        let is_too_many = self.blocks.len() > MAX_OPEN_BLOCKS;
+        if is_too_many { Err(ModelError::TooLarge(Excess::OpenBlocks)) } else { Ok(()) }
+    }
+
+    fn delta(&mut self, index: u64, delta: Delta, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
         match (self.blocks.get_mut(&index), delta) {
             (Some(Block::Call { input, .. }), Delta::InputJson { partial_json }) => {
-                input.push_str(&partial_json)
+                self.meter.call_bytes(partial_json.len())?;
+                input.push_str(&partial_json);
             }
-            (Some(Block::Thinking { text, .. }), Delta::Thinking { thinking }) => text.push_str(&thinking),
+            (Some(Block::Thinking { text, .. }), Delta::Thinking { thinking }) => {
+                self.meter.thought(thinking.len())?;
+                text.push_str(&thinking);
+            }
             (Some(Block::Thinking { signature, .. }), Delta::Signature { signature: more }) => {
-                signature.push_str(&more)
+                self.meter.thought(more.len())?;
+                signature.push_str(&more);
             }
             (_, Delta::Text { text }) if !text.is_empty() => out.push(Fragment::Text(text)),
             _ => {}
         }
+        Ok(())
     }
 
-    fn stop(&mut self, index: u64, out: &mut Vec<Fragment>) {
+    fn stop(&mut self, index: u64, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
         match self.blocks.remove(&index) {
             Some(Block::Call { id, name, input }) => {
                 let name = self.names_back.get(&name).cloned().unwrap_or(name);
-                out.push(Fragment::Call(Call { id: CallId::new(id), name, arguments: arguments(&input) }));
+                let arguments = arguments(&input, &mut self.meter)?;
+                out.push(Fragment::Call(Call { id: CallId::new(id), name, arguments }));
             }
             Some(Block::Thinking { text, signature }) => {
                 let seal = json!({ "type": "thinking", "thinking": text, "signature": signature });
@@ -228,6 +253,7 @@ impl AnthropicDecoder {
             }
             Some(Block::Text | Block::Other) | None => {}
         }
+        Ok(())
     }
 
     /// What was read from the cache and written to it is part of what was read.

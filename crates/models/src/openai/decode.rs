@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use lango_domain::event::Usage;
 use lango_domain::model::{Fragment, ModelError, ModelRequest, Thought};
+use lango_domain::reply_limits::ReplyMeter;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -20,6 +21,7 @@ pub(crate) fn decoder(request: &ModelRequest, target: &Target) -> OpenAiDecoder 
         names_back: names_back(&request.tools),
         calls: Assembler::default(),
         thinking: String::new(),
+        meter: ReplyMeter::default(),
         refusal: None,
         progress: Progress::Running,
     }
@@ -31,6 +33,8 @@ pub(crate) struct OpenAiDecoder {
     names_back: HashMap<String, String>,
     calls: Assembler,
     thinking: String,
+    /// Counts what is held here and was not handed on yet.
+    meter: ReplyMeter,
     /// What the model or its filter said instead of an answer.
     refusal: Option<String>,
     progress: Progress,
@@ -122,7 +126,7 @@ impl Decoder for OpenAiDecoder {
             let (provider, text) = (self.provider.clone(), std::mem::take(&mut self.thinking));
             out.push(Fragment::Thought(Thought { provider, text, seal: None, call: None }));
         }
-        out.extend(self.calls.finish(&self.names_back).into_iter().map(Fragment::Call));
+        out.extend(self.calls.finish(&self.names_back)?.into_iter().map(Fragment::Call));
         out.push(Fragment::Done);
         Ok(())
     }
@@ -143,7 +147,7 @@ impl OpenAiDecoder {
             out.push(Fragment::Usage(self.usage(&usage)));
         }
         if let Some(choice) = chunk.choices.into_iter().flatten().next() {
-            self.delta(choice.delta.or(choice.message).unwrap_or_default(), out);
+            self.delta(choice.delta.or(choice.message).unwrap_or_default(), out)?;
             if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
                 self.finish(&reason, out);
             }
@@ -151,11 +155,15 @@ impl OpenAiDecoder {
         Ok(())
     }
 
-    fn delta(&mut self, delta: Delta<'_>, out: &mut Vec<Fragment>) {
+    fn delta(&mut self, delta: Delta<'_>, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
         if let Some(refusal) = delta.refusal.filter(|refusal| !refusal.is_empty()) {
+            self.meter.text(refusal.len())?;
             self.refusal.get_or_insert_default().push_str(&refusal);
         }
-        self.thinking.extend(delta.reasoning_content.or(delta.reasoning));
+        if let Some(thinking) = delta.reasoning_content.or(delta.reasoning) {
+            self.meter.thought(thinking.len())?;
+            self.thinking.push_str(&thinking);
+        }
         out.extend(delta.content.filter(|text| !text.is_empty()).map(Fragment::Text));
         for piece in delta.tool_calls.into_iter().flatten() {
             let function = piece.function.unwrap_or_default();
@@ -169,8 +177,9 @@ impl OpenAiDecoder {
                 id: piece.id.as_deref().unwrap_or_default(),
                 name: function.name.as_deref().unwrap_or_default(),
                 arguments: &arguments,
-            });
+            })?;
         }
+        Ok(())
     }
 
     fn finish(&mut self, reason: &str, out: &mut Vec<Fragment>) {

@@ -6,6 +6,7 @@ use lango_domain::event::CallId;
 use lango_domain::model::{
     Call, CallResult, Fragment, Message, ModelError, ModelRequest, Thought, ToolDeclaration,
 };
+use lango_domain::reply_limits::MAX_EVENT_BYTES;
 use lango_models::{Dialect, SseParser, Target};
 use serde_json::json;
 
@@ -90,7 +91,7 @@ pub fn request() -> ModelRequest {
 /// Everything that a stream decodes to, or the error that ends it.
 pub fn decode(dialect: Dialect, provider: &str, chunks: &[&[u8]]) -> Result<Vec<Fragment>, ModelError> {
     let mut decoder = dialect.decoder(&request(), &target(provider));
-    let (mut parser, mut events, mut fragments) = (SseParser::default(), Vec::new(), Vec::new());
+    let (mut parser, mut events, mut fragments) = (SseParser::new(MAX_EVENT_BYTES), Vec::new(), Vec::new());
     for chunk in chunks {
         parser.feed(chunk, &mut events).map_err(garbled)?;
     }
