@@ -1,6 +1,7 @@
 //! `lango-bench`: measures, and prints one JSON line for each thing measured. Compare lines of one run on one machine.
 
 mod chance;
+mod faults;
 mod floor;
 mod gateway;
 mod graph;
@@ -44,6 +45,11 @@ enum Bench {
     /// What is killed: one turn, or the rest of one.
     #[command(hide = true)]
     KillChild(kill::Child),
+    /// Turns against providers that never stop: how each ends, and the memory that it took at most.
+    Faults,
+    /// One of those turns.
+    #[command(hide = true)]
+    FaultsChild(faults::Child),
     /// Durable appends, and opening sessions, beside a plain SQLite loop.
     Store {
         /// The folder for the files; a temporary one by default.
@@ -139,6 +145,8 @@ fn measure() -> Result<()> {
         Bench::Floor(load) => floor::run(&load, started),
         Bench::Kill { kills } => kill::run(kills),
         Bench::KillChild(child) => kill::child(&child),
+        Bench::Faults => faults::run(),
+        Bench::FaultsChild(child) => faults::child(&child),
         Bench::Store { folder, seconds } => store::run(folder.as_deref(), seconds),
         Bench::Operator { files, runs } => operator::run(files, runs),
         Bench::Retrieval { pieces, queries } => retrieval::run(pieces, queries),

@@ -138,7 +138,8 @@ pub fn cpu_seconds() -> Result<f64> {
     Ok((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
 }
 
-fn rss_peak_mb() -> Result<f64> {
+/// The most memory that this process ever had.
+pub fn rss_peak_mb() -> Result<f64> {
     status_mb("VmHWM:")
 }
 

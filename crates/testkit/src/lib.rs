@@ -1,6 +1,7 @@
 //! What tests share. Development only: nothing that ships depends on it.
 
 pub mod conformance;
+pub mod endless;
 pub mod golden;
 pub mod invariants;
 pub mod script;

@@ -2,11 +2,14 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+
+use crate::endless::Endless;
 
 /// One answer to one request.
 #[derive(Clone, Debug)]
@@ -19,6 +22,8 @@ pub enum Play {
     StreamThenHang(Vec<Vec<u8>>),
     /// A promise of more bytes than come.
     Reset(Vec<u8>),
+    /// A reply for as long as the client reads.
+    Endless(Endless),
     /// No answer at all.
     Hang,
 }
@@ -66,7 +71,14 @@ impl Play {
 /// The server; it ends with the process that tests.
 pub struct ModelServer {
     port: u16,
-    requests: Arc<Mutex<Vec<Seen>>>,
+    seen: Arc<Traffic>,
+}
+
+/// What went in and out.
+#[derive(Default)]
+struct Traffic {
+    requests: Mutex<Vec<Seen>>,
+    endless_bytes: AtomicU64,
 }
 
 /// A request that the server got.
@@ -93,15 +105,15 @@ impl ModelServer {
         let decide: Arc<Decide> = Arc::new(decide);
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let port = listener.local_addr()?.port();
-        let requests = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&requests);
+        let seen = Arc::new(Traffic::default());
+        let traffic = Arc::clone(&seen);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (seen, decide) = (Arc::clone(&seen), Arc::clone(&decide));
-                thread::spawn(move || serve(stream, &*decide, &seen));
+                let (traffic, decide) = (Arc::clone(&traffic), Arc::clone(&decide));
+                thread::spawn(move || serve(stream, &*decide, &traffic));
             }
         });
-        Ok(Self { port, requests })
+        Ok(Self { port, seen })
     }
 
     pub fn base_url(&self) -> String {
@@ -113,16 +125,21 @@ impl ModelServer {
     }
 
     pub fn requests(&self) -> Vec<Seen> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.seen.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How much of endless replies could be sent before the clients hung up.
+    pub fn endless_bytes(&self) -> u64 {
+        self.seen.endless_bytes.load(Ordering::Relaxed)
     }
 }
 
 type Decide = dyn Fn(&Seen, usize) -> Play + Send + Sync;
 
-fn serve(mut stream: TcpStream, decide: &Decide, seen: &Mutex<Vec<Seen>>) -> Option<()> {
+fn serve(mut stream: TcpStream, decide: &Decide, traffic: &Traffic) -> Option<()> {
     let request = read_request(&mut stream)?;
     let number = {
-        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = traffic.requests.lock().unwrap_or_else(PoisonError::into_inner);
         seen.push(request.clone());
         seen.len()
     };
@@ -151,6 +168,7 @@ fn serve(mut stream: TcpStream, decide: &Decide, seen: &Mutex<Vec<Seen>>) -> Opt
                 std::slice::from_ref(bytes),
             )?;
         }
+        Play::Endless(endless) => write_endlessly(&mut stream, endless, &traffic.endless_bytes)?,
         Play::Hang => thread::sleep(Duration::from_secs(60)),
     }
     stream.shutdown(Shutdown::Both).ok()
@@ -160,6 +178,24 @@ fn write_chunks(stream: &mut TcpStream, head: &str, chunks: &[Vec<u8>]) -> Optio
     stream.set_nodelay(true).ok()?;
     stream.write_all(format!("{head}\r\n").as_bytes()).ok()?;
     chunks.iter().try_for_each(|chunk| stream.write_all(chunk)).ok()
+}
+
+/// Ends only where the client does.
+fn write_endlessly(stream: &mut TcpStream, endless: &Endless, sent: &AtomicU64) -> Option<()> {
+    /// Small pieces go out together, as a fast server sends them.
+    const TOGETHER: usize = 64 * 1024;
+    let Endless { status, content_type, begin, again, .. } = endless;
+    let head = format!("HTTP/1.1 {status} X\r\ncontent-type: {content_type}\r\nconnection: close\r\n\r\n");
+    let mut bytes = (head + &begin()).into_bytes();
+    for number in 0.. {
+        bytes.extend_from_slice(again(number).as_bytes());
+        if bytes.len() >= TOGETHER {
+            stream.write_all(&bytes).ok()?;
+            sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+            bytes.clear();
+        }
+    }
+    Some(())
 }
 
 fn read_request(stream: &mut TcpStream) -> Option<Seen> {

@@ -1,5 +1,6 @@
 //! Every bad day of a provider, through the binary: a clear message, the right exit code, a turn that ends.
 
+use lango_testkit::endless;
 use lango_testkit::server::{ModelServer, Play};
 use serde_json::{Value, json};
 
@@ -187,9 +188,37 @@ fn odd_but_whole_replies_are_understood() {
     );
 }
 
+/// B105
 #[test]
 fn a_reply_without_end_is_stopped() {
-    fails("5 MB", vec![Play::says(&"x".repeat(5 * 1024 * 1024))], 3, "model.malformed");
+    fails("6 MB", vec![Play::says(&"x".repeat(6 * 1024 * 1024))], 3, "model.too_large");
+    for dialect in endless::DIALECTS {
+        // Each kind is tried with the dialects themselves; here is what the user sees of them.
+        for endless in endless::replies(dialect).into_iter().filter(|endless| {
+            ["text", "thoughts", "arguments", "calls", "a line", "values"].contains(&endless.name)
+        }) {
+            let server = ModelServer::start(vec![Play::Endless(endless)]).unwrap();
+            let base_url = if dialect == "openai" { server.base_url() } else { server.origin() };
+            let run = Desk::asking(dialect, &base_url).lango(&["ask", "--json", "hello"]);
+            let error = run.error();
+            assert_eq!((run.exit, error["code"].as_str()), (3, Some("model.too_large")), "{}", endless.name);
+            let message = error["message"].as_str().unwrap();
+            assert!(message.starts_with("The reply is too long: more than "), "{message}");
+            assert_eq!(server.requests().len(), 1, "{}: it is not asked for again", endless.name);
+        }
+    }
+}
+
+/// B105: what was shown of a reply that turns out too long was provisional, and is no answer.
+#[test]
+fn what_was_shown_of_an_endless_reply_is_no_answer() {
+    let endless = endless::replies("openai").into_iter().find(|endless| endless.name == "text").unwrap();
+    let run =
+        ask(&ModelServer::start(vec![Play::Endless(endless)]).unwrap(), &["--json", "--deltas", "hello"]);
+    let events = events(&run);
+    let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
+    assert!(of("delta") > 0);
+    assert_eq!((run.exit, of("answer"), of("turn_failed")), (3, 0, 1));
 }
 
 #[test]

@@ -7,4 +7,6 @@ mod decode;
 #[cfg(test)]
 mod encode;
 #[cfg(test)]
+mod endless;
+#[cfg(test)]
 mod setup;

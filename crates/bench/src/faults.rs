@@ -1,0 +1,112 @@
+//! `lango-bench faults`: turns against providers that never stop, each in a process of its own, and the memory they took.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use futures::StreamExt;
+use lango_app::{Conversation, Environment, Loaded, Overrides, Tape};
+use lango_domain::event::{Body, Principal, SessionId, Update};
+use lango_engine::TurnRequest;
+use lango_testkit::endless;
+use lango_testkit::server::{ModelServer, Play};
+use serde::{Deserialize, Serialize};
+
+use crate::measure::rss_peak_mb;
+
+/// One turn against one provider.
+#[derive(clap::Args)]
+pub struct Child {
+    #[arg(long)]
+    folder: PathBuf,
+    #[arg(long)]
+    dialect: String,
+    #[arg(long)]
+    base_url: String,
+}
+
+/// What the child tells.
+#[derive(Serialize, Deserialize)]
+struct Ended {
+    /// The code of the failure; `answered` where there was none.
+    code: String,
+    rss_peak_mb: f64,
+}
+
+/// One line of the table.
+#[derive(Serialize)]
+struct Line<'a> {
+    dialect: &'a str,
+    endless: &'a str,
+    code: String,
+    rss_peak_mb: f64,
+    /// How much the provider could send, what lay in sockets included.
+    sent_mb: f64,
+    seconds: f64,
+}
+
+pub fn run() -> Result<()> {
+    let hello = ModelServer::start(vec![Play::says("Hello.")])?;
+    measured("openai", "nothing", &hello)?;
+    for dialect in endless::DIALECTS {
+        for reply in endless::replies(dialect) {
+            let server = ModelServer::start(vec![Play::Endless(reply)])?;
+            measured(dialect, reply.name, &server)?;
+        }
+    }
+    Ok(())
+}
+
+fn measured(dialect: &str, endless: &str, server: &ModelServer) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let base_url = if dialect == "openai" { server.base_url() } else { server.origin() };
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("faults-child").arg("--folder").arg(folder.path());
+    command.args(["--dialect", dialect, "--base-url", &base_url]).stderr(Stdio::inherit());
+    let began = Instant::now();
+    let told = command.output()?.stdout;
+    let seconds = began.elapsed().as_secs_f64();
+    let Ended { code, rss_peak_mb } = serde_json::from_slice(&told).context("what the child told")?;
+    let sent_mb = server.endless_bytes() as f64 / 1024.0 / 1024.0;
+    let line = Line { dialect, endless, code, rss_peak_mb, sent_mb, seconds };
+    println!("{}", serde_json::to_string(&line)?);
+    Ok(())
+}
+
+/// Asks once, as `lango ask` does, and tells how it ended.
+pub fn child(child: &Child) -> Result<()> {
+    let (loaded, environment) = settings(child)?;
+    let code = tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+        let conversation = Conversation::open(&loaded, &environment, Vec::new(), None, &Tape::Off)?;
+        let (session, principal) = (SessionId::new("s"), Principal::local());
+        let mut updates = conversation.runner.run(TurnRequest::typed(session, principal, "hello"));
+        let mut code = "answered".to_owned();
+        while let Some(update) = updates.next().await {
+            if let Update::Event(event) = update
+                && let Body::TurnFailed { code: failed, .. } = &event.body
+            {
+                code = failed.to_string();
+            }
+        }
+        anyhow::Ok(code)
+    })?;
+    println!("{}", serde_json::to_string(&Ended { code, rss_peak_mb: rss_peak_mb()? })?);
+    Ok(())
+}
+
+fn settings(child: &Child) -> Result<(Loaded, Environment)> {
+    let home = |folder: &Path| folder.join("home").display().to_string();
+    let variables = [("LANGO_HOME".to_owned(), home(&child.folder))].into();
+    let environment = Environment { variables, working_folder: child.folder.clone() };
+    let set = [
+        &format!("providers.x.type={}", child.dialect),
+        &format!("providers.x.baseUrl={}", child.base_url),
+        "providers.x.retries=0",
+        "agent.provider=x",
+        "agent.model=m",
+    ];
+    let overrides = Overrides { config: None, set: set.map(str::to_owned).to_vec() };
+    let loaded = Loaded::read(&environment, &overrides).map_err(|error| anyhow::anyhow!(error.message))?;
+    Ok((loaded, environment))
+}
