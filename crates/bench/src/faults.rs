@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
 use lango_app::{Conversation, Environment, Loaded, Overrides, Tape};
 use lango_domain::event::{Body, Principal, SessionId, Update};
@@ -46,19 +46,27 @@ struct Line<'a> {
     seconds: f64,
 }
 
+/// What a turn may take beside one that is answered: every cap of a reply twice, because lists double when they grow.
+const MOST_ABOVE_MB: f64 = 64.0;
+
 pub fn run() -> Result<()> {
     let hello = ModelServer::start(vec![Play::says("Hello.")])?;
-    measured("openai", "nothing", &hello)?;
+    let usual = measured("openai", "nothing", &hello)?;
+    let mut too_much = Vec::new();
     for dialect in endless::DIALECTS {
         for reply in endless::replies(dialect) {
             let server = ModelServer::start(vec![Play::Endless(reply)])?;
-            measured(dialect, reply.name, &server)?;
+            if measured(dialect, reply.name, &server)? > usual + MOST_ABOVE_MB {
+                too_much.push(format!("{dialect}: {}", reply.name));
+            }
         }
     }
+    ensure!(too_much.is_empty(), "more memory than a reply may take: {}", too_much.join(", "));
     Ok(())
 }
 
-fn measured(dialect: &str, endless: &str, server: &ModelServer) -> Result<()> {
+/// Prints a line; the most memory that the turn took.
+fn measured(dialect: &str, endless: &str, server: &ModelServer) -> Result<f64> {
     let folder = tempfile::tempdir()?;
     let base_url = if dialect == "openai" { server.base_url() } else { server.origin() };
     let mut command = Command::new(std::env::current_exe()?);
@@ -71,7 +79,7 @@ fn measured(dialect: &str, endless: &str, server: &ModelServer) -> Result<()> {
     let sent_mb = server.endless_bytes() as f64 / 1024.0 / 1024.0;
     let line = Line { dialect, endless, code, rss_peak_mb, sent_mb, seconds };
     println!("{}", serde_json::to_string(&line)?);
-    Ok(())
+    Ok(rss_peak_mb)
 }
 
 /// Asks once, as `lango ask` does, and tells how it ended.

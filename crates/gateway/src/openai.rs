@@ -44,7 +44,7 @@ pub(crate) fn routes() -> Router<Gateway> {
 /// The models that there are.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ModelList {
-    /// `list`
+    #[schemars(extend("const" = "list"))]
     pub object: &'static str,
     pub data: Vec<ModelItem>,
 }
@@ -52,7 +52,7 @@ pub(crate) struct ModelList {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ModelItem {
     pub id: String,
-    /// `model`
+    #[schemars(extend("const" = "model"))]
     pub object: &'static str,
     pub created: i64,
     pub owned_by: &'static str,

@@ -1,32 +1,23 @@
 //! The description of the API, made of the types that it speaks (OpenAPI 3.1). It is committed as `docs/openapi.json`.
+//!
+//! It is exact: what it allows is read, what it forbids is refused with 400, and no other status is given than it lists.
+//! Where the last message of a chat has to be the user's, or a question has to offer a pattern, words say so.
 
-use lango_store::TokenScope::{self, Admin, Approve, Chat, Read};
+mod operations;
+mod shapes;
+
+use std::collections::BTreeSet;
+
+use lango_store::TokenScope;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-use crate::api::{approvals, ledger, sessions, team, turns};
-use crate::openai::{self, answer, chat};
-use crate::refusal::ErrorBody;
+pub(crate) use shapes::EventSchema;
 
-/// An event of a session, as `lango ask --json` prints it; what else it has depends on its type.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "stands for the events in the description only")]
-pub(crate) struct EventSchema {
-    /// The version of the event's form.
-    v: u8,
-    /// Its number in the session, from 1.
-    seq: u64,
-    turn: String,
-    session: String,
-    /// `user`, or an agent's name.
-    author: String,
-    branch: String,
-    at: String,
-    /// `user`, `context`, `digest`, `thought`, `note`, `transfer`, `transfer_result`, `tool_call`, `tool_result`,
-    /// `approval`, `rejected`, `report`, `answer`, `usage`, `turn_done` or `turn_failed`.
-    r#type: String,
-}
+use crate::reading::SessionName;
+use crate::refusal::ErrorBody;
+use operations::operations;
 
 /// One thing that can be asked for.
 struct Operation {
@@ -37,6 +28,10 @@ struct Operation {
     scopes: &'static [TokenScope],
     takes: Takes,
     gives: Gives,
+    /// A header that has an effect, and which.
+    heeds: Option<(&'static str, &'static str)>,
+    /// Statuses of failures beside those that every operation of its kind has.
+    fails: &'static [u16],
 }
 
 type Describe = fn(&mut SchemaGenerator) -> Schema;
@@ -61,158 +56,37 @@ fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 
-fn operations() -> Vec<Operation> {
-    let mut all = asking();
-    all.extend(answering());
-    all.extend(looking());
-    all.extend(for_openai());
-    all.extend(about_itself());
-    all
+/// What is sent and what is answered are described apart: a field that may be left out of a request may still stand in
+/// every answer.
+struct Generators {
+    sent: SchemaGenerator,
+    answered: SchemaGenerator,
 }
 
-fn asking() -> Vec<Operation> {
-    vec![
-        Op("post", "/api/turns", "Asks the team; the events of the turn come as they happen.").with(
-            &[Chat],
-            Takes::Body(of::<turns::TurnBody>),
-            Gives::Events(of::<EventSchema>),
-        ),
-        Op("get", "/api/sessions", "Lists your sessions, the one used last first.").with(
-            &[Read],
-            Takes::Nothing,
-            Gives::Json(of::<sessions::Items<sessions::SessionItem>>),
-        ),
-        Op("get", "/api/sessions/{session}", "Shows a session and its events.").with(
-            &[Read],
-            Takes::Query(of::<sessions::Window>),
-            Gives::Json(of::<sessions::SessionBody>),
-        ),
-        Op("delete", "/api/sessions/{session}", "Deletes a session for good.").with(
-            &[Admin],
-            Takes::Nothing,
-            Gives::Nothing,
-        ),
-        Op(
-            "get",
-            "/api/sessions/{session}/events",
-            "Follows a session: what is kept behind `Last-Event-ID`, then what happens.",
-        )
-        .with(
-            &[Chat, Read, Approve],
-            Takes::Query(of::<turns::Following>),
-            Gives::Events(of::<EventSchema>),
-        ),
-        Op("post", "/api/sessions/{session}/cancel", "Ends the running turn of a session.").with(
-            &[Chat],
-            Takes::Nothing,
-            Gives::Json(of::<turns::Cancelled>),
-        ),
-    ]
-}
+impl Generators {
+    fn new() -> Self {
+        let mut settings = SchemaSettings::draft2020_12();
+        settings.definitions_path = "/components/schemas".into();
+        let (sent, answered) = (settings.clone(), settings.for_serialize());
+        Self { sent: sent.into_generator(), answered: answered.into_generator() }
+    }
 
-fn answering() -> Vec<Operation> {
-    vec![
-        Op("get", "/api/approvals", "Lists questions about calls that wait for an answer.").with(
-            &[Approve],
-            Takes::Nothing,
-            Gives::Json(of::<sessions::Items<approvals::QuestionItem>>),
-        ),
-        Op("post", "/api/approvals", "Answers such a question.").with(
-            &[Approve],
-            Takes::Body(of::<approvals::AnswerBody>),
-            Gives::Nothing,
-        ),
-    ]
-}
-
-fn looking() -> Vec<Operation> {
-    vec![
-        Op("get", "/api/agents", "Lists the team.").with(
-            &[Chat, Read, Approve],
-            Takes::Nothing,
-            Gives::Json(of::<team::AgentList>),
-        ),
-        Op("post", "/api/route", "Says which agent a request's words point to.").with(
-            &[Chat, Read, Approve],
-            Takes::Body(of::<team::RouteBody>),
-            Gives::Json(of::<team::RouteAnswer>),
-        ),
-        Op("get", "/api/usage", "Adds up what models took.").with(
-            &[Read],
-            Takes::Query(of::<ledger::Of>),
-            Gives::Json(of::<Value>),
-        ),
-        Op("get", "/api/audit", "Lists what tools did and who allowed it.").with(
-            &[Read],
-            Takes::Query(of::<ledger::Of>),
-            Gives::Json(of::<sessions::Items<ledger::AuditItem>>),
-        ),
-        Op("get", "/api/openapi.json", "This description.").with(
-            &[Chat, Read, Approve],
-            Takes::Nothing,
-            Gives::Json(of::<Value>),
-        ),
-    ]
-}
-
-fn for_openai() -> Vec<Operation> {
-    vec![
-        Op("get", "/v1/models", "Lists the models: the team, and each of its agents alone.").with(
-            &[Chat],
-            Takes::Nothing,
-            Gives::Json(of::<openai::ModelList>),
-        ),
-        Op("get", "/v1/models/{model}", "Shows a model.").with(
-            &[Chat],
-            Takes::Nothing,
-            Gives::Json(of::<openai::ModelItem>),
-        ),
-        Op("post", "/v1/chat/completions", "Answers a conversation, whole or as it comes.").with(
-            &[Chat],
-            Takes::Body(of::<chat::ChatBody>),
-            Gives::JsonOrEvents(of::<answer::CompletionBody>, of::<answer::ChunkBody>),
-        ),
-    ]
-}
-
-fn about_itself() -> Vec<Operation> {
-    vec![
-        Op("get", "/health", "Whether the server is there.").with(
-            &[],
-            Takes::Nothing,
-            Gives::Json(of::<Value>),
-        ),
-        Op("get", "/ready", "Whether it takes new turns.").with(
-            &[],
-            Takes::Nothing,
-            Gives::Json(of::<Value>),
-        ),
-        Op("get", "/metrics", "What it counts, for Prometheus.").with(&[Admin], Takes::Nothing, Gives::Text),
-    ]
-}
-
-/// The beginning of an operation.
-struct Op(&'static str, &'static str, &'static str);
-
-impl Op {
-    fn with(self, scopes: &'static [TokenScope], takes: Takes, gives: Gives) -> Operation {
-        let Self(method, path, summary) = self;
-        Operation { method, path, summary, scopes, takes, gives }
+    fn definitions(mut self) -> Map<String, Value> {
+        let mut all = self.sent.take_definitions(true);
+        all.extend(self.answered.take_definitions(true));
+        all
     }
 }
 
 /// The whole description.
 pub fn document() -> Value {
-    let mut settings = SchemaSettings::draft2020_12();
-    settings.definitions_path = "/components/schemas".into();
-    let mut generator = settings.into_generator();
-    let error = of::<ErrorBody>(&mut generator);
+    let mut generators = Generators::new();
+    let error = of::<ErrorBody>(&mut generators.answered);
     let mut paths = Map::new();
     for operation in operations() {
-        let described = operation.describe(&mut generator);
+        let described = operation.describe(&mut generators);
         paths.entry(operation.path).or_insert_with(|| json!({}))[operation.method] = described;
     }
-    let schemas: Map<String, Value> = generator.take_definitions(true);
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -224,7 +98,7 @@ pub fn document() -> Value {
         "servers": [{ "url": "http://127.0.0.1:7420" }],
         "paths": paths,
         "components": {
-            "schemas": schemas,
+            "schemas": generators.definitions(),
             "responses": { "Failure": { "description": "Why it was not done.", "content": { "application/json": { "schema": error } } } },
             "securitySchemes": { "token": { "type": "http", "scheme": "bearer", "description": "An access token of `lango token create`." } },
         },
@@ -232,18 +106,18 @@ pub fn document() -> Value {
 }
 
 impl Operation {
-    fn describe(&self, generator: &mut SchemaGenerator) -> Value {
-        let (status, success) = self.success(generator);
+    fn describe(&self, generators: &mut Generators) -> Value {
+        let (status, success) = self.success(&mut generators.answered);
         let mut responses = Map::new();
         responses.insert(status.to_owned(), success);
-        responses.insert("default".to_owned(), json!({ "$ref": "#/components/responses/Failure" }));
+        responses.extend(self.failures().into_iter().map(|status| (status.to_string(), failure(status))));
         let mut described = json!({ "summary": self.summary, "responses": responses });
-        let parameters = self.parameters(generator);
+        let parameters = self.parameters();
         if !parameters.is_empty() {
             described["parameters"] = parameters.into();
         }
         if let Takes::Body(body) = &self.takes {
-            let content = json!({ "application/json": { "schema": body(generator) } });
+            let content = json!({ "application/json": { "schema": body(&mut generators.sent) } });
             described["requestBody"] = json!({ "required": true, "content": content });
         }
         if !self.scopes.is_empty() {
@@ -268,22 +142,87 @@ impl Operation {
         ("200", json!({ "description": "What was asked for.", "content": content }))
     }
 
-    /// Places of the path, and the fields of the query.
-    fn parameters(&self, generator: &mut SchemaGenerator) -> Vec<Value> {
-        let places = self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
-        let mut parameters: Vec<Value> = places
-            .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }))
-            .collect();
-        if let Takes::Query(query) = &self.takes {
-            let schema = query(generator).to_value();
-            let name = schema["$ref"].as_str().and_then(|place| place.rsplit('/').next()).unwrap_or_default();
-            let fields = generator.definitions().get(name).map(|schema| schema["properties"].clone());
-            for (name, schema) in fields.as_ref().and_then(Value::as_object).into_iter().flatten() {
-                parameters.push(json!({ "name": name, "in": "query", "required": false, "schema": schema }));
-            }
+    /// Every status of a failure. What stands before all operations is the same for all of them.
+    fn failures(&self) -> BTreeSet<u16> {
+        let mut all = BTreeSet::from([403, 421, 431]);
+        if !self.scopes.is_empty() {
+            all.extend([401, 429, 500]);
         }
+        if self.path.contains('{') || matches!(self.takes, Takes::Query(_)) {
+            all.insert(400);
+        }
+        if matches!(self.takes, Takes::Body(_)) {
+            all.extend([400, 408, 413, 415]);
+        }
+        all.extend(self.fails);
+        all
+    }
+
+    /// Places of the path, the fields of the query, and the header.
+    fn parameters(&self) -> Vec<Value> {
+        let mut inline = SchemaSettings::draft2020_12();
+        inline.inline_subschemas = true;
+        let mut inline = inline.into_generator();
+        let mut parameters = Vec::new();
+        for name in self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')) {
+            let schema = match name {
+                "session" => SessionName::json_schema(&mut inline).to_value(),
+                _ => json!({ "type": "string", "minLength": 1 }),
+            };
+            parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
+        }
+        if let Takes::Query(query) = &self.takes {
+            let fields = query(&mut inline).to_value();
+            let fields = fields["properties"].as_object().into_iter().flatten();
+            parameters.extend(fields.map(|(name, schema)| query_parameter(name, schema.clone())));
+        }
+        parameters.extend(self.heeds.map(|(name, effect)| {
+            let schema = json!({ "type": "string" });
+            json!({ "name": name, "in": "header", "required": false, "description": effect, "schema": schema })
+        }));
         parameters
     }
+}
+
+/// A field of a query is there or not: it is never null.
+fn query_parameter(name: &str, mut schema: Value) -> Value {
+    let mut parameter = json!({ "name": name, "in": "query", "required": false });
+    if let Some(fields) = schema.as_object_mut() {
+        if let Some(words) = fields.remove("description") {
+            parameter["description"] = words;
+        }
+        fields.retain(|key, value| key != "default" || !value.is_null());
+        if let Some(kind) = fields["type"].as_array().and_then(|kinds| kinds.first()).cloned() {
+            fields["type"] = kind;
+        }
+        if fields["type"] == "integer" {
+            fields.insert("maximum".to_owned(), u64::MAX.into());
+        }
+    }
+    parameter["schema"] = schema;
+    parameter
+}
+
+fn failure(status: u16) -> Value {
+    let why = match status {
+        400 => "It is not what is described here.",
+        401 => "There is no good token.",
+        403 => "The token is for something else, or a page of another origin asks.",
+        404 => "It is not there, or not yours.",
+        408 => "The body did not arrive in time.",
+        409 => "The session is not in a state for this.",
+        413 => "The body is too long.",
+        415 => "The body is not JSON.",
+        421 => "The server does not go by that name.",
+        422 => "The turn reached a limit.",
+        429 => "Too often, or too many at once.",
+        // The connection is refused before anything is read, so there is no body.
+        431 => return json!({ "description": "The head of the request is too long." }),
+        500 => "Something is broken here.",
+        502 => "The model did not answer as it should.",
+        _ => "Not now.",
+    };
+    json!({ "$ref": "#/components/responses/Failure", "description": why })
 }
 
 #[cfg(test)]

@@ -1,5 +1,9 @@
 //! Reading what was sent: bounded in size and time, and refused in words.
 
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
 use axum::body::{Bytes, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
@@ -7,7 +11,11 @@ use axum::http::{HeaderMap, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use lango_domain::event::SessionId;
 use lango_domain::text::commands_a_terminal;
-use serde::de::DeserializeOwned;
+use schemars::generate::SchemaGenerator;
+use schemars::{JsonSchema, Schema, json_schema};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, IntoDeserializer, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use crate::gateway::Gateway;
 use crate::refusal::Refusal;
@@ -36,13 +44,53 @@ impl<T: DeserializeOwned> FromRequest<Gateway> for Sent<T> {
             let message = format!("the body is not what is expected here: {why}");
             Refusal::bad_request(message, "GET /api/openapi.json describes it")
         };
-        let value = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
-        // Fields could be read off a list as well, by their order alone.
-        if bytes.trim_ascii_start().first() != Some(&b'{') {
-            return Err(wrong("it must be an object".to_owned()));
-        }
-        Ok(Self(value))
+        let read = serde_json::from_slice::<Object<T>>(&bytes);
+        read.map(|Object(value)| Self(value)).map_err(|error| wrong(error.to_string()))
     }
+}
+
+/// A value whose fields have names: derived readers take them off a list as well, by their order alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Object<T>(pub T);
+
+/// Described as what it holds, which is an object already.
+impl<T: JsonSchema> JsonSchema for Object<T> {
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        T::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor(PhantomData)).map(Self)
+    }
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<T, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(fields))
+    }
+}
+
+/// One of several words: derived readers take an object with the word as its key as well.
+pub(crate) fn word<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+    T::deserialize(String::deserialize(deserializer)?.into_deserializer())
 }
 
 /// What the body says it is, without its parameters.
@@ -104,6 +152,33 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Gateway> for Asked<T> {
             )
         };
         read.map(|Query(value)| Self(value)).map_err(wrong)
+    }
+}
+
+/// How the name of a session is described: what [`session_named`] takes.
+pub(crate) struct SessionName;
+
+/// No character that commands a terminal, and at least one that is no white space either.
+const SESSION_PATTERN: &str = concat!(
+    r"^[^\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]*",
+    r"[^\u0000-\u0020\u007f-\u00a0\u1680\u2000-\u200a\u200e\u200f\u2028-\u202f\u205f\u2066-\u2069\u3000]",
+    r"[^\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]*$",
+);
+/// At least one character that is no white space.
+pub(crate) const NOT_BLANK: &str =
+    r"[^\u0009-\u000d\u0020\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]";
+
+impl JsonSchema for SessionName {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "SessionName".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "minLength": 1, "maxLength": MAX_SESSION_NAME, "pattern": SESSION_PATTERN })
     }
 }
 

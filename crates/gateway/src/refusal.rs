@@ -98,8 +98,12 @@ pub struct ErrorDetail {
     pub hint: String,
     /// The kind of error, as OpenAI's clients know it.
     #[serde(rename = "type")]
+    #[schemars(extend("enum" = [
+        "authentication_error", "permission_error", "rate_limit_error", "server_error", "invalid_request_error",
+    ]))]
     pub kind: &'static str,
     /// Always null.
+    #[schemars(with = "()")]
     pub param: Option<String>,
 }
 

@@ -14,7 +14,7 @@ use super::sessions::Items;
 use crate::approvals::{NotAnswered, Waiting, decision};
 use crate::gate::Caller;
 use crate::gateway::Gateway;
-use crate::reading::{Sent, session_named};
+use crate::reading::{Sent, SessionName, session_named, word};
 use crate::refusal::Refusal;
 
 /// A question that waits for an answer.
@@ -26,13 +26,13 @@ pub(crate) struct QuestionItem {
     pub agent: String,
     pub tool: String,
     pub args: Value,
-    /// `safe`, `moderate` or `dangerous`.
-    #[schemars(with = "String")]
+    #[schemars(with = "String", extend("enum" = ["safe", "moderate", "dangerous"]))]
     pub level: Safety,
     /// What exactly will happen.
     pub shows: String,
     /// What a permission for `pattern` would cover.
     pub pattern: Option<String>,
+    #[schemars(extend("format" = "date-time"))]
     pub asked: String,
 }
 
@@ -61,12 +61,14 @@ pub(crate) async fn waiting(State(gateway): State<Gateway>, caller: Caller) -> J
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AnswerBody {
+    #[schemars(with = "SessionName")]
     pub session: String,
     /// The call, as the question names it.
     pub call: String,
+    #[serde(deserialize_with = "word")]
     pub decision: Choice,
-    /// How far a permission reaches.
-    #[serde(default)]
+    /// How far a permission reaches; `pattern` only where the question offers one.
+    #[serde(default, deserialize_with = "word")]
     pub reach: Reach,
 }
 

@@ -14,38 +14,51 @@ use serde_json::Value;
 use super::sessions::Items;
 use crate::gate::Caller;
 use crate::gateway::Gateway;
-use crate::reading::{Asked, session_named};
+use crate::reading::{Asked, SessionName, session_named};
 use crate::refusal::Refusal;
 
 const MOST_CALLS: usize = 1_000;
 const USUAL_CALLS: usize = 100;
 
-/// Of what.
+/// Whose usage.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub(crate) struct Of {
+pub(crate) struct UsageOf {
     /// Of this session only.
+    #[schemars(with = "Option<SessionName>")]
+    pub session: Option<String>,
+}
+
+/// Which calls.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(crate) struct CallsOf {
+    /// Of this session only.
+    #[schemars(with = "Option<SessionName>")]
     pub session: Option<String>,
     /// So many at most, the newest first; 100 by default, 1000 at most.
     pub limit: Option<NonZeroUsize>,
 }
 
-impl Of {
-    async fn session(&self, gateway: &Gateway, caller: &Caller) -> Result<Option<SessionId>, Refusal> {
-        let Some(name) = &self.session else { return Ok(None) };
-        let session = session_named(name)?;
-        gateway.store().session(caller.principal(), &session).await?;
-        Ok(Some(session))
-    }
+/// A session of the caller's, where one is named.
+async fn own_session(
+    name: Option<&str>,
+    gateway: &Gateway,
+    caller: &Caller,
+) -> Result<Option<SessionId>, Refusal> {
+    let Some(name) = name else { return Ok(None) };
+    let session = session_named(name)?;
+    gateway.store().session(caller.principal(), &session).await?;
+    Ok(Some(session))
 }
 
 /// What models took.
 pub(crate) async fn usage(
     State(gateway): State<Gateway>,
     caller: Caller,
-    Asked(of): Asked<Of>,
+    Asked(of): Asked<UsageOf>,
 ) -> Result<Json<Value>, Refusal> {
-    let session = of.session(&gateway, &caller).await?;
+    let session = own_session(of.session.as_deref(), &gateway, &caller).await?;
     let mut bill = Bill::default();
     for row in gateway.store().usage(caller.principal(), session.as_ref()).await? {
         bill.add_usage(&row.turn, "", (row.branch, row.agent), &row.usage);
@@ -56,17 +69,20 @@ pub(crate) async fn usage(
 /// One call of a tool.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AuditItem {
+    #[schemars(extend("format" = "date-time"))]
     pub at: String,
     pub session: String,
     pub principal: String,
     pub agent: String,
     pub tool: String,
     pub args: Value,
-    /// `safe`, `moderate` or `dangerous`.
-    #[schemars(with = "String")]
+    #[schemars(with = "String", extend("enum" = ["safe", "moderate", "dangerous"]))]
     pub level: lango_domain::Safety,
-    /// `auto`, `approved`, `denied`, `timed_out`, `nobody_there`, `interrupted` or `asked`.
+    #[schemars(extend("enum" = [
+        "auto", "approved", "denied", "timed_out", "nobody_there", "interrupted", "asked",
+    ]))]
     pub decision: &'static str,
+    #[schemars(extend("enum" = ["user", "--yes", "rule", "policy", "session", null]))]
     pub by: Option<&'static str>,
     /// `ok`, `open`, or the code of what went wrong.
     pub outcome: String,
@@ -93,9 +109,9 @@ impl AuditItem {
 pub(crate) async fn audit(
     State(gateway): State<Gateway>,
     caller: Caller,
-    Asked(of): Asked<Of>,
+    Asked(of): Asked<CallsOf>,
 ) -> Result<Json<Items<AuditItem>>, Refusal> {
-    let session = of.session(&gateway, &caller).await?;
+    let session = own_session(of.session.as_deref(), &gateway, &caller).await?;
     let most = of.limit.map_or(USUAL_CALLS, NonZeroUsize::get).min(MOST_CALLS);
     let entries = gateway.store().audit(caller.principal(), session.as_ref(), most).await?;
     Ok(Json(Items { items: entries.into_iter().map(|entry| AuditItem::of(entry, &caller)).collect() }))

@@ -19,6 +19,7 @@ const MOST_EVENTS: usize = 1_000;
 
 /// A list of things.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "{T}List")]
 pub(crate) struct Items<T> {
     pub items: Vec<T>,
 }
@@ -31,9 +32,12 @@ pub(crate) struct SessionItem {
     pub title: String,
     /// How many events it has.
     pub events: u64,
+    #[schemars(extend("format" = "date-time"))]
     pub created: String,
+    #[schemars(extend("format" = "date-time"))]
     pub updated: String,
-    /// `settled`, or `interrupted` when its last turn has no end.
+    /// `interrupted` when its last turn has no end.
+    #[schemars(extend("enum" = ["settled", "interrupted"]))]
     pub state: &'static str,
 }
 

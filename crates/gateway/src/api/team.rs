@@ -12,7 +12,7 @@ use crate::reading::Sent;
 /// The team.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct AgentList {
-    /// `multi` or `single`.
+    #[schemars(extend("enum" = ["multi", "single"]))]
     pub mode: &'static str,
     pub agents: Vec<AgentItem>,
     /// Who was left out.
@@ -52,7 +52,8 @@ pub(crate) struct RouteBody {
 /// Who should get a request, as the offline router sees it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RouteAnswer {
-    /// `agent`, `direct` (no tool is needed) or `none`.
+    /// `direct`: no tool is needed.
+    #[schemars(extend("enum" = ["agent", "direct", "none"]))]
     pub decision: &'static str,
     pub agent: Option<String>,
     /// Who would be right and is not there.

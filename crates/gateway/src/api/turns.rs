@@ -12,15 +12,16 @@ use futures::future::ready;
 use futures::stream::{self, Stream};
 use lango_domain::AgentName;
 use lango_domain::event::{Event, SessionId, Update};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::gate::Caller;
 use crate::gateway::Gateway;
 use crate::listeners::Thread;
-use crate::reading::{Asked, Named, Sent, session_named};
+use crate::reading::{Asked, NOT_BLANK, Named, Sent, SessionName, session_named};
 use crate::refusal::Refusal;
 use crate::sse::{self, Deltas};
 use crate::streams::Opened;
@@ -32,15 +33,18 @@ const PAGE: usize = 256;
 /// A request to the team.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = asks_or_resumes)]
 pub(crate) struct TurnBody {
     /// What is asked; left out with `resume`.
     #[serde(default)]
     pub text: Option<String>,
     /// The session that it belongs to; a new one when left out.
     #[serde(default)]
+    #[schemars(with = "Option<SessionName>")]
     pub session: Option<String>,
     /// One agent that is to answer alone, instead of the team.
     #[serde(default)]
+    #[schemars(regex(pattern = "^[a-z][a-z0-9_-]{0,62}$"))]
     pub agent: Option<String>,
     /// Go on with the turn of the session that was stopped, where it stopped.
     #[serde(default)]
@@ -51,6 +55,23 @@ pub(crate) struct TurnBody {
     /// The turn goes on when nobody reads it any more.
     #[serde(default)]
     pub detach: bool,
+}
+
+/// Says in the description what belongs together: a request, or a session to go on with.
+fn asks_or_resumes(body: &mut Schema) {
+    let asks = json!({
+        "required": ["text"],
+        "properties": { "text": { "type": "string", "pattern": NOT_BLANK }, "resume": { "const": false } },
+    });
+    let resumes = json!({
+        "required": ["session", "resume"],
+        "properties": {
+            "session": { "type": "string" },
+            "resume": { "const": true },
+            "text": { "not": { "type": "string", "pattern": NOT_BLANK } },
+        },
+    });
+    body.insert("anyOf".to_owned(), json!([asks, resumes]));
 }
 
 pub(crate) async fn ask(
@@ -65,11 +86,11 @@ pub(crate) async fn ask(
         }
         None => gateway.new_session(),
     };
-    let begin = begin(&gateway, &caller, &body, &session).await?;
-    let to = match body.agent {
-        Some(name) => Addressee::Alone(agent_named(&name)?),
+    let to = match &body.agent {
+        Some(name) => Addressee::Alone(agent_named(name)?),
         None => Addressee::Team,
     };
+    let begin = begin(&gateway, &caller, &body, &session).await?;
     let leaving = if body.detach { Leaving::GoesOn } else { Leaving::Cancels };
     let principal = caller.principal().clone();
     let name = header_of(&session);

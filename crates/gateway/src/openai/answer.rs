@@ -109,7 +109,7 @@ pub(super) struct Completion {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct CompletionBody {
     pub id: String,
-    /// `chat.completion`
+    #[schemars(extend("const" = "chat.completion"))]
     pub object: &'static str,
     pub created: i64,
     pub model: String,
@@ -122,18 +122,20 @@ pub(crate) struct CompletionBody {
 pub(crate) struct WholeChoice {
     pub index: u32,
     pub message: AnswerMessage,
-    /// `stop`
+    #[schemars(extend("const" = "stop"))]
     pub finish_reason: &'static str,
     /// Always null.
+    #[schemars(with = "()")]
     pub logprobs: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AnswerMessage {
-    /// `assistant`
+    #[schemars(extend("const" = "assistant"))]
     pub role: &'static str,
     pub content: String,
     /// Always null.
+    #[schemars(with = "()")]
     pub refusal: Option<String>,
 }
 
@@ -141,7 +143,7 @@ pub(crate) struct AnswerMessage {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ChunkBody {
     pub id: String,
-    /// `chat.completion.chunk`
+    #[schemars(extend("const" = "chat.completion.chunk"))]
     pub object: &'static str,
     pub created: i64,
     pub model: String,
@@ -157,6 +159,7 @@ pub(crate) struct PieceChoice {
     pub index: u32,
     pub delta: Delta,
     /// Null, and `stop` in the last piece.
+    #[schemars(extend("enum" = ["stop", null]))]
     pub finish_reason: Option<&'static str>,
 }
 

@@ -2,13 +2,14 @@
 
 use axum::http::StatusCode;
 use lango_domain::suggest;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::TEAM;
 use crate::api::turns::agent_named;
 use crate::gateway::Team;
+use crate::reading::{NOT_BLANK, Object};
 use crate::refusal::Refusal;
 use crate::turns::Addressee;
 
@@ -18,27 +19,31 @@ pub(crate) struct ChatBody {
     /// `lango` for the team, or the name of one of its agents; the team when left out.
     #[serde(default)]
     pub model: Option<String>,
-    /// The whole conversation; the last one is the request.
-    pub messages: Vec<MessageBody>,
+    /// The whole conversation. The last message that is not empty is the request: it has to be the user's.
+    #[schemars(transform = has_a_request)]
+    pub messages: Vec<Object<MessageBody>>,
     /// Whether the answer is told as it comes.
     #[serde(default)]
     pub stream: Option<bool>,
     #[serde(default)]
-    pub stream_options: Option<StreamOptions>,
+    pub stream_options: Option<Object<StreamOptions>>,
     /// Refused unless empty: the team has tools of its own.
     #[serde(default)]
+    #[schemars(length(max = 0))]
     pub tools: Option<Vec<Value>>,
     /// Refused unless empty, as `tools`.
     #[serde(default)]
+    #[schemars(length(max = 0))]
     pub functions: Option<Vec<Value>>,
     /// One answer is given, so this is 1 or left out.
     #[serde(default)]
-    pub n: Option<u64>,
+    #[schemars(range(min = 1, max = 1))]
+    pub n: Option<f64>,
 }
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub(crate) struct MessageBody {
-    /// `system`, `developer`, `user` or `assistant`.
+    #[schemars(extend("enum" = ["system", "developer", "user", "assistant"]))]
     pub role: String,
     #[serde(default)]
     pub content: Option<Content>,
@@ -48,17 +53,29 @@ pub(crate) struct MessageBody {
 #[serde(untagged)]
 pub(crate) enum Content {
     Text(String),
-    /// Parts of type `text`.
-    Parts(Vec<PartBody>),
+    Parts(Vec<Object<PartBody>>),
 }
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub(crate) struct PartBody {
-    /// `text`
     #[serde(rename = "type")]
+    #[schemars(extend("const" = "text"))]
     pub kind: String,
-    #[serde(default)]
+    #[schemars(with = "String", required)]
     pub text: Option<String>,
+}
+
+/// Says in the description that something has to be asked.
+fn has_a_request(messages: &mut Schema) {
+    let said = json!({ "pattern": NOT_BLANK });
+    let part = json!({ "type": "object", "required": ["text"], "properties": { "text": said } });
+    let content = json!({ "anyOf": [
+        { "type": "string", "pattern": NOT_BLANK },
+        { "type": "array", "contains": part },
+    ] });
+    let request =
+        json!({ "required": ["content"], "properties": { "role": { "const": "user" }, "content": content } });
+    messages.insert("contains".to_owned(), request);
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
@@ -104,12 +121,11 @@ impl Chat {
     pub fn read(body: ChatBody, team: &Team) -> Result<Self, Refusal> {
         refuse_what_is_not_done(&body)?;
         let model = body.model.filter(|model| !model.is_empty()).unwrap_or_else(|| TEAM.to_owned());
-        let to = addressee(&model, team)?;
         let (mut system, mut history) = (String::new(), Vec::new());
-        for message in body.messages {
+        for Object(message) in body.messages {
             let text = text(message.content)?.trim().to_owned();
             match message.role.as_str() {
-                _ if text.is_empty() => {}
+                "system" | "developer" | "user" | "assistant" if text.is_empty() => {}
                 "system" | "developer" => join(&mut system, &text),
                 "user" => match history.last_mut() {
                     Some(Said::Asked(before)) => join(before, &text),
@@ -125,7 +141,8 @@ impl Chat {
                 "end `messages` with {\"role\": \"user\", \"content\": \"…\"}",
             ));
         };
-        let usage = body.stream_options.and_then(|options| options.include_usage).unwrap_or(false);
+        let to = addressee(&model, team)?;
+        let usage = body.stream_options.and_then(|Object(options)| options.include_usage).unwrap_or(false);
         let usage = if usage { Usage::Told } else { Usage::LeftOut };
         let form = if body.stream.unwrap_or(false) { Form::Stream { usage } } else { Form::Whole };
         Ok(Self { to, model, system, history, request, form })
@@ -149,7 +166,7 @@ fn refuse_what_is_not_done(body: &ChatBody) -> Result<(), Refusal> {
             "leave out `tools` and `functions`",
         ));
     }
-    if body.n.is_some_and(|n| n != 1) {
+    if body.n.is_some_and(|n| n != 1.0) {
         return Err(Refusal::bad_request("one answer is given, not several", "leave out `n`"));
     }
     Ok(())
@@ -189,7 +206,7 @@ fn text(content: Option<Content>) -> Result<String, Refusal> {
         Some(Content::Text(text)) => Ok(text),
         Some(Content::Parts(parts)) => {
             let mut whole = String::new();
-            for part in parts {
+            for Object(part) in parts {
                 match (part.kind.as_str(), part.text) {
                     ("text", Some(text)) => join(&mut whole, &text),
                     (kind, _) => {

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::house::{Approve, Chat, House, Read};
 
-const ASKS: &str = "tool exec_shell is dangerous\nroot transfers operator\noperator calls exec_shell {\"command\":\"rm\"}\noperator says so be it";
+pub const ASKS: &str = "tool exec_shell is dangerous\nroot transfers operator\noperator calls exec_shell {\"command\":\"rm\"}\noperator says so be it";
 
-async fn question(house: &House, token: &str) -> Value {
+pub async fn question(house: &House, token: &str) -> Value {
     loop {
         let waiting = house.get("/api/approvals", token).await.json();
         if let Some(question) = waiting["items"].get(0) {
