@@ -30,6 +30,8 @@ use crate::turns::{Attached, Begin, Leaving, TurnWish};
 use answer::{Completion, Told};
 use chat::{Chat, ChatBody, Form};
 
+/// The last event of a stream, which is no JSON.
+pub(crate) const END_OF_CHAT: &str = "[DONE]";
 /// The model that stands for the whole team.
 pub(crate) const TEAM: &str = "lango";
 
@@ -163,7 +165,7 @@ impl Exchange {
         if usage == chat::Usage::Told {
             frames.push(frame(&self.completion.usage(&self.told)));
         }
-        frames.push(Frame::default().data("[DONE]"));
+        frames.push(Frame::default().data(END_OF_CHAT));
         frames
     }
 }

@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use shapes::EventSchema;
 
+use crate::openai::END_OF_CHAT;
 use crate::reading::SessionName;
 use crate::refusal::ErrorBody;
 use operations::operations;
@@ -44,7 +45,7 @@ enum Takes {
 
 enum Gives {
     Json(Describe),
-    /// Server-sent events, each with such a value.
+    /// Server-sent events, each with such a value as its data.
     Events(Describe),
     /// One or the other, as it was asked for.
     JsonOrEvents(Describe, Describe),
@@ -132,10 +133,14 @@ impl Operation {
         let content = match &self.gives {
             Gives::Nothing => return ("204", json!({ "description": "It is done." })),
             Gives::Json(body) => json!({ "application/json": { "schema": body(generator) } }),
-            Gives::Events(event) => json!({ "text/event-stream": { "schema": event(generator) } }),
-            Gives::JsonOrEvents(body, event) => json!({
+            Gives::Events(value) => {
+                json!({ "text/event-stream": { "schema": server_sent(json_text(&value(generator))) } })
+            }
+            Gives::JsonOrEvents(body, value) => json!({
                 "application/json": { "schema": body(generator) },
-                "text/event-stream": { "schema": event(generator) },
+                "text/event-stream": { "schema": server_sent(json!({
+                    "anyOf": [json_text(&value(generator)), { "const": END_OF_CHAT }],
+                })) },
             }),
             Gives::Text => json!({ "text/plain": { "schema": { "type": "string" } } }),
         };
@@ -182,6 +187,17 @@ impl Operation {
         }));
         parameters
     }
+}
+
+/// One server-sent event: its fields as they stand in the stream.
+fn server_sent(data: Value) -> Value {
+    let id = json!({ "type": "string", "description": "The event's number, where it has one." });
+    json!({ "type": "object", "required": ["data"], "properties": { "id": id, "data": data } })
+}
+
+/// JSON of this form as a text.
+fn json_text(schema: &Schema) -> Value {
+    json!({ "type": "string", "contentMediaType": "application/json", "contentSchema": schema })
 }
 
 /// A field of a query is there or not: it is never null.

@@ -28,6 +28,36 @@ struct Open {
     id: String,
     name: String,
     arguments: String,
+    wholeness: Wholeness,
+}
+
+/// Whether JSON that comes in pieces is whole so far. It is not read again from its beginning for each piece.
+#[derive(Debug, Default)]
+struct Wholeness {
+    has_begun: bool,
+    depth: usize,
+    is_text: bool,
+    is_escaped: bool,
+}
+
+impl Wholeness {
+    fn take(&mut self, piece: &str) {
+        for byte in piece.bytes() {
+            self.has_begun |= !byte.is_ascii_whitespace();
+            match byte {
+                _ if self.is_escaped => self.is_escaped = false,
+                b'\\' if self.is_text => self.is_escaped = true,
+                b'"' => self.is_text = !self.is_text,
+                b'{' | b'[' if !self.is_text => self.depth += 1,
+                b'}' | b']' if !self.is_text => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.has_begun && self.depth == 0 && !self.is_text
+    }
 }
 
 impl Assembler {
@@ -44,6 +74,7 @@ impl Assembler {
         }
         self.meter.call_bytes(piece.arguments.len())?;
         open.arguments.push_str(piece.arguments);
+        open.wholeness.take(piece.arguments);
         Ok(())
     }
 
@@ -80,8 +111,9 @@ impl Assembler {
             return Ok(at);
         }
         self.meter.call()?;
-        let (id, name) = (String::new(), String::new());
-        self.open.push(Open { index: piece.index, id, name, arguments: String::new() });
+        let (id, name, arguments) = (String::new(), String::new(), String::new());
+        let wholeness = Wholeness::default();
+        self.open.push(Open { index: piece.index, id, name, arguments, wholeness });
         Ok(self.open.len() - 1)
     }
 
@@ -92,13 +124,9 @@ impl Assembler {
         };
         // A second name behind whole arguments begins another call, whatever the index says.
         let begins_another =
-            !piece.name.is_empty() && !self.open[at].name.is_empty() && is_whole(&self.open[at].arguments);
+            !piece.name.is_empty() && !self.open[at].name.is_empty() && self.open[at].wholeness.is_whole();
         (!begins_another).then_some(at)
     }
-}
-
-fn is_whole(arguments: &str) -> bool {
-    serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_ok()
 }
 
 /// An object where it is one, nothing where there is nothing, and what was said where it is not JSON.
@@ -168,6 +196,25 @@ mod tests {
             found,
             [(String::new(), "a".into(), json!({ "x": 1 })), (String::new(), "b".into(), json!({}))]
         );
+    }
+
+    #[test]
+    fn a_name_that_comes_with_every_piece_begins_no_call_before_the_arguments_are_whole() {
+        let pieces =
+            ["{\"a\":\"", "}", "\\", "\"{", "\",\"b\":[", "]}"].map(|piece| (Some(0), "", "a", piece));
+        assert_eq!(calls(&pieces), [(String::new(), "a".into(), json!({ "a": "}\"{", "b": [] }))]);
+    }
+
+    /// B105: the time that pieces take does not grow with what came before them.
+    #[test]
+    fn many_pieces_of_long_arguments_are_taken() {
+        let mut assembler = Assembler::default();
+        let begin = format!("{{\"a\":\"{}", "x".repeat(1024 * 1024));
+        assembler.take(&Piece { index: Some(0), id: "", name: "a", arguments: &begin }).unwrap();
+        for _ in 0..100_000 {
+            assembler.take(&Piece { index: Some(0), id: "", name: "a", arguments: "y" }).unwrap();
+        }
+        assert_eq!(assembler.finish(&HashMap::new()).unwrap().len(), 1);
     }
 
     #[test]

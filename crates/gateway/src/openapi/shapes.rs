@@ -75,15 +75,13 @@ pub(super) enum TurnFrame {
     UnkeptEnd(UnkeptEnd),
 }
 
-/// What one server-sent event of a chat carries.
+/// What one server-sent event of a chat carries, except the last one.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 #[expect(dead_code, reason = "part of the description only")]
 pub(super) enum ChatFrame {
     Chunk(ChunkBody),
     Failure(ErrorBody),
-    /// The last one, which is no JSON.
-    End(#[schemars(extend("const" = "[DONE]"))] String),
 }
 
 #[derive(JsonSchema)]

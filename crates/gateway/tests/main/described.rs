@@ -104,24 +104,36 @@ impl Operation<'_> {
         };
         let schema = &content[kind]["schema"];
         assert!(!schema.is_null(), "`{kind}` is not described: {name}");
-        let validator = self.all.validator(schema);
-        for value in values(kind, &reply.body) {
-            let wrong: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+        let fits = |schema: &Value, value: &Value| {
+            let validator = self.all.validator(schema);
+            let wrong: Vec<String> = validator.iter_errors(value).map(|error| error.to_string()).collect();
             assert!(wrong.is_empty(), "{wrong:?}: {value}: {name}");
+        };
+        match kind {
+            "text/event-stream" => events(&reply.body).iter().for_each(|event| {
+                fits(schema, event);
+                let data = &schema["properties"]["data"];
+                let json = data.get("anyOf").map_or(data, |either| &either[0]);
+                let text = event["data"].as_str().unwrap();
+                match serde_json::from_str(text) {
+                    Ok(value) => fits(&json["contentSchema"], &value),
+                    Err(_) => assert_eq!(data["anyOf"][1]["const"], text, "{name}"),
+                }
+            }),
+            "application/json" => fits(schema, &reply.json()),
+            _ => fits(schema, &json!(reply.body)),
         }
     }
 }
 
-/// What a body carries: one value, or one for each event.
-fn values(kind: &str, body: &str) -> Vec<Value> {
-    let read = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| json!(text));
-    match kind {
-        "text/event-stream" => {
-            body.lines().filter_map(|line| line.strip_prefix("data: ")).map(read).collect()
-        }
-        "application/json" => vec![serde_json::from_str(body).unwrap()],
-        _ => vec![json!(body)],
-    }
+/// Server-sent events with their fields.
+fn events(body: &str) -> Vec<Value> {
+    let fields = |event: &str| -> serde_json::Map<String, Value> {
+        let lines = event.lines().filter_map(|line| line.split_once(": "));
+        lines.map(|(name, value)| (name.to_owned(), json!(value))).collect()
+    };
+    let events = body.split("\n\n").filter(|event| !event.is_empty() && !event.starts_with(':'));
+    events.map(|event| Value::Object(fields(event))).collect()
 }
 
 /// Values that a field may have or not.
@@ -419,6 +431,24 @@ root fails too_long";
         counted.contains("lango_requests_total{route=\"/api/sessions/{session}\",status=\"204\"}"),
         "{counted}"
     );
+}
+
+/// Following a session gives what a turn gives.
+#[tokio::test]
+async fn what_is_followed_is_as_described() {
+    let house = House::open("root always says hi").await;
+    let token = house.token("ann", &[Admin]).await;
+    house.post("/api/turns", &token, &json!({ "text": "hi", "session": "s" })).await;
+    let described = Described::new();
+    let operation = described.operation("GET", "/api/sessions/{session}/events");
+    let follow = Request::get("/api/sessions/s/events?after=1").with("last-event-id", "0").by(&token);
+    let mut followed = follow.events(house.address).await;
+    for seq in 1..=4 {
+        let (id, data) = followed.next().await.unwrap();
+        assert_eq!(id, Some(seq));
+        let body = format!("id: {seq}\ndata: {data}\n\n");
+        operation.check(&Reply { status: 200, head: followed.head.clone(), body });
+    }
 }
 
 /// A question about a call, and its answer.

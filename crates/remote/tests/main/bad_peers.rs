@@ -226,6 +226,23 @@ async fn endless_and_huge_answers_end() {
     assert!(asked(&agent, "x", None).await.error.is_some());
 }
 
+/// B105: JSON that is small as text and large as values is refused, in an answer and in a stream.
+#[tokio::test]
+async fn answers_of_too_many_values_are_refused() {
+    let task = json!({ "id": "t", "contextId": "c", "status": { "state": "TASK_STATE_COMPLETED" },
+        "metadata": vec![json!({ "": 0 }); 50_000] });
+    for streams in [true, false] {
+        let answer = rpc(json!({ "task": task }));
+        let server = Server::colleague("JSONRPC", "1.0", streams, move |_| match streams {
+            true => Play::Events(vec![answer.clone()]),
+            false => Play::json(&answer),
+        });
+        let (_team, agent) = colleague_of(&server).await;
+        let came = asked(&agent, "x", None).await;
+        assert_eq!(came.error.as_deref(), Some("its answer has more than 50000 values"), "{}", came.text);
+    }
+}
+
 #[tokio::test]
 async fn nonsense_is_a_failure_and_no_more() {
     let answers: Vec<Value> = vec![
