@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use grep_matcher::Matcher as _;
 use grep_regex::RegexMatcher;
-use lango_domain::{Intent, Safety, Tool, ToolFailure};
+use lango_domain::{Destination, Intent, Outgoing, Safety, Tool, ToolFailure};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::Shell;
 use super::errand::{Errand, Program};
@@ -66,12 +67,23 @@ struct Read {
 
 pub fn tools(shell: &Shell) -> Vec<Tool> {
     vec![
-        exec_shell(shell.clone()),
-        exec_start(shell.clone()),
+        with_network(shell, exec_shell(shell.clone())),
+        with_network(shell, exec_start(shell.clone())),
         exec_status(shell.clone()),
         exec_output(shell.clone()),
         exec_stop(shell.clone()),
     ]
+}
+
+/// A command that has a network may send anything anywhere (B103).
+fn with_network(shell: &Shell, tool: Tool) -> Tool {
+    match shell.shared.parts.settings.network {
+        true => tool.with_outgoing(|args: Value| {
+            let data = args["command"].as_str().unwrap_or_default().to_owned();
+            Outgoing { to: Destination::Named("any address".to_owned()), data }
+        }),
+        false => tool,
+    }
 }
 
 fn exec_shell(shell: Shell) -> Tool {
