@@ -22,7 +22,7 @@ use crate::colleagues::{colleagues, no_colleagues};
 use crate::config::{ConfigError, Loaded};
 use crate::environment::Environment;
 use crate::ollama;
-use crate::sessions::open_store;
+use crate::stores::Stores;
 use crate::tape::Tape;
 use crate::team::{Team, assemble_team_with};
 
@@ -58,34 +58,22 @@ pub struct Conversation {
 
 /// What a conversation is held with.
 pub struct Means<'a> {
+    pub stores: &'a Stores,
     pub tools: Vec<Tool>,
     pub approver: Option<Arc<dyn Approver>>,
     pub tape: &'a Tape,
-    pub colleagues: RemoteTeam,
+    /// Agents elsewhere. They are looked for first where none are given; nobody is where a recording is played.
+    pub colleagues: Option<RemoteTeam>,
 }
 
 impl Conversation {
-    /// Looks for agents elsewhere first; nobody is looked for where a recording is played.
-    pub fn open(
-        loaded: &Loaded,
-        environment: &Environment,
-        tools: Vec<Tool>,
-        approver: Option<Arc<dyn Approver>>,
-        tape: &Tape,
-    ) -> Result<Self, CannotStart> {
-        let colleagues = match tape {
-            Tape::Replay(_) => no_colleagues(),
-            Tape::Off | Tape::Record(_) => colleagues(loaded, environment)?,
+    pub fn open(loaded: &Loaded, environment: &Environment, means: Means<'_>) -> Result<Self, CannotStart> {
+        let Means { stores, tools, approver, tape, colleagues: given } = means;
+        let colleagues = match (given, tape) {
+            (Some(given), _) => given,
+            (None, Tape::Replay(_)) => no_colleagues(),
+            (None, Tape::Off | Tape::Record(_)) => colleagues(loaded, environment)?,
         };
-        Self::open_with(loaded, environment, Means { tools, approver, tape, colleagues })
-    }
-
-    pub fn open_with(
-        loaded: &Loaded,
-        environment: &Environment,
-        means: Means<'_>,
-    ) -> Result<Self, CannotStart> {
-        let Means { tools, approver, tape, colleagues } = means;
         let tools = tools.into_iter().map(|tool| tape.tool(tool)).collect();
         let team = assemble_team_with(loaded, environment, tools, &colleagues)?;
         let connected = match tape {
@@ -99,7 +87,7 @@ impl Conversation {
         // What is played again has been kept before.
         let store = match tape {
             Tape::Replay(_) => SqliteStore::open(Place::Memory)?,
-            Tape::Off | Tape::Record(_) => open_store(loaded, environment)?,
+            Tape::Off | Tape::Record(_) => stores.open()?,
         };
         let beside = beside(loaded, environment, &store, tape, &connected)?;
         let warnings = loaded.warnings.iter().cloned().chain(team.warnings()).collect();

@@ -16,7 +16,8 @@ use crate::colleagues::{colleagues, keep_looking_for};
 use crate::config::{ConfigError, Loaded};
 use crate::conversation::{CannotStart, connect, parts};
 use crate::environment::Environment;
-use crate::sessions::{forget_files, open_store};
+use crate::sessions::forget_files;
+use crate::stores::Stores;
 use crate::tape::Tape;
 use crate::team::assemble_team_with;
 
@@ -57,9 +58,10 @@ pub type MakeTools = Box<dyn Fn() -> Result<Vec<Tool>, ConfigError> + Send + Syn
 pub fn serve(
     loaded: &Loaded,
     environment: &Environment,
+    stores: &Stores,
     make_tools: MakeTools,
 ) -> Result<Served, CannotStart> {
-    let store = open_store(loaded, environment)?;
+    let store = stores.open()?;
     let now: Arc<dyn Fn() -> Timestamp + Send + Sync> = Arc::new(Timestamp::now);
     let lobby = Lobby::new(store.clone(), Arc::clone(&now));
     let workshop = Workshop {

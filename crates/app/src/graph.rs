@@ -6,9 +6,7 @@ use jiff::Timestamp;
 use lango_knowledge::graph::{Graph, GraphError, LazyGraph};
 use lango_store::SqliteStore;
 
-use crate::config::Loaded;
-use crate::environment::Environment;
-use crate::sessions::open_store;
+use crate::stores::Stores;
 
 /// The graph that is kept in this store.
 pub fn graph(store: SqliteStore) -> Graph {
@@ -16,10 +14,12 @@ pub fn graph(store: SqliteStore) -> Graph {
 }
 
 /// The same, opened when it is first asked.
-pub fn lazy_graph(loaded: &Loaded, environment: &Environment) -> LazyGraph {
-    let (loaded, environment) = (loaded.clone(), environment.clone());
+pub fn lazy_graph(stores: &Stores) -> LazyGraph {
+    let stores = stores.clone();
     LazyGraph::new(move || {
-        let store = open_store(&loaded, &environment);
-        store.map(|store| Arc::new(graph(store))).map_err(|trouble| GraphError::Broken(trouble.to_string()))
+        stores
+            .open()
+            .map(|store| Arc::new(graph(store)))
+            .map_err(|trouble| GraphError::Broken(trouble.to_string()))
     })
 }

@@ -1,6 +1,6 @@
 //! From settings to what is known: facts, what helped, and questions worth asking.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use lango_domain::Tool;
@@ -8,7 +8,6 @@ use lango_domain::inquiries::InquiryStore;
 use lango_domain::knowledge::KnowledgeStore;
 use lango_domain::model::Model;
 use lango_domain::seams::{Advisor, Afterwards, ContextSource};
-use lango_domain::session::StoreError;
 use lango_engine::Beside;
 use lango_knowledge::inquiries::{self, Inquiries};
 use lango_knowledge::knowing::{self, Advice, Knowing, Outcomes, Recalling};
@@ -19,7 +18,7 @@ use lango_store::SqliteStore;
 use crate::config::Loaded;
 use crate::conversation::known_secrets;
 use crate::environment::Environment;
-use crate::sessions::open_store;
+use crate::stores::Stores;
 
 /// What is known and kept in this store.
 pub fn knowing(loaded: &Loaded, environment: &Environment, store: &SqliteStore) -> Knowing {
@@ -27,17 +26,17 @@ pub fn knowing(loaded: &Loaded, environment: &Environment, store: &SqliteStore) 
 }
 
 /// The librarian's tools for what is known, as far as they are enabled (S83). The store is opened when one is first used.
-pub(crate) fn knowing_tools(loaded: &Loaded, environment: &Environment) -> Vec<Tool> {
+pub(crate) fn knowing_tools(loaded: &Loaded, environment: &Environment, stores: &Stores) -> Vec<Tool> {
     let settings = &loaded.settings;
     if !settings.knowledge.enabled {
         return Vec::new();
     }
-    let open = opener(loaded, environment);
-    let store = open.clone();
-    let store = Lazily::new(move || Ok(Arc::new(store()?) as Arc<dyn KnowledgeStore>));
+    let opened = stores.clone();
+    let store = Lazily::new(move || Ok(Arc::new(opened.open()?) as Arc<dyn KnowledgeStore>));
     let mut tools = knowing::tools(&with_store(loaded, environment, store));
     if settings.librarian.enabled {
-        let store = Lazily::new(move || Ok(Arc::new(open()?) as Arc<dyn InquiryStore>));
+        let opened = stores.clone();
+        let store = Lazily::new(move || Ok(Arc::new(opened.open()?) as Arc<dyn InquiryStore>));
         tools.extend(inquiries::tools(&store, &clock()));
     }
     tools
@@ -62,6 +61,7 @@ pub(crate) fn beside(
         let inquiries = Arc::new(Inquiries::new(inquiries::Means {
             store: Lazily::at_hand(Arc::new(store.clone()) as Arc<dyn InquiryStore>),
             knowing: knowing.clone(),
+            memories: sessions.clone(),
             sessions,
             model,
             settings: settings.librarian.clone(),
@@ -80,20 +80,4 @@ fn with_store(loaded: &Loaded, environment: &Environment, store: Lazily<dyn Know
 
 fn clock() -> Clock {
     Arc::new(Timestamp::now)
-}
-
-/// Opens the store once, for whichever tool is first.
-fn opener(
-    loaded: &Loaded,
-    environment: &Environment,
-) -> impl Fn() -> Result<SqliteStore, StoreError> + Clone + Send + Sync + 'static {
-    let (loaded, environment) = (Arc::new(loaded.clone()), Arc::new(environment.clone()));
-    let opened: Arc<OnceLock<SqliteStore>> = Arc::default();
-    move || {
-        if let Some(store) = opened.get() {
-            return Ok(store.clone());
-        }
-        let store = open_store(&loaded, &environment)?;
-        Ok(opened.get_or_init(|| store).clone())
-    }
 }

@@ -15,6 +15,7 @@ mod ollama;
 mod request;
 mod sessions;
 mod settings;
+mod stores;
 mod tape;
 mod team;
 
@@ -31,7 +32,8 @@ pub use knowing::knowing;
 pub use library::{knowledge_tools, library, typed};
 pub use memory::{chronicle, memory_tools};
 pub use request::Request;
-pub use sessions::{before_restore, forget_files, keep_retention, open_store, store_place};
+pub use sessions::{before_restore, forget_files, keep_retention, store_place};
 pub use settings::Settings;
+pub use stores::Stores;
 pub use tape::{Player, Recorder, Strictness, Tape, TapeError};
 pub use team::{Team, assemble_team, assemble_team_with};

@@ -18,7 +18,7 @@ use crate::graph::lazy_graph;
 use crate::hands::{Hands, own_folders};
 use crate::knowing::knowing_tools;
 use crate::memory::memory_tools;
-use crate::sessions::open_store;
+use crate::stores::Stores;
 
 /// The folder of the index of words and of vectors, beside the store; it can be deleted at any time.
 const WORDS: &str = "words";
@@ -56,26 +56,26 @@ pub fn knowledge_tools(
     loaded: &Loaded,
     environment: &Environment,
     hands: &Hands,
+    stores: &Stores,
 ) -> Result<Vec<Tool>, ConfigError> {
     let settings = &loaded.settings;
     let mut tools =
         web::tools(&settings.search, &settings.net).map_err(|error| ConfigError::new(error.to_string()))?;
-    let facts = lazy_graph(loaded, environment);
+    let facts = lazy_graph(stores);
     if settings.graph.enabled {
         tools.extend(graph::tools(&facts));
     }
     if settings.embedding.provider != Provider::None {
         let is_followed = settings.graph.enabled && settings.rag.graph;
         let along = if is_followed { Along::Graph(facts) } else { Along::Nothing };
-        let (loaded, environment) = (loaded.clone(), environment.clone());
+        let (loaded, environment, stores) = (loaded.clone(), environment.clone(), stores.clone());
         let documents = LazyLibrary::new(move || {
-            let store = open_store(&loaded, &environment)
-                .map_err(|trouble| LibraryError::Broken(trouble.to_string()))?;
+            let store = stores.open().map_err(|trouble| LibraryError::Broken(trouble.to_string()))?;
             library(&loaded, &environment, store).map(Arc::new)
         });
         tools.extend(lango_knowledge::tools(&documents, along, Some(hands.grounds())));
     }
-    tools.extend(memory_tools(loaded, environment));
-    tools.extend(knowing_tools(loaded, environment));
+    tools.extend(memory_tools(loaded, environment, stores));
+    tools.extend(knowing_tools(loaded, environment, stores));
     Ok(tools)
 }

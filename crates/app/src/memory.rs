@@ -20,17 +20,17 @@ use lango_store::SqliteStore;
 use crate::config::Loaded;
 use crate::conversation::{CannotStart, jitter, known_secrets, observing_model};
 use crate::environment::Environment;
-use crate::sessions::open_store;
+use crate::stores::Stores;
 use crate::tape::Tape;
 
 /// The chronicler's tools, where memory is switched on (S82).
-pub fn memory_tools(loaded: &Loaded, environment: &Environment) -> Vec<Tool> {
+pub fn memory_tools(loaded: &Loaded, environment: &Environment, stores: &Stores) -> Vec<Tool> {
     if !loaded.settings.observational_memory.enabled {
         return Vec::new();
     }
-    let (loaded, environment) = (loaded.clone(), environment.clone());
+    let (loaded, environment, stores) = (loaded.clone(), environment.clone(), stores.clone());
     tools(Lazily::new(move || {
-        let store = open_store(&loaded, &environment).map_err(|trouble| trouble.to_string())?;
+        let store = stores.open().map_err(|trouble| trouble.to_string())?;
         chronicle(&loaded, &environment, store).map(Arc::new).map_err(|error| error.to_string())
     }))
 }

@@ -21,10 +21,6 @@ pub fn store_place(loaded: &Loaded, environment: &Environment) -> Place {
     }
 }
 
-pub fn open_store(loaded: &Loaded, environment: &Environment) -> Result<SqliteStore, Trouble> {
-    SqliteStore::open(store_place(loaded, environment))
-}
-
 /// Deletes what `store.retentionDays` says, and gives the number of sessions that went.
 pub async fn keep_retention(
     loaded: &Loaded,

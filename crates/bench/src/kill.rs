@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use futures::StreamExt;
-use lango_app::{Conversation, Environment, Hands, Loaded, Overrides, Tape, open_store};
+use lango_app::{Conversation, Environment, Hands, Loaded, Means, Overrides, Stores, Tape};
 use lango_domain::event::{Body, CallId, Event, Principal, SessionId, Update};
 use lango_domain::session::{Reach, SessionKey, SessionStore};
 use lango_engine::TurnRequest;
@@ -46,7 +46,9 @@ pub fn child(child: &Child) -> Result<()> {
     let hands = Hands::new(&loaded, &environment).map_err(|error| anyhow::anyhow!(error.message))?;
     let tools = hands.tools();
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        let conversation = Conversation::open(&loaded, &environment, tools, None, &Tape::Off)?;
+        let stores = Stores::new(&loaded, &environment);
+        let means = Means { stores: &stores, tools, approver: None, tape: &Tape::Off, colleagues: None };
+        let conversation = Conversation::open(&loaded, &environment, means)?;
         let (session, principal) = (SessionId::new(child.session.as_str()), Principal::local());
         let mut updates = match &child.text {
             Some(text) => conversation.runner.run(TurnRequest::typed(session, principal, text.clone())),
@@ -217,7 +219,7 @@ impl Harness {
     /// The session as a new process finds it.
     fn events(&self, session: &str) -> Result<Vec<Arc<Event>>> {
         let (loaded, environment) = settings(&self.folder, &self.base_url)?;
-        let store = open_store(&loaded, &environment)?;
+        let store = Stores::new(&loaded, &environment).open()?;
         let key = SessionKey { session: &SessionId::new(session), principal: &Principal::local() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(runtime.block_on(store.load(key, Reach::Everything))?)

@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::CommandFactory;
-use lango_app::{Environment, Hands, Loaded, Team, assemble_team, knowledge_tools};
+use lango_app::{Environment, Hands, Loaded, Stores, Team, assemble_team, knowledge_tools};
 use lango_domain::Tool;
 use lango_domain::event::SessionId;
 use lango_team::one_tool_of_each_kind;
@@ -120,10 +120,11 @@ async fn settle(conversation: &lango_app::Conversation) {
     }
 }
 
-/// Where a command runs: environment and configuration.
+/// Where a command runs: environment, configuration, and what is kept.
 struct Setting {
     environment: Environment,
     loaded: Loaded,
+    stores: Stores,
 }
 
 impl Setting {
@@ -137,7 +138,8 @@ impl Setting {
         let mut overrides = global.overrides();
         overrides.set.extend(said);
         let loaded = Loaded::read(&environment, &overrides)?;
-        Ok(Self { environment, loaded })
+        let stores = Stores::new(&loaded, &environment);
+        Ok(Self { environment, loaded, stores })
     }
 
     /// The tools that are named, or those that exist.
@@ -154,7 +156,7 @@ impl Setting {
     /// Hands, and what knows things.
     fn tools_of(&self, hands: &Hands) -> Result<Vec<Tool>, Failure> {
         let mut tools = hands.tools();
-        tools.extend(knowledge_tools(&self.loaded, &self.environment, hands)?);
+        tools.extend(knowledge_tools(&self.loaded, &self.environment, hands, &self.stores)?);
         Ok(tools)
     }
 

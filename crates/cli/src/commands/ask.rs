@@ -4,7 +4,8 @@ use std::io::Read as _;
 use std::process::ExitCode;
 
 use futures::StreamExt;
-use lango_app::{Conversation, Player, Recorder, Request, Strictness, Tape, known_secrets};
+use lango_app::{Conversation, Means, Player, Recorder, Request, Strictness, Tape, known_secrets};
+use lango_domain::Tool;
 use lango_domain::event::{Principal, SessionId, Update};
 use lango_engine::TurnStream;
 
@@ -29,8 +30,7 @@ pub fn run(global: &Global, ask: &Ask) -> Result<ExitCode, Failure> {
         _ => (session_named(ask.session.as_deref())?, request_of(&ask.text)?),
     };
     let tools = setting.tools(&ask.tools)?;
-    let approver = approver(ask.yes);
-    let conversation = Conversation::open(&setting.loaded, &setting.environment, tools, approver, &tape)?;
+    let conversation = conversation(&setting, ask, tools, &tape)?;
     if let Tape::Record(recorder) = &tape {
         recorder.begin(&session, &request).map_err(|error| Failure::usage(error.to_string()))?;
     }
@@ -49,13 +49,22 @@ pub fn run(global: &Global, ask: &Ask) -> Result<ExitCode, Failure> {
     Ok(show.finish())
 }
 
+fn conversation(
+    setting: &Setting,
+    ask: &Ask,
+    tools: Vec<Tool>,
+    tape: &Tape,
+) -> Result<Conversation, Failure> {
+    let (stores, approver) = (&setting.stores, approver(ask.yes));
+    let means = Means { stores, tools, approver, tape, colleagues: None };
+    Ok(Conversation::open(&setting.loaded, &setting.environment, means)?)
+}
+
 /// The turn that a session's last process did not finish.
 fn continue_turn(global: &Global, setting: &Setting, ask: &Ask) -> Result<ExitCode, Failure> {
     let session = session_named(ask.session.as_deref())?;
     let tools = setting.tools(&ask.tools)?;
-    let approver = approver(ask.yes);
-    let conversation =
-        Conversation::open(&setting.loaded, &setting.environment, tools, approver, &Tape::Off)?;
+    let conversation = conversation(setting, ask, tools, &Tape::Off)?;
     let runtime = runtime()?;
     let unfinished = runtime.block_on(async {
         conversation.store.session(&Principal::local(), &session).await?;

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use lango_app::open_store;
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::text::{one_line, with_hidden_escaped};
 use lango_store::AuditEntry;
@@ -15,7 +14,7 @@ use crate::show::short;
 
 pub fn run(global: &Global, wish: &Audit) -> Result<Output, Failure> {
     let setting = Setting::read(global)?;
-    let store = open_store(&setting.loaded, &setting.environment)?;
+    let store = setting.stores.open()?;
     let session = wish.session.as_deref().map(SessionId::new);
     let entries = runtime()?.block_on(async {
         if let Some(session) = &session {

@@ -167,8 +167,9 @@ fn conversation(
     colleagues: RemoteTeam,
 ) -> Result<Conversation, Failure> {
     let (tools, approver) = (setting.tools_of(hands)?, approver(yes));
-    let means = Means { tools, approver, tape: &Tape::Off, colleagues };
-    Ok(Conversation::open_with(&setting.loaded, &setting.environment, means)?)
+    let (stores, colleagues) = (&setting.stores, Some(colleagues));
+    let means = Means { stores, tools, approver, tape: &Tape::Off, colleagues };
+    Ok(Conversation::open(&setting.loaded, &setting.environment, means)?)
 }
 
 /// The session that is meant: the one of that id, or the one used last.

@@ -7,7 +7,7 @@ mod progress;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use lango_app::{library, open_store, typed};
+use lango_app::{library, typed};
 use lango_domain::documents::{Source, Unit, Which};
 use lango_domain::event::Principal;
 use lango_domain::session::StoreError;
@@ -27,7 +27,7 @@ const SHOWN_ROOTS: usize = 20;
 
 pub fn run(global: &Global, command: &IndexCommand) -> Result<Output, Failure> {
     let setting = Setting::read(global)?;
-    let store = open_store(&setting.loaded, &setting.environment)?;
+    let store = setting.stores.open()?;
     let library = library(&setting.loaded, &setting.environment, store).map_err(failed)?;
     runtime()?.block_on(async {
         match command {

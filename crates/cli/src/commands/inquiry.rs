@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
-use lango_app::open_store;
 use lango_domain::event::Principal;
 use lango_domain::inquiries::{InquiryStore, Status};
 use lango_domain::text::visible;
@@ -18,7 +17,7 @@ use crate::output::{DIM, Failure, Output, styled};
 
 pub fn run(global: &Global, command: &InquiryCommand) -> Result<Output, Failure> {
     let setting = Setting::read(global)?;
-    let store = open_store(&setting.loaded, &setting.environment)?;
+    let store = setting.stores.open()?;
     runtime()?.block_on(async {
         match command {
             InquiryCommand::List { all } => list(&store, *all).await,

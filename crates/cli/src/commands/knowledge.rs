@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use lango_app::open_store;
 use lango_domain::event::Principal;
 use lango_domain::knowledge::{Category, Entry, KnowledgeStore, Learning};
 use lango_domain::session::StoreError;
@@ -18,7 +17,7 @@ use crate::output::{DIM, Failure, NAME, Output, styled};
 
 pub fn run(global: &Global, command: &KnowledgeCommand) -> Result<Output, Failure> {
     let setting = Setting::read(global)?;
-    let store = open_store(&setting.loaded, &setting.environment)?;
+    let store = setting.stores.open()?;
     runtime()?.block_on(async {
         match command {
             KnowledgeCommand::List { learnings: true, .. } => learnings(&store).await,

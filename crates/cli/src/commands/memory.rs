@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{BufRead as _, IsTerminal as _};
 
-use lango_app::{chronicle, open_store};
+use lango_app::chronicle;
 use lango_domain::event::{Body, Event, Principal, SessionId};
 use lango_domain::memory::{self, Listing, Memory, MemoryId, Origin};
 use lango_domain::session::StoreError;
@@ -20,7 +20,7 @@ const SHOWN_CHARS: usize = 600;
 
 pub fn run(global: &Global, command: &MemoryCommand) -> Result<Output, Failure> {
     let setting = Setting::read(global)?;
-    let store = open_store(&setting.loaded, &setting.environment)?;
+    let store = setting.stores.open()?;
     let chronicle = chronicle(&setting.loaded, &setting.environment, store)?;
     runtime()?.block_on(async {
         match command {

@@ -20,7 +20,8 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub fn run(global: &Global, wish: &Serve, form: Form) -> Result<ExitCode, Failure> {
     let setting = Setting::with(global, assignments(wish))?;
-    let served = lango_app::serve(&setting.loaded, &setting.environment, make_tools(&setting)?)?;
+    let served =
+        lango_app::serve(&setting.loaded, &setting.environment, &setting.stores, make_tools(&setting)?)?;
     warn(&served.warnings, form);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::usage(format!("cannot start: {error}")))?;
@@ -34,9 +35,10 @@ pub fn run(global: &Global, wish: &Serve, form: Form) -> Result<ExitCode, Failur
 fn make_tools(setting: &Setting) -> Result<MakeTools, Failure> {
     let hands = setting.hands()?;
     let (loaded, environment) = (setting.loaded.clone(), setting.environment.clone());
+    let stores = setting.stores.clone();
     Ok(Box::new(move || {
         let mut tools = hands.tools();
-        tools.extend(knowledge_tools(&loaded, &environment, &hands)?);
+        tools.extend(knowledge_tools(&loaded, &environment, &hands, &stores)?);
         Ok(tools)
     }))
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use lango_app::{forget_files, open_store};
+use lango_app::forget_files;
 use lango_domain::Label;
 use lango_domain::event::{Body, Branch, EVENT_VERSION, Event, Principal, SessionId, TurnId};
 use lango_domain::session::{Reach, SessionKey, SessionStore};
@@ -26,7 +26,7 @@ const MAX_IMPORT_BYTES: u64 = 256 * 1024 * 1024;
 
 pub fn run(global: &Global, command: &SessionCommand) -> Result<Output, Failure> {
     let setting = Setting::read(global)?;
-    let store = open_store(&setting.loaded, &setting.environment)?;
+    let store = setting.stores.open()?;
     runtime()?.block_on(async {
         match command {
             SessionCommand::List => list(&store).await,

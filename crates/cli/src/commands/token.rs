@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
-use lango_app::{new_token_value, open_store};
+use lango_app::new_token_value;
 use lango_domain::event::Principal;
 use lango_store::{AccessToken, SqliteStore};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ const MAX_NAME: usize = 64;
 
 pub fn run(global: &Global, command: &TokenCommand) -> Result<Output, Failure> {
     let setting = Setting::read(global)?;
-    let store = open_store(&setting.loaded, &setting.environment)?;
+    let store = setting.stores.open()?;
     let now = Timestamp::now();
     runtime()?.block_on(async {
         match command {

@@ -6,8 +6,7 @@ use std::process::ExitCode;
 
 use jiff::Timestamp;
 use lango_app::{
-    Environment, Loaded, before_restore, chosen_models, confinement, open_store, store_place,
-    workspace_folder,
+    Environment, Loaded, Stores, before_restore, chosen_models, confinement, store_place, workspace_folder,
 };
 use lango_store::{Place, SqliteStore};
 use lango_tools::shell::SandboxChoice;
@@ -19,7 +18,7 @@ use crate::output::{DIM, ERROR, Failure, Form, NAME, Output, styled};
 
 pub fn back_up(global: &Global, file: &Path) -> Result<Output, Failure> {
     let setting = super::Setting::read(global)?;
-    let store = open_store(&setting.loaded, &setting.environment)?;
+    let store = setting.stores.open()?;
     runtime()?.block_on(store.back_up(file))?;
     let bytes = std::fs::metadata(file).map_or(0, |file| file.len());
     let plain = format!("{}: {bytes} bytes.\n", file.display());
@@ -111,7 +110,7 @@ fn look(loaded: &Loaded, environment: &Environment) -> Result<Vec<Check>, Failur
         checks.push(nothing.with_remedy("set HOME, LANGO_HOME or store.path"));
         return Ok(checks);
     }
-    match open_store(loaded, environment) {
+    match Stores::new(loaded, environment).open() {
         Err(trouble) => {
             checks.push(Check::new("store", Status::Fail, trouble.to_string()).with_remedy(trouble.remedy()));
         }

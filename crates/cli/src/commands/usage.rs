@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use lango_app::open_store;
 use lango_domain::bill::{Bill, Sum};
 use lango_domain::event::{Event, Principal, SessionId};
 
@@ -40,7 +39,7 @@ pub fn of_file(file: &Path) -> Result<Output, Failure> {
 /// The bill of what is kept: of one session, or of everything.
 pub fn of_store(global: &Global, session: Option<String>) -> Result<Output, Failure> {
     let setting = Setting::read(global)?;
-    let store = open_store(&setting.loaded, &setting.environment)?;
+    let store = setting.stores.open()?;
     let session = session.map(SessionId::new);
     let rows = runtime()?.block_on(async {
         if let Some(session) = &session {

@@ -1,0 +1,39 @@
+//! Where everything is kept, opened once in a process and handed down.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lango_store::{Place, SqliteStore, Trouble};
+
+use crate::config::Loaded;
+use crate::environment::Environment;
+use crate::sessions::store_place;
+
+/// The store of this process. Whoever needs it first opens it; everybody else gets the same one, so that what is kept in
+/// memory only is one database, too. Cheap to clone.
+#[derive(Clone)]
+pub struct Stores {
+    place: Place,
+    opened: Arc<Mutex<Option<SqliteStore>>>,
+}
+
+impl Stores {
+    /// Nothing is opened before it is asked for.
+    pub fn new(loaded: &Loaded, environment: &Environment) -> Self {
+        Self { place: store_place(loaded, environment), opened: Arc::default() }
+    }
+
+    /// What could not be opened is tried again.
+    pub fn open(&self) -> Result<SqliteStore, Trouble> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = &*opened {
+            return Ok(store.clone());
+        }
+        let store = SqliteStore::open(self.place.clone())?;
+        Ok(opened.insert(store).clone())
+    }
+
+    /// The store, where somebody opened it.
+    pub fn at_hand(&self) -> Option<SqliteStore> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
