@@ -11,6 +11,7 @@ mod weaving;
 use std::sync::Arc;
 
 use lango_domain::inquiries::InquiryStore;
+use lango_domain::memory::Memories;
 use lango_domain::model::Model;
 use lango_domain::session::SessionStore;
 use tokio::sync::Mutex;
@@ -27,6 +28,8 @@ pub struct Means {
     /// What is known is not asked about, and answers become knowledge.
     pub knowing: Knowing,
     pub sessions: Arc<dyn SessionStore>,
+    /// Knows which events nothing may be learned from any more.
+    pub memories: Arc<dyn Memories>,
     /// Without a language model set rules look for gaps, and say so.
     pub model: Option<Arc<dyn Model>>,
     pub settings: Settings,

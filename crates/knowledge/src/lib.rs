@@ -14,6 +14,7 @@ pub mod lexical;
 pub mod library;
 pub mod memory;
 pub mod reading;
+mod requests;
 pub mod secrecy;
 pub mod shortlist;
 mod tools;

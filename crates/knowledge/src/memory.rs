@@ -30,6 +30,7 @@ use crate::secrecy::Secrecy;
 pub use digest::line;
 pub use recall::{Care, Recalled, SOURCE};
 pub use rules::kind_of;
+pub(crate) use rules::plain_words;
 pub use settings::Settings;
 pub use tools::{item, tools};
 

@@ -38,6 +38,8 @@ pub(crate) struct Exchange {
     pub turn: TurnId,
     /// When it began.
     pub at: Timestamp,
+    /// The number of the request.
+    pub seq: u64,
     /// The number of its last event.
     pub through: u64,
     pub said: String,
@@ -53,6 +55,7 @@ pub(crate) fn exchanges(events: &[Arc<Event>]) -> Vec<Exchange> {
             (Body::User { text }, _) => exchanges.push(Exchange {
                 turn: event.turn.clone(),
                 at: event.at,
+                seq: event.seq,
                 through: event.seq,
                 said: text.clone(),
                 answered: None,

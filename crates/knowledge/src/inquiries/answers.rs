@@ -8,6 +8,7 @@ use lango_domain::text::one_line;
 
 use super::weaving::shared_words;
 use crate::lexical::{analyse, analyse_query};
+use crate::requests::is_request;
 
 /// What says something about the words before it.
 const LINKS: [&str; 12] =
@@ -17,13 +18,9 @@ const BETWEEN: usize = 3;
 /// A longer reply to a question is a new request.
 const MOST_REPLY_WORDS: usize = 8;
 const MOST_ANSWER: usize = 600;
-/// How requests and replies begin that answer nothing.
-const NO_ANSWERS: [&str; 48] = [
-    "what", "who", "which", "when", "where", "why", "how", "do", "does", "did", "is", "are", "can", "could",
-    "should", "would", "will", "please", "ok", "okay", "yes", "no", "thanks", "thank", "hello", "hi", "hey",
-    "later", "never", "nothing", "skip", "not", "read", "run", "show", "list", "open", "send", "search",
-    "find", "write", "delete", "create", "save", "remember", "tell", "dismiss", "stop",
-];
+/// How replies begin that answer nothing, beside requests.
+const NO_ANSWERS: [&str; 11] =
+    ["ok", "okay", "yes", "no", "thanks", "thank", "hello", "hi", "hey", "later", "nothing"];
 
 /// What the user said to a pending inquiry, in words that can be kept.
 pub(super) struct Said {
@@ -65,7 +62,7 @@ fn cut(text: &str) -> String {
 }
 
 /// With the mark that ends each.
-fn sentences(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive(['!', '?', '\n', ';']).flat_map(|part| part.split_inclusive(". ")).map(str::trim)
 }
 
@@ -75,7 +72,7 @@ fn states(sentence: &str, topic: &str) -> bool {
     let words: Vec<&str> =
         small.split_whitespace().map(|word| word.trim_matches([',', '.', '!', ':', '"', '“', '”'])).collect();
     let begins_otherwise = words.first().is_none_or(|first| NO_ANSWERS.contains(first));
-    if begins_otherwise || sentence.ends_with('?') {
+    if begins_otherwise || is_request(sentence) {
         return false;
     }
     let topic = analyse_query(topic);
@@ -110,21 +107,20 @@ fn is_reply(said: &str) -> bool {
     let first = first.trim_matches(|c: char| !c.is_alphanumeric());
     let count = said.split_whitespace().count();
     (1..=MOST_REPLY_WORDS).contains(&count)
-        && !said.contains('?')
-        && !said.starts_with('/')
+        && !sentences(said).any(is_request)
         && !first.is_empty()
         && !NO_ANSWERS.contains(&first)
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use jiff::Timestamp;
     use lango_domain::event::{SessionId, TurnId};
     use lango_domain::inquiries::{Finder, Priority, Status};
 
     use super::*;
 
-    fn inquiry(topic: &str) -> Inquiry {
+    pub fn inquiry(topic: &str) -> Inquiry {
         Inquiry {
             id: 1,
             topic: topic.to_owned(),
@@ -172,7 +168,23 @@ mod tests {
         assert_eq!(told.as_deref(), Some("What about your sister? Anna"));
         assert_eq!(content("sister", "Anna", Some("The card is written.")), None);
         assert_eq!(content("sister", "Anna", Some("Which colour?")), None);
-        for no_answer in ["no", "read the file a.txt", "why?", "", "…", "thanks", "/quit"] {
+        for no_answer in [
+            "no",
+            "read the file a.txt",
+            "why?",
+            "",
+            "…",
+            "thanks",
+            "/quit",
+            "forget it",
+            "forget Anna",
+            "please stop",
+            "cancel that",
+            "vergiss Anna",
+            "olvida a Ana",
+            "oublie Anne",
+            "Anna을 잊어 줘",
+        ] {
             assert_eq!(content("sister", no_answer, asked), None, "{no_answer}");
         }
     }
@@ -184,6 +196,11 @@ mod tests {
             "is my sister called Anna?",
             "tell my sister that the party is at six",
             "what is my sister called",
+            "forget that my sister is called Anna",
+            "Please forget that my sister is called Anna.",
+            "Lango, forget that Anna is my sister",
+            "remember that my sister is called Anna",
+            "can you delete that my sister is called Anna",
             "my sister",
             "my sister is",
         ] {

@@ -15,9 +15,11 @@ use lango_domain::tokens;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::answers::sentences;
 use super::gaps::Gap;
 use crate::knowing::key_of;
 use crate::lexical::{analyse, analyse_query};
+use crate::requests::is_request;
 use crate::turns::Exchange;
 
 /// So long it may take: nobody waits for it.
@@ -180,14 +182,18 @@ fn believed(reply: &str, matter: &Matter<'_>) -> Believed {
     let object = reply.find('{').zip(reply.rfind('}')).and_then(|(start, end)| reply.get(start..=end));
     let reply: Reply = object.and_then(|object| serde_json::from_str(object).ok()).unwrap_or_default();
     let new = || matter.talk.iter().filter(|exchange| exchange.through > matter.new_from);
-    let said: HashSet<String> = new().flat_map(|exchange| analyse(&exchange.said)).collect();
+    // What a request repeats is nobody's answer.
+    let told = |exchange: &Exchange| -> Vec<String> {
+        sentences(&exchange.said).filter(|sentence| !is_request(sentence)).flat_map(analyse).collect()
+    };
+    let said: HashSet<String> = new().flat_map(told).collect();
     let answers = reply.answers.into_iter().filter_map(|value| serde_json::from_value(value).ok());
-    let answers = answers.filter_map(|answer| told(answer, matter, &said)).collect();
+    let answers = answers.filter_map(|answer| believed_answer(answer, matter, &said)).collect();
     let gaps = reply.gaps.into_iter().filter_map(|value| serde_json::from_value(value).ok());
     Believed { answers, gaps: gaps.filter_map(gap).take(matter.wanted).collect() }
 }
 
-fn told(answer: Answer, matter: &Matter<'_>, said: &HashSet<String>) -> Option<Told> {
+fn believed_answer(answer: Answer, matter: &Matter<'_>, said: &HashSet<String>) -> Option<Told> {
     let inquiry = matter.open.iter().find(|open| open.id == answer.inquiry)?;
     let is_sure = !answer.confidence.eq_ignore_ascii_case("low");
     let is_own = own_share(&answer.answer, said) >= LEAST_OWN_WORDS;
@@ -238,6 +244,7 @@ mod tests {
         vec![Exchange {
             turn,
             at: jiff::Timestamp::UNIX_EPOCH,
+            seq: 1,
             through: 9,
             said,
             answered: Some("Done.".to_owned()),
@@ -258,6 +265,25 @@ mod tests {
             let gaps = of(&reply, &talk).gaps;
             assert_eq!((gaps.len(), gaps[0].priority), (1, Priority::High), "{reply}");
             assert_eq!(gaps[0].topic, "anna's boat");
+        }
+    }
+
+    /// B106
+    #[test]
+    fn what_a_request_repeats_is_no_answer() {
+        let inquiry = super::super::answers::tests::inquiry("sister");
+        let reply = r#"{"answers":[{"inquiry":1,"answer":"Anna","content":"The sister is Anna."}]}"#;
+        for (said, is_believed) in [
+            ("forget that my sister is called Anna", false),
+            ("Please forget that my sister is called Anna.", false),
+            ("is my sister called Anna?", false),
+            ("vergiss, dass meine Schwester Anna heißt", false),
+            ("She is called Anna. Please write the card.", true),
+        ] {
+            let talk = vec![Exchange { said: said.to_owned(), ..talk().remove(0) }];
+            let open = vec![&inquiry];
+            let matter = Matter { talk: &talk, new_from: 0, open, known: Vec::new(), wanted: 2 };
+            assert_eq!(believed(reply, &matter).answers.len(), usize::from(is_believed), "{said}");
         }
     }
 

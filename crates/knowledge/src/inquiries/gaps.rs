@@ -274,6 +274,7 @@ mod tests {
             })
             .collect();
         let exchange = Exchange {
+            seq: 1,
             turn: TurnId::new("t"),
             at: Timestamp::UNIX_EPOCH,
             through: 1,

@@ -20,6 +20,7 @@ use super::weaving::{HOURS_BETWEEN, MOST_OFFERS, shared_words};
 use super::{Inquiries, Settings, answers};
 use crate::knowing::listed;
 use crate::lexical::analyse;
+use crate::requests::asks_to_forget;
 use crate::turns::{self, Exchange};
 
 /// So many new inquiries come of one look.
@@ -44,7 +45,10 @@ impl Afterwards for Inquiries {
 /// What a look begins with.
 struct Scene {
     of: Conversation,
+    /// Without what was forgotten, and without asking to forget.
     talk: Vec<Exchange>,
+    /// The last event that was looked at.
+    newest: u64,
     pending: Vec<Inquiry>,
     marks: Marks,
     now: Timestamp,
@@ -79,16 +83,26 @@ impl Inquiries {
         let Progress { marks, asked } = store.progress(of).await?;
         let behind = marks.answers.min(marks.gaps);
         let talk = turns::exchanges(&turns::ended(&*self.means.sessions, of, behind).await?);
-        if talk.last().is_none_or(|newest| newest.through <= behind) {
+        let Some(newest) = talk.last().map(|newest| newest.through).filter(|newest| *newest > behind) else {
             return Ok(None);
-        }
+        };
+        let talk = self.tellable(of, talk).await?;
         let pending = store.pending(&of.principal).await?;
         let now = (self.means.knowing.now)();
         let settings = &self.means.settings;
         let room = (settings.max_pending_inquiries.get() as usize).saturating_sub(pending.len());
         let rest = Rest { by: self.finder(), asked, now };
         let wanted = if is_due(settings, &talk, marks, rest) { room.min(MOST_FOUND) } else { 0 };
-        Ok(Some(Scene { of: of.clone(), talk, pending, marks, now, wanted }))
+        Ok(Some(Scene { of: of.clone(), talk, newest, pending, marks, now, wanted }))
+    }
+
+    async fn tellable(&self, of: &Conversation, talk: Vec<Exchange>) -> Result<Vec<Exchange>, StoreError> {
+        let requests = talk.iter().map(|exchange| (exchange.turn.clone(), exchange.seq)).collect();
+        let forgotten = self.means.memories.forgotten(&of.principal, requests).await?;
+        let may_be_read = |exchange: &Exchange| {
+            !forgotten.contains(&exchange.seq) && !answers::sentences(&exchange.said).any(asks_to_forget)
+        };
+        Ok(talk.into_iter().filter(may_be_read).collect())
     }
 
     fn finder(&self) -> Finder {
@@ -129,8 +143,9 @@ impl Inquiries {
         let newest = scene.talk.last().filter(|newest| newest.answered.is_some());
         let Some(newest) = newest else { return Ok(None) };
         let open = scene.maybe_answered();
-        if open.is_empty() && scene.wanted == 0 {
-            let through = Marks { answers: newest.through, ..scene.marks };
+        let has_news = scene.unread(scene.marks.answers.min(scene.marks.gaps)).next().is_some();
+        if !has_news || (open.is_empty() && scene.wanted == 0) {
+            let through = Marks { answers: scene.newest, ..scene.marks };
             let (resolutions, gaps) = (Vec::new(), Vec::new());
             return Ok(Some(Findings { by: Finder::Rule, through, resolutions, gaps }));
         }
@@ -214,7 +229,7 @@ impl Scene {
 
     /// Where the marks stand when all of it was looked at; gaps only where any were wanted.
     fn through(&self) -> Marks {
-        let newest = self.talk.last().map_or(0, |newest| newest.through);
+        let newest = self.newest;
         Marks { answers: newest, gaps: if self.wanted > 0 { newest } else { self.marks.gaps } }
     }
 

@@ -6,6 +6,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::phrases::{FILLERS, KEEP_IN_MIND, NOT_TELLING, TELLING, TELLING_UNSPACED, rows};
 use super::transcript::Utterance;
+use crate::requests::asks_to_forget;
 
 /// A longer sentence says more than one thing, and rules cannot tell which.
 const LONGEST_SENTENCE: usize = 300;
@@ -102,7 +103,7 @@ fn telling(sentence: &str) -> Option<(Kind, String)> {
         return None;
     }
     let words = plain_words(sentence);
-    if words.first().is_some_and(|word| ["forget", "vergiss", "olvida", "oublie"].contains(&word.as_str())) {
+    if asks_to_forget(sentence) {
         return None;
     }
     let asked = rows(KEEP_IN_MIND).find(|asked| begins_with(&words, asked));
@@ -201,6 +202,8 @@ mod tests {
             "I would like a summary",
             "if I prefer tea, say so",
             "forget that I prefer tea",
+            "please forget that I prefer tea",
+            "could you forget that I prefer tea",
             "remember to buy milk",
             "the build is broken",
             "my code is red",

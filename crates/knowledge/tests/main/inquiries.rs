@@ -30,6 +30,7 @@ fn with_settings(desk: &Desk, model: Option<Arc<dyn Model>>, settings: Settings)
         store: desk.inquiry_store(),
         knowing: desk.knowing(),
         sessions: desk.sessions(),
+        memories: Arc::new(desk.store.clone()),
         model,
         settings,
     })
@@ -311,4 +312,37 @@ async fn after_a_turn_that_failed_no_model_is_asked() {
     desk.turn(&of, "t2", "again", answer("Sure.")).await;
     inquiries.turn_ended(of.clone()).await;
     assert!(model.asked()[0].contains("Falcon"), "what was said then is looked at now");
+}
+
+/// B106: neither right after the question nor later, by rule or by a model.
+#[tokio::test]
+async fn asking_to_forget_answers_nothing() {
+    let talks = [
+        "forget that my sister is called Anna",
+        "Please forget that my sister is called Anna.",
+        "forget Anna",
+        "could you forget that Anna is my sister?",
+        "vergiss Anna",
+    ];
+    for said in talks {
+        let reply = r#"{"answers":[{"inquiry":1,"answer":"my sister is called Anna","content":"The sister is called Anna."}]}"#;
+        for model in [None, Some(Saying::these(&[reply]) as Arc<dyn Model>)] {
+            let (desk, of) = (Desk::new(), conversation("s"));
+            let by_rule = inquiries(&desk, None);
+            desk.turn(
+                &of,
+                "t1",
+                "write a card for my sister",
+                answer("By the way, what is your sister's name?"),
+            )
+            .await;
+            by_rule.turn_ended(of.clone()).await;
+            offered(&by_rule, &of, "and now").await.unwrap();
+            desk.minutes_pass(1);
+            desk.turn(&of, "t2", said, answer("Forgotten.")).await;
+            inquiries(&desk, model).turn_ended(of.clone()).await;
+            assert_eq!(questions(&desk, &of).await, ["What is your sister's name?"], "{said}");
+            assert!(desk.store.entries(&of.principal).await.unwrap().is_empty(), "{said}");
+        }
+    }
 }

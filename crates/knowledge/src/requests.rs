@@ -1,0 +1,164 @@
+//! Whether a sentence wants something done or said. Such a sentence tells nothing about the user's own world, whatever
+//! words it repeats: "forget that my sister is called Anna" is no answer to who the sister is.
+
+use crate::memory::plain_words;
+
+/// What may stand before a request and changes nothing about it.
+const OPENERS: &str = "ok, okay, well, and, so, now, then, hey, hi, hello, oh, also, just, but, lango, yes, no, thanks, \
+    actually, danke, ja, nein, also, und, dann, bueno, si, y, vale, gracias, merci, oui, non, et, alors, grazie, allora, e";
+
+/// How requests begin: an order, a wish that somebody else does something, or what keeps from answering.
+const ORDERS: &str = "please, kindly, forget, unlearn, remember, delete, erase, remove, drop, clear, run, show, list, search, \
+    find, look, stop, cancel, abort, quit, exit, undo, read, open, send, write, create, make, save, keep, note, store, \
+    tell, say, explain, describe, summarise, summarize, translate, fix, change, update, add, put, set, give, get, fetch, \
+    check, test, build, start, restart, install, download, ask, skip, dismiss, ignore, do, dont, never, not, let, lets, \
+    can you, could you, would you, will you, i want you to, i need you to, i would like you to, id like you to, \
+    you should, you must, go ahead, \
+    bitte, vergiss, vergesst, losche, losch, entferne, merk dir, merke dir, erinnere, denk daran, zeig, zeige, such, suche, \
+    finde, starte, stopp, stoppe, halt, brich, lies, offne, sende, schick, schreib, schreibe, mach, erstelle, sag, kannst du, \
+    konntest du, wurdest du, ich will dass du, ich mochte dass du, du sollst, \
+    por favor, olvida, olvidate, olvide, borra, elimina, quita, recuerda, ejecuta, muestra, muestrame, lista, busca, para, \
+    cancela, lee, abre, envia, escribe, crea, dime, puedes, podrias, quiero que, \
+    sil te plait, sil vous plait, oublie, oubliez, efface, supprime, enleve, souviens toi, rappelle toi, lance, execute, \
+    montre, liste, cherche, trouve, arrete, annule, lis, ouvre, envoie, ecris, cree, dis, peux tu, pourrais tu, je veux que, \
+    je voudrais que, ne, \
+    per favore, dimentica, scorda, cancella, rimuovi, ricorda, ricordati, esegui, mostra, elenca, cerca, trova, ferma, \
+    annulla, leggi, apri, invia, scrivi, dimmi, puoi, potresti, voglio che";
+
+/// How orders begin or end where words have no spaces between them, or verbs stand last.
+const ORDERS_UNSPACED: &str = "해줘, 해 줘, 해주세요, 해 주세요, 하세요, 하십시오, 잊어, 잊으, 지워, 삭제, 기억해, 보여, 찾아, 검색, 멈춰, 취소, 그만, \
+    してください, して下さい, 忘れて, 消して, 削除, 覚えて, 見せて, 探して, 検索, 止めて, やめて, 请, 忘记, 忘掉, 删除, 记住, 显示, 列出, 搜索, 停止, \
+    取消, 帮我";
+
+/// How questions begin that have no mark at their end.
+const QUESTIONS: &str = "what, whats, who, whos, whom, whose, which, when, where, why, how, does, did, is, are, was, were, am, \
+    can, could, should, would, shall, will you, will i, will it, will we, will the, will my, will there, \
+    was, wer, wen, wem, wessen, welche, welcher, welches, wann, wo, wohin, woher, warum, wieso, weshalb, wie, \
+    que, quien, cual, cuando, donde, por que, como, cuanto, \
+    quoi, qui, quel, quelle, quand, ou, pourquoi, comment, combien, est ce, quest ce, \
+    che cosa, cosa, chi, quale, dove, perche, quanto";
+
+/// What asks to have something forgotten, wherever the politeness before it ends.
+const FORGETTING: &str =
+    "forget, unlearn, erase, vergiss, vergesst, olvida, olvidate, olvide, oublie, oubliez, dimentica, scorda";
+const FORGETTING_UNSPACED: &str = "잊어, 잊으, 忘れて, 忘记, 忘掉";
+/// So many words of politeness may stand before it.
+const MOST_POLITE: usize = 6;
+
+/// Whether a sentence asks, orders or wishes.
+pub(crate) fn is_request(sentence: &str) -> bool {
+    let words = plain_words(sentence);
+    let begun = behind_openers(&words, sentence);
+    is_question(sentence)
+        || rows(ORDERS).any(|order| begins_with(begun, order))
+        || rows(QUESTIONS).any(|question| begins_with(begun, question))
+        || rows(ORDERS_UNSPACED).any(|order| sentence.contains(order))
+        || sentence.trim_start().starts_with('/')
+}
+
+/// Whether a sentence asks for something to be forgotten.
+pub(crate) fn asks_to_forget(sentence: &str) -> bool {
+    let words = plain_words(sentence);
+    let is_kept =
+        words.windows(2).any(|pair| ["dont", "not", "never"].contains(&&*pair[0]) && pair[1] == "forget");
+    let begun = behind_openers(&words, sentence);
+    let is_meant = |word: &String| rows(FORGETTING).any(|forgetting| forgetting == word);
+    let is_asked = begun.first().is_some_and(is_meant)
+        || (is_request(sentence) && begun.iter().take(MOST_POLITE).any(is_meant));
+    !is_kept && (is_asked || rows(FORGETTING_UNSPACED).any(|forgetting| sentence.contains(forgetting)))
+}
+
+fn is_question(sentence: &str) -> bool {
+    sentence.contains('¿') || sentence.trim_end_matches(['"', '”', ')', ' ']).ends_with(['?', '？', '؟'])
+}
+
+/// The words behind what only opens a sentence, and behind a name that is called: "Ada, forget that".
+fn behind_openers<'a>(words: &'a [String], sentence: &str) -> &'a [String] {
+    let mut begun = words;
+    let calls_somebody = sentence.split_whitespace().next().is_some_and(|first| first.ends_with([',', ':']));
+    if calls_somebody && words.len() > 1 {
+        begun = &begun[1..];
+    }
+    while begun.len() > 1 && rows(OPENERS).any(|opener| opener == begun[0]) {
+        begun = &begun[1..];
+    }
+    begun
+}
+
+fn begins_with(words: &[String], row: &str) -> bool {
+    let mut words = words.iter();
+    row.split(' ').all(|word| words.next().is_some_and(|said| said == word))
+}
+
+fn rows(list: &'static str) -> impl Iterator<Item = &'static str> {
+    list.split(',').map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// B106
+    #[test]
+    fn orders_wishes_and_questions_are_requests() {
+        for sentence in [
+            "forget that my sister is called Anna",
+            "Please forget that my sister is called Anna.",
+            "ok, forget it",
+            "Lango, forget that my name is Ada",
+            "can you forget my name",
+            "I'd like you to delete that",
+            "don't forget that my sister is Anna",
+            "what is my sister called",
+            "my sister is called Anna, right?",
+            "Bitte vergiss, dass meine Schwester Anna heißt",
+            "lösche das",
+            "olvida que mi hermana se llama Ana",
+            "s'il te plaît, oublie ma sœur",
+            "oublie que ma sœur s'appelle Anne",
+            "dimentica mia sorella",
+            "내 이름을 잊어 줘",
+            "私の名前を忘れてください",
+            "请忘记我的名字",
+            "¿cómo se llama?",
+            "/forget everything",
+        ] {
+            assert!(is_request(sentence), "{sentence}");
+        }
+        for sentence in [
+            "",
+            "Anna",
+            "my sister is called Anna",
+            "Anna is my sister",
+            "call me Ada",
+            "Will",
+            "May 5th",
+            "Meine Schwester heißt Anna",
+            "I always forget names",
+            "제 이름은 에이다예요",
+            "\u{0}",
+        ] {
+            assert!(!is_request(sentence), "{sentence}");
+        }
+    }
+
+    /// B106
+    #[test]
+    fn asking_to_forget_is_known_however_politely() {
+        for sentence in [
+            "forget that I prefer tea",
+            "Please forget that I prefer tea",
+            "could you please just forget that I prefer tea?",
+            "I want you to forget that I prefer tea",
+            "vergiss bitte, dass ich Tee mag",
+            "제 이름을 잊어 주세요",
+        ] {
+            assert!(asks_to_forget(sentence), "{sentence}");
+        }
+        for sentence in
+            ["don't forget that I prefer tea", "do not forget the milk", "I forget names", "remember tea"]
+        {
+            assert!(!asks_to_forget(sentence), "{sentence}");
+        }
+    }
+}
