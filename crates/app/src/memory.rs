@@ -1,17 +1,12 @@
 //! From settings to the memory of conversations.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use futures::future::FutureExt;
 use jiff::Timestamp;
 use lango_domain::Tool;
-use lango_domain::event::{Body, Principal};
-use lango_domain::graph::{GraphStore, Source, SourceRange};
-use lango_domain::memory::{Forgets, Memory};
-use lango_domain::session::{Answer, Reach, SessionKey, SessionStore, StoreError};
 use lango_engine::Beside;
 use lango_knowledge::Lazily;
+use lango_knowledge::forgetting::Forgetting;
 use lango_knowledge::memory::{Chronicle, Observer, Parts, tools};
 use lango_knowledge::secrecy::Secrecy;
 use lango_models::Chosen;
@@ -86,38 +81,7 @@ fn put_together(
         observer,
         settings: loaded.settings.observational_memory.clone(),
         secrecy: Secrecy::knowing(known_secrets(loaded, environment)),
-        forgets: vec![Arc::new(FactsOfTurns(store))],
+        forgetting: Forgetting::new(Arc::new(store)),
         now: Arc::new(Timestamp::now),
     }))
-}
-
-/// Facts that were told in the turns which a forgotten memory comes from go with it.
-struct FactsOfTurns(SqliteStore);
-
-impl Forgets for FactsOfTurns {
-    fn forget<'a>(&'a self, of: &'a Principal, gone: &'a [Memory]) -> Answer<'a, ()> {
-        async move {
-            for memory in gone {
-                self.forget_one(of, memory).await?;
-            }
-            Ok(())
-        }
-        .boxed()
-    }
-}
-
-impl FactsOfTurns {
-    async fn forget_one(&self, of: &Principal, memory: &Memory) -> Result<(), StoreError> {
-        let key = SessionKey { session: &memory.session, principal: of };
-        let log = self.0.load(key, Reach::Everything).await?;
-        let cited = log.iter().filter(|event| memory.sources.contains(&event.seq));
-        let turns: HashSet<_> = cited.map(|event| &event.turn).collect();
-        for event in log.iter().filter(|event| turns.contains(&event.turn)) {
-            if let Body::ToolCall { id, .. } = &event.body {
-                let source = Source::Session { session: memory.session.clone(), event: id.to_string() };
-                GraphStore::forget(&self.0, of, SourceRange::One(source)).await?;
-            }
-        }
-        Ok(())
-    }
 }

@@ -129,7 +129,7 @@ fn beside(store: &SqliteStore, observer: Observer, settings: Settings) -> Beside
         observer,
         settings,
         secrecy: Secrecy::default(),
-        forgets: Vec::new(),
+        forgetting: lango_knowledge::forgetting::Forgetting::new(Arc::new(store.clone())),
         now: Arc::new(Timestamp::now),
     }));
     Beside {

@@ -169,6 +169,21 @@ impl Setting {
     }
 }
 
+/// Rows that were skipped are named.
+fn naming_damage(mut output: Output, store: &lango_store::SqliteStore) -> Output {
+    output.warnings.extend(damage(store));
+    output
+}
+
+fn damage(store: &lango_store::SqliteStore) -> Vec<String> {
+    let rows = store.damaged_rows();
+    let mut lines: Vec<String> = rows.iter().map(|row| format!("{row}; it is skipped")).collect();
+    if !rows.is_empty() {
+        lines.push("`lango doctor` says what can be done about it".to_owned());
+    }
+    lines
+}
+
 fn environment() -> Result<Environment, Failure> {
     Environment::of_this_process()
         .map_err(|error| Failure::usage(format!("cannot find the working folder: {error}")))

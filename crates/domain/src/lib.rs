@@ -7,6 +7,7 @@ pub mod event;
 pub mod failure;
 pub mod fence;
 pub mod flow;
+pub mod forgetting;
 pub mod graph;
 pub mod inquiries;
 pub mod knowledge;

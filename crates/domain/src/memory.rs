@@ -71,10 +71,6 @@ pub trait Memories: Send + Sync {
 
     fn memory<'a>(&'a self, of: &'a Principal, id: MemoryId) -> Answer<'a, Option<Memory>>;
 
-    /// Takes memories out for good, with what reflections made of them, and sees to it that their events are not observed
-    /// again.
-    fn forget<'a>(&'a self, of: &'a Principal, ids: Vec<MemoryId>) -> Answer<'a, Vec<Memory>>;
-
     fn census<'a>(&'a self, of: &'a Principal) -> Answer<'a, Census>;
 }
 
@@ -360,11 +356,6 @@ pub struct Census {
     pub condensed_sessions: u64,
     /// Those in which the observer did not get through lately.
     pub put_off: u64,
-}
-
-/// Is told what is forgotten, before it is gone. Ships as the graph and the vectors; tests script it.
-pub trait Forgets: Send + Sync {
-    fn forget<'a>(&'a self, of: &'a Principal, gone: &'a [Memory]) -> Answer<'a, ()>;
 }
 
 #[cfg(test)]

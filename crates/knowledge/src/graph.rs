@@ -10,6 +10,7 @@ mod mentions;
 mod moment;
 mod names;
 mod net;
+pub(crate) mod owned;
 pub mod picture;
 mod settings;
 mod tools;

@@ -3,6 +3,7 @@
 
 pub mod embedding;
 pub mod evaluation;
+pub mod forgetting;
 pub mod fusion;
 pub mod graph;
 mod html;

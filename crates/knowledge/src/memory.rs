@@ -2,7 +2,6 @@
 //! is recalled. Raw history is never touched.
 
 mod digest;
-mod forgetting;
 mod observing;
 mod phrases;
 mod question;
@@ -20,14 +19,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use lango_domain::event::{Event, Principal};
-use lango_domain::memory::{Forgets, Memories, Memory, MemoryId, Origin};
+use lango_domain::memory::{Memories, Memory, MemoryId, Origin};
 use lango_domain::model::Model;
 use lango_domain::seams::Conversation;
 use lango_domain::session::StoreError;
 
+use crate::forgetting::Forgetting;
 use crate::secrecy::Secrecy;
 
 pub use digest::line;
+pub(crate) use question::Question;
 pub use recall::{Care, Recalled, SOURCE};
 pub use rules::kind_of;
 pub(crate) use rules::plain_words;
@@ -59,8 +60,8 @@ pub struct Parts {
     pub settings: Settings,
     /// What nobody may keep.
     pub secrecy: Secrecy,
-    /// Who else must forget what is forgotten.
-    pub forgets: Vec<Arc<dyn Forgets>>,
+    /// Forgets here and everywhere else.
+    pub forgetting: Forgetting,
     pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
 }
 
@@ -96,6 +97,10 @@ impl Chronicle {
 
     pub fn settings(&self) -> &Settings {
         &self.parts().settings
+    }
+
+    pub fn forgetting(&self) -> &Forgetting {
+        &self.parts().forgetting
     }
 
     pub fn observer(&self) -> &Observer {

@@ -48,10 +48,12 @@ const MOST_POLITE: usize = 6;
 /// Whether a sentence asks, orders or wishes.
 pub(crate) fn is_request(sentence: &str) -> bool {
     let words = plain_words(sentence);
-    let begun = behind_openers(&words, sentence);
+    let is_begun = |list: &'static str| {
+        beginnings(&words, sentence).any(|begun| rows(list).any(|row| begins_with(begun, row)))
+    };
     is_question(sentence)
-        || rows(ORDERS).any(|order| begins_with(begun, order))
-        || rows(QUESTIONS).any(|question| begins_with(begun, question))
+        || is_begun(ORDERS)
+        || is_begun(QUESTIONS)
         || rows(ORDERS_UNSPACED).any(|order| sentence.contains(order))
         || sentence.trim_start().starts_with('/')
 }
@@ -59,30 +61,30 @@ pub(crate) fn is_request(sentence: &str) -> bool {
 /// Whether a sentence asks for something to be forgotten.
 pub(crate) fn asks_to_forget(sentence: &str) -> bool {
     let words = plain_words(sentence);
-    let is_kept =
-        words.windows(2).any(|pair| ["dont", "not", "never"].contains(&&*pair[0]) && pair[1] == "forget");
-    let begun = behind_openers(&words, sentence);
     let is_meant = |word: &String| rows(FORGETTING).any(|forgetting| forgetting == word);
-    let is_asked = begun.first().is_some_and(is_meant)
-        || (is_request(sentence) && begun.iter().take(MOST_POLITE).any(is_meant));
-    !is_kept && (is_asked || rows(FORGETTING_UNSPACED).any(|forgetting| sentence.contains(forgetting)))
+    let refuses = |pair: &[String]| ["dont", "not", "never"].contains(&&*pair[0]) && is_meant(&pair[1]);
+    let is_asked = beginnings(&words, sentence).any(|begun| {
+        let polite = if is_request(sentence) { MOST_POLITE } else { 1 };
+        begun.iter().take(polite).any(is_meant)
+    });
+    let is_unspaced = || rows(FORGETTING_UNSPACED).any(|forgetting| sentence.contains(forgetting));
+    !words.windows(2).any(refuses) && (is_asked || is_unspaced())
 }
 
 fn is_question(sentence: &str) -> bool {
     sentence.contains('¿') || sentence.trim_end_matches(['"', '”', ')', ' ']).ends_with(['?', '？', '؟'])
 }
 
-/// The words behind what only opens a sentence, and behind a name that is called: "Ada, forget that".
-fn behind_openers<'a>(words: &'a [String], sentence: &str) -> &'a [String] {
-    let mut begun = words;
+/// The words behind what only opens a sentence, and those behind a name that is called: "Ada, forget that".
+fn beginnings<'a>(words: &'a [String], sentence: &str) -> impl Iterator<Item = &'a [String]> {
     let calls_somebody = sentence.split_whitespace().next().is_some_and(|first| first.ends_with([',', ':']));
-    if calls_somebody && words.len() > 1 {
-        begun = &begun[1..];
-    }
-    while begun.len() > 1 && rows(OPENERS).any(|opener| opener == begun[0]) {
-        begun = &begun[1..];
-    }
-    begun
+    let called = words.get(1..).filter(|behind| calls_somebody && !behind.is_empty());
+    [Some(words), called].into_iter().flatten().map(|mut begun| {
+        while begun.len() > 1 && rows(OPENERS).any(|opener| opener == begun[0]) {
+            begun = &begun[1..];
+        }
+        begun
+    })
 }
 
 fn begins_with(words: &[String], row: &str) -> bool {

@@ -83,7 +83,10 @@ impl SqliteStore {
             let mut found = query.query(params![principal, session])?;
             let mut ledger = Ledger::default();
             while let Some(row) = found.next()? {
-                ledger.add(&*rows::event(row, &SessionId::new(row.get::<_, String>(6)?))?);
+                let event = rows::event(row, &SessionId::new(row.get::<_, String>(6)?));
+                if let Some(event) = connection.checked(row, rows::named_event, event)? {
+                    ledger.add(&event);
+                }
             }
             Ok(ledger.newest(most))
         })

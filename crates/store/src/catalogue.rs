@@ -9,6 +9,7 @@ use lango_domain::graph::SourceRange;
 use lango_domain::session::{Reach, SessionKey};
 use rusqlite::{Connection, TransactionBehavior, params};
 
+use crate::damage::{Reader, shown};
 use crate::error::Trouble;
 use crate::file::PATIENCE;
 use crate::graph;
@@ -77,8 +78,7 @@ impl SqliteStore {
         let principal = principal.to_string();
         self.read(move |connection| {
             let sql = format!("{INFO} WHERE principal = ?1 ORDER BY updated DESC, id DESC");
-            let mut query = connection.prepare(&sql)?;
-            query.query_map(params![principal], info)?.collect()
+            connection.all(&sql, params![principal], session_name, |row| info(connection, row))
         })
         .await
     }
@@ -88,8 +88,9 @@ impl SqliteStore {
         let found = self
             .read(move |connection| {
                 let sql = format!("{INFO} WHERE principal = ?1 AND name = ?2");
-                let mut query = connection.prepare(&sql)?;
-                query.query_map(params![principal, name], info)?.next().transpose()
+                let found = connection
+                    .all(&sql, params![principal, name], session_name, |row| info(connection, row))?;
+                Ok(found.into_iter().next())
             })
             .await?;
         found.ok_or_else(|| Trouble::NoSession(session.to_string()))
@@ -112,9 +113,9 @@ impl SqliteStore {
                 "SELECT {} FROM events WHERE session = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
                 rows::COLUMNS
             );
-            let mut query = connection.prepare_cached(&sql)?;
             let (after, most) = (i64::try_from(seq).unwrap_or(i64::MAX), most as i64);
-            query.query_map(params![place.id, after, most], |row| rows::event(row, &session))?.collect()
+            let (values, name) = (params![place.id, after, most], rows::event_name(session.as_str()));
+            connection.all(&sql, values, name, |row| rows::event(row, &session))
         })
         .await
     }
@@ -254,18 +255,37 @@ impl SqliteStore {
                 UNION ALL SELECT s.name, e.turn, e.author, e.branch, e.body, s.id, e.seq FROM sessions s
                 JOIN events e ON e.session = s.id AND e.kind = 'usage'
                 WHERE s.principal = ?1 AND (?2 IS NULL OR s.name = ?2) ORDER BY age, place";
-            let mut query = connection.prepare(sql)?;
-            query.query_map(params![principal, session], usage_row)?.collect()
+            connection.all(sql, params![principal, session], usage_name, usage_row)
         })
         .await
     }
 }
 
-fn info(row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionInfo> {
+/// Every session, every event and what calls took, only to see whether they can be read.
+pub(crate) fn read_all(reader: &Reader<'_>) -> rusqlite::Result<()> {
+    reader.all(INFO, [], session_name, |row| info(reader, row))?;
+    let sql = format!("SELECT {}, name FROM events JOIN sessions ON id = session", rows::COLUMNS);
+    let event = |row: &rusqlite::Row<'_>| rows::event(row, &SessionId::new(shown(row, 6))).map(drop);
+    reader.all(&sql, [], rows::named_event, event)?;
+    let sql = "SELECT NULL, turn, agent, branch, body FROM usage";
+    reader.all(sql, [], usage_name, |row| usage_row(row).map(drop))?;
+    Ok(())
+}
+
+fn session_name(row: &rusqlite::Row<'_>) -> String {
+    format!("session `{}`", shown(row, 0))
+}
+
+fn usage_name(row: &rusqlite::Row<'_>) -> String {
+    format!("what turn {} took", shown(row, 1))
+}
+
+/// A session whose title cannot be read is still there.
+fn info(reader: &Reader<'_>, row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionInfo> {
     let time = |at: usize| Ok::<_, rusqlite::Error>(row.get::<_, String>(at)?.parse().unwrap_or_default());
     Ok(SessionInfo {
         id: SessionId::new(row.get::<_, String>(0)?),
-        title: row.get(1)?,
+        title: reader.text(row, 1, session_name)?,
         events: row.get::<_, i64>(2)? as u64,
         created: time(3)?,
         updated: time(4)?,
@@ -279,12 +299,14 @@ fn usage_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<UsageRow> {
         turn: row.get(1)?,
         agent: row.get(2)?,
         branch: row.get(3)?,
-        usage: serde_json::from_str(&row.get::<_, String>(4)?).unwrap_or_default(),
+        usage: serde_json::from_str(row.get_ref(4)?.as_str()?).map_err(|error| {
+            rusqlite::Error::FromSqlConversionFailure(4, rusqlite::types::Type::Text, error.into())
+        })?,
     })
 }
 
 fn search(
-    connection: &Connection,
+    connection: &Reader<'_>,
     principal: &str,
     words: &[String],
     most: usize,
@@ -296,14 +318,15 @@ fn search(
     let mut found = query.query(params![principal])?;
     let mut hits = Vec::new();
     while let Some(row) = found.next()? {
-        let session = SessionId::new(row.get::<_, String>(6)?);
-        let event = rows::event(row, &session)?;
+        let session = SessionId::new(shown(row, 6));
+        let event = connection.checked(row, rows::named_event, rows::event(row, &session))?;
+        let Some(event) = event else { continue };
         let (Body::User { text } | Body::Answer { text } | Body::Report { text }) = &event.body else {
             continue;
         };
         let text = text.to_lowercase();
         if words.iter().all(|word| text.contains(word)) {
-            hits.push(Hit { session, title: row.get(7)?, event });
+            hits.push(Hit { session, title: shown(row, 7), event });
         }
         if hits.len() == most {
             break;

@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::damage::shown;
 use crate::knowledge::{keep, time};
 use crate::rows;
 use crate::store::SqliteStore;
@@ -22,7 +23,7 @@ use crate::store::SqliteStore;
 const AGENT: &str = "librarian";
 const BRANCH: &str = "afterwards";
 
-const INQUIRY: &str =
+pub(crate) const INQUIRY: &str =
     "SELECT i.id, i.topic, i.question, i.why, i.priority, i.found_by, i.status, s.name, i.turn, i.created,
     i.offers, o.name, i.offered_at, i.answer, i.knowledge_key, i.closed FROM inquiries i
     JOIN sessions s ON s.id = i.session LEFT JOIN sessions o ON o.id = i.offered_in";
@@ -33,7 +34,7 @@ impl InquiryStore for SqliteStore {
         async move {
             let found = self.read(move |connection| {
                 let sql = format!("{INQUIRY} WHERE i.principal = ?1 AND i.status = 'pending' ORDER BY i.id");
-                connection.prepare_cached(&sql)?.query_map([of], inquiry)?.collect()
+                connection.all(&sql, [of], inquiry_name, inquiry)
             });
             Ok(found.await?)
         }
@@ -45,7 +46,7 @@ impl InquiryStore for SqliteStore {
         async move {
             let found = self.read(move |connection| {
                 let sql = format!("{INQUIRY} WHERE i.principal = ?1 ORDER BY i.id DESC");
-                connection.prepare_cached(&sql)?.query_map([of], inquiry)?.collect()
+                connection.all(&sql, [of], inquiry_name, inquiry)
             });
             Ok(found.await?)
         }
@@ -108,7 +109,11 @@ impl InquiryStore for SqliteStore {
     }
 }
 
-fn inquiry(row: &Row<'_>) -> rusqlite::Result<Inquiry> {
+pub(crate) fn inquiry_name(row: &Row<'_>) -> String {
+    format!("inquiry {}", shown(row, 0))
+}
+
+pub(crate) fn inquiry(row: &Row<'_>) -> rusqlite::Result<Inquiry> {
     let optional_time = |at: usize| match row.get_ref(at)? {
         rusqlite::types::ValueRef::Null => Ok(None),
         _ => time(row, at).map(Some),

@@ -12,6 +12,7 @@ use lango_domain::seams::Conversation;
 use lango_domain::session::Answer;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
+use crate::damage::shown;
 use crate::rows;
 use crate::store::SqliteStore;
 
@@ -112,7 +113,7 @@ impl KnowledgeStore for SqliteStore {
                         WHERE newer.principal = k.principal AND newer.key = k.key AND newer.version > k.version)
                     ORDER BY k.id DESC"
                 );
-                connection.prepare_cached(&sql)?.query_map([of], entry)?.collect()
+                connection.all(&sql, [of], entry_name, entry)
             });
             Ok(found.await?)
         }
@@ -124,7 +125,7 @@ impl KnowledgeStore for SqliteStore {
         async move {
             let found = self.read(move |connection| {
                 let sql = format!("{ENTRY} WHERE k.principal = ?1 AND k.key = ?2 ORDER BY k.version DESC");
-                connection.prepare_cached(&sql)?.query_map(params![of, key], entry)?.collect()
+                connection.all(&sql, params![of, key], entry_name, entry)
             });
             Ok(found.await?)
         }
@@ -164,9 +165,8 @@ impl KnowledgeStore for SqliteStore {
         let of = of.to_string();
         async move {
             let found = self.read(move |connection| {
-                let sql = "SELECT l.id, l.trigger, l.fix, l.category, l.helped, l.failed, s.name, l.turn, l.source, l.at, l.label
-                    FROM learnings l LEFT JOIN sessions s ON s.id = l.session WHERE l.principal = ?1 ORDER BY l.id DESC";
-                connection.prepare_cached(sql)?.query_map([of], learning)?.collect()
+                let sql = format!("{LEARNING} WHERE l.principal = ?1 ORDER BY l.id DESC");
+                connection.all(&sql, [of], learning_name, learning)
             });
             Ok(found.await?)
         }
@@ -184,9 +184,13 @@ impl KnowledgeStore for SqliteStore {
     }
 }
 
-const ENTRY: &str =
+pub(crate) const ENTRY: &str =
     "SELECT k.key, k.version, k.category, k.content, k.tags, s.name, k.turn, k.source, k.at, k.label FROM knowledge k
     LEFT JOIN sessions s ON s.id = k.session";
+
+pub(crate) const LEARNING: &str =
+    "SELECT l.id, l.trigger, l.fix, l.category, l.helped, l.failed, s.name, l.turn, l.source, l.at, l.label FROM learnings l
+    LEFT JOIN sessions s ON s.id = l.session";
 
 /// Within a change of the caller's.
 pub(crate) fn keep(change: &Connection, of: &str, new: &NewEntry) -> rusqlite::Result<Kept> {
@@ -221,7 +225,15 @@ pub(crate) fn keep(change: &Connection, of: &str, new: &NewEntry) -> rusqlite::R
     Ok(if version == 1 { Kept::New } else { Kept::Changed(version) })
 }
 
-fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+pub(crate) fn entry_name(row: &Row<'_>) -> String {
+    format!("version {} of the knowledge `{}`", shown(row, 1), shown(row, 0))
+}
+
+pub(crate) fn learning_name(row: &Row<'_>) -> String {
+    format!("learning {}", shown(row, 0))
+}
+
+pub(crate) fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
     Ok(Entry {
         key: row.get(0)?,
         version: row.get(1)?,
@@ -285,7 +297,7 @@ fn learn(connection: &mut Connection, of: &str, new: &NewLearning) -> rusqlite::
     Ok(learned)
 }
 
-fn learning(row: &Row<'_>) -> rusqlite::Result<Learning> {
+pub(crate) fn learning(row: &Row<'_>) -> rusqlite::Result<Learning> {
     Ok(Learning {
         id: row.get::<_, i64>(0)? as u64,
         trigger: row.get(1)?,

@@ -3,9 +3,11 @@
 
 mod audit;
 mod catalogue;
+mod damage;
 mod documents;
 mod error;
 mod file;
+mod forgetting;
 mod graph;
 mod inquiries;
 mod knowledge;
@@ -21,6 +23,7 @@ mod writer;
 
 pub use audit::AuditEntry;
 pub use catalogue::{Hit, SessionInfo, UsageRow};
+pub use damage::DamagedRow;
 pub use error::Trouble;
 pub use file::Place;
 pub use settings::Settings;

@@ -14,10 +14,13 @@ use lango_domain::memory::{
     Setback,
 };
 use lango_domain::seams::Conversation;
-use lango_domain::session::{Answer, StoreError};
+use lango_domain::session::Answer;
 use rusqlite::Connection;
 
+use crate::damage::Reader;
 use crate::store::SqliteStore;
+
+pub(crate) use forgetting::{mark, take_out};
 
 /// The tables. What was observed goes with its session; what somebody asked for stays, and cites it no more.
 pub(crate) const TABLES: &str = "
@@ -115,6 +118,12 @@ pub(crate) fn delete_asked(
     connection.execute("DELETE FROM observations WHERE principal = ?1 AND session = ?2", [principal, session])
 }
 
+/// Every memory, only to see whether it can be read.
+pub(crate) fn read_all(reader: &Reader<'_>) -> rusqlite::Result<()> {
+    remembered::observations(reader, "TRUE", [])?;
+    remembered::reflections(reader, "TRUE", []).map(drop)
+}
+
 /// Whose session, and which, as rows have it.
 #[derive(Clone)]
 struct Owned {
@@ -132,7 +141,7 @@ impl SqliteStore {
     fn look<'a, T, Look>(&'a self, look: Look) -> Answer<'a, T>
     where
         T: Send + 'static,
-        Look: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        Look: FnOnce(&Reader<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
         async move { Ok(self.read(look).await?) }.boxed()
     }
@@ -235,19 +244,6 @@ impl Memories for SqliteStore {
     fn memory<'a>(&'a self, of: &'a Principal, id: MemoryId) -> Answer<'a, Option<Memory>> {
         let of = of.to_string();
         self.look(move |connection| remembered::memory(connection, &of, id))
-    }
-
-    fn forget<'a>(&'a self, of: &'a Principal, ids: Vec<MemoryId>) -> Answer<'a, Vec<Memory>> {
-        let of = of.to_string();
-        async move {
-            let gone = self.change(move |connection| forgetting::forget(connection, &of, &ids)).await;
-            let gone = gone.map_err(StoreError::from)?;
-            if !gone.is_empty() {
-                self.empty_log().await;
-            }
-            Ok(gone)
-        }
-        .boxed()
     }
 
     fn census<'a>(&'a self, of: &'a Principal) -> Answer<'a, Census> {

@@ -10,6 +10,8 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Deserialize;
 
+use crate::damage::shown;
+
 /// A title is the first request, up to so many characters.
 const TITLE_CHARS: usize = 80;
 
@@ -74,6 +76,16 @@ pub(crate) fn label(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Label>>
     let text = row.get_ref(at)?.as_str_or_null()?;
     // What cannot be read is not taken for plain.
     Ok(text.map(|text| serde_json::from_str(text).unwrap_or_else(|_| Label::untrusted("a damaged label"))))
+}
+
+/// What an event is called where it cannot be read; the first column is its number.
+pub(crate) fn event_name(session: &str) -> impl Fn(&Row<'_>) -> String {
+    move |row| format!("event {} of session `{}`", shown(row, 0), one_line(session))
+}
+
+/// The same, where the session's name stands behind [`COLUMNS`].
+pub(crate) fn named_event(row: &Row<'_>) -> String {
+    format!("event {} of session `{}`", shown(row, 0), shown(row, 6))
 }
 
 /// Where a session's rows hang, and the number of the last one.

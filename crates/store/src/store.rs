@@ -8,6 +8,7 @@ use lango_domain::event::{Body, Draft, Event, Grant, Principal, SessionId};
 use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError, TurnLock, grant_in};
 use rusqlite::{Connection, params};
 
+use crate::damage::{Damage, DamagedRow, Reader};
 use crate::error::Trouble;
 use crate::file::{self, Place};
 use crate::locks::Locks;
@@ -29,6 +30,7 @@ struct Shared {
     writer: Writer,
     readers: Mutex<Vec<Connection>>,
     locks: Locks,
+    damage: Damage,
 }
 
 impl SqliteStore {
@@ -43,7 +45,16 @@ impl SqliteStore {
         let writer =
             Writer::start(connection, place.clone()).map_err(|error| Trouble::Other(error.to_string()))?;
         let locks = Locks::new(folder);
-        Ok(Self { shared: Arc::new(Shared { place, identity, writer, readers: Mutex::default(), locks }) })
+        Ok(Self {
+            shared: Arc::new(Shared {
+                place,
+                identity,
+                writer,
+                readers: Mutex::default(),
+                locks,
+                damage: Damage::default(),
+            }),
+        })
     }
 
     pub fn place(&self) -> &Place {
@@ -53,6 +64,11 @@ impl SqliteStore {
     /// Another file has another one.
     pub fn identity(&self) -> &str {
         &self.shared.identity
+    }
+
+    /// Rows that were skipped so far because they cannot be read.
+    pub fn damaged_rows(&self) -> Vec<DamagedRow> {
+        self.shared.damage.named()
     }
 
     pub(crate) fn locks(&self) -> &Locks {
@@ -76,10 +92,11 @@ impl SqliteStore {
     pub(crate) async fn read<T, Look>(&self, look: Look) -> Result<T, Trouble>
     where
         T: Send + 'static,
-        Look: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        Look: FnOnce(&Reader<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
         let Place::File(file) = self.shared.place.clone() else {
-            return self.change(|connection| look(connection)).await;
+            let damage = self.shared.damage.clone();
+            return self.change(move |connection| look(&Reader::new(connection, &damage))).await;
         };
         let shared = Arc::clone(&self.shared);
         let task = tokio::task::spawn_blocking(move || {
@@ -87,7 +104,8 @@ impl SqliteStore {
                 Some(connection) => connection,
                 None => file::open_to_read(&file)?,
             };
-            let found = look(&connection).map_err(|error| Trouble::of(error, &file))?;
+            let found =
+                look(&Reader::new(&connection, &shared.damage)).map_err(|error| Trouble::of(error, &file))?;
             let mut idle = shared.idle();
             if idle.len() < MOST_READERS {
                 idle.push(connection);
@@ -148,7 +166,7 @@ impl SessionStore for SqliteStore {
 }
 
 fn grants(
-    connection: &Connection,
+    connection: &Reader<'_>,
     principal: &Principal,
     session: &SessionId,
     tool: &str,
@@ -162,14 +180,15 @@ fn grants(
     let mut found = query.query(params![place.id])?;
     let mut grants = Vec::new();
     while let Some(row) = found.next()? {
-        grants.extend(grant_in(&*rows::event(row, session)?, tool));
+        let event = connection.checked(row, rows::event_name(session.as_str()), rows::event(row, session))?;
+        grants.extend(event.and_then(|event| grant_in(&event, tool)));
     }
     Ok(grants)
 }
 
 /// Backwards from the end, and no further than asked for.
 pub(crate) fn load(
-    connection: &Connection,
+    connection: &Reader<'_>,
     principal: &Principal,
     session: &SessionId,
     reach: Reach,
@@ -183,7 +202,8 @@ pub(crate) fn load(
     let (mut events, mut bytes) = (Vec::new(), 0);
     while let Some(row) = found.next()? {
         bytes += row.get_ref(5)?.as_str().map_or(0, str::len);
-        let event = rows::event(row, session)?;
+        let event = connection.checked(row, rows::event_name(session.as_str()), rows::event(row, session))?;
+        let Some(event) = event else { continue };
         let begins_turn = matches!(event.body, Body::User { .. });
         events.push(event);
         if begins_turn && reach.is_enough(bytes) {

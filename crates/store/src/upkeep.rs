@@ -4,8 +4,11 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, TransactionBehavior};
 
+use crate::catalogue;
+use crate::damage::DamagedRow;
 use crate::error::Trouble;
 use crate::file::{self, Place};
+use crate::inquiries;
 use crate::knowledge;
 use crate::memory;
 use crate::store::SqliteStore;
@@ -71,6 +74,20 @@ impl SqliteStore {
     pub async fn limit_pages_for_tests(&self, pages: Option<u32>) -> Result<(), Trouble> {
         let sql = format!("PRAGMA max_page_count = {}", pages.unwrap_or(u32::MAX - 1));
         self.change(move |connection| connection.query_row(&sql, [], |_| Ok(()))).await
+    }
+
+    /// Reads every row, of everybody, and gives those that cannot be read.
+    pub async fn look_for_damage(&self) -> Result<Vec<DamagedRow>, Trouble> {
+        self.read(|reader| {
+            catalogue::read_all(reader)?;
+            memory::read_all(reader)?;
+            reader.all(knowledge::ENTRY, [], knowledge::entry_name, knowledge::entry)?;
+            reader.all(knowledge::LEARNING, [], knowledge::learning_name, knowledge::learning)?;
+            reader.all(inquiries::INQUIRY, [], inquiries::inquiry_name, inquiries::inquiry)?;
+            Ok(())
+        })
+        .await?;
+        Ok(self.damaged_rows())
     }
 
     pub async fn health(&self) -> Result<Health, Trouble> {

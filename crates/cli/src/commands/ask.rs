@@ -42,6 +42,7 @@ pub fn run(global: &Global, ask: &Ask) -> Result<ExitCode, Failure> {
     runtime.block_on(super::forget_old_sessions(&setting, &conversation));
     let complaints = tape.complaints();
     show.warnings(&complaints);
+    show.warnings(&super::damage(&conversation.store));
     let is_strict = matches!(&tape, Tape::Replay(player) if player.is_strict());
     if is_strict && !complaints.is_empty() {
         show.fail_with(3);

@@ -7,7 +7,7 @@ use lango_domain::text::{one_line, with_hidden_escaped};
 use lango_store::AuditEntry;
 use serde_json::{Value, json};
 
-use super::{Setting, runtime};
+use super::{Setting, naming_damage, runtime};
 use crate::args::{Audit, Global};
 use crate::output::{DIM, ERROR, Failure, NAME, Output, styled};
 use crate::show::short;
@@ -30,7 +30,8 @@ pub fn run(global: &Global, wish: &Audit) -> Result<Output, Failure> {
     if entries.is_empty() {
         plain.push_str("No tool was called yet.\n");
     }
-    Ok(Output::new(plain, json!({ "items": entries.iter().map(item).collect::<Vec<_>>() })))
+    let output = Output::new(plain, json!({ "items": entries.iter().map(item).collect::<Vec<_>>() }));
+    Ok(naming_damage(output, &store))
 }
 
 fn line(entry: &AuditEntry) -> String {

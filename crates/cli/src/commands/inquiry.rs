@@ -11,19 +11,20 @@ use lango_store::SqliteStore;
 use serde_json::json;
 
 use super::knowledge::failed;
-use super::{Setting, runtime};
+use super::{Setting, naming_damage, runtime};
 use crate::args::{Global, InquiryCommand};
 use crate::output::{DIM, Failure, Output, styled};
 
 pub fn run(global: &Global, command: &InquiryCommand) -> Result<Output, Failure> {
     let setting = Setting::read(global)?;
     let store = setting.stores.open()?;
-    runtime()?.block_on(async {
+    let output = runtime()?.block_on(async {
         match command {
             InquiryCommand::List { all } => list(&store, *all).await,
             InquiryCommand::Dismiss { ids } => dismiss(&store, ids).await,
         }
-    })
+    })?;
+    Ok(naming_damage(output, &store))
 }
 
 async fn list(store: &SqliteStore, all: bool) -> Result<Output, Failure> {

@@ -1,24 +1,27 @@
 //! `lango knowledge …`: what the librarian keeps, to look at and to delete.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use lango_domain::event::Principal;
 use lango_domain::knowledge::{Category, Entry, KnowledgeStore, Learning};
 use lango_domain::session::StoreError;
 use lango_domain::suggest;
 use lango_domain::text::{one_line, visible};
+use lango_knowledge::forgetting::{Forgetting, Meant, Trace, TraceId};
 use lango_knowledge::knowing::{key_of, listed};
 use lango_store::SqliteStore;
 use serde_json::{Value, json};
 
-use super::{Setting, runtime};
+use super::memory::forgotten;
+use super::{Setting, naming_damage, runtime};
 use crate::args::{Global, KnowledgeCommand};
 use crate::output::{DIM, Failure, NAME, Output, styled};
 
 pub fn run(global: &Global, command: &KnowledgeCommand) -> Result<Output, Failure> {
     let setting = Setting::read(global)?;
     let store = setting.stores.open()?;
-    runtime()?.block_on(async {
+    let output = runtime()?.block_on(async {
         match command {
             KnowledgeCommand::List { learnings: true, .. } => learnings(&store).await,
             KnowledgeCommand::List { category, .. } => list(&store, category.as_deref()).await,
@@ -26,7 +29,8 @@ pub fn run(global: &Global, command: &KnowledgeCommand) -> Result<Output, Failur
             KnowledgeCommand::History { key } => history(&store, key).await,
             KnowledgeCommand::Delete { keys } => delete(&store, keys).await,
         }
-    })
+    })?;
+    Ok(naming_damage(output, &store))
 }
 
 pub fn failed(error: StoreError) -> Failure {
@@ -124,11 +128,16 @@ async fn delete(store: &SqliteStore, keys: &[String]) -> Result<Output, Failure>
     for key in keys {
         versions(store, key).await?;
     }
-    let mut gone = 0;
-    for key in keys {
-        gone += store.forget(&Principal::local(), &key_of(key)).await.map_err(failed)?;
-    }
     let keys: Vec<String> = keys.iter().map(|key| key_of(key)).collect();
-    let plain = format!("Deleted: {} ({gone} versions).\n", visible(&keys.join(", ")));
-    Ok(Output::new(plain, json!({ "deleted": keys, "versions": gone })))
+    let (of, forgetting) = (Principal::local(), Forgetting::new(Arc::new(store.clone())));
+    let gone = match forgetting.meant_by_keys(&of, &keys).await.map_err(failed)? {
+        Meant::These { gone, .. } => forgetting.forget(&of, &gone).await.map_err(failed)?,
+        Meant::Nothing | Meant::Several(_) => Vec::new(),
+    };
+    let is_version = |trace: &&Trace| matches!(trace.id, TraceId::Entry { .. });
+    let versions = gone.iter().filter(is_version).count();
+    let mut output = forgotten(&gone, &[]);
+    output.json["deleted"] = json!(keys);
+    output.json["versions"] = json!(versions);
+    Ok(output)
 }

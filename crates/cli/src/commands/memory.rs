@@ -8,10 +8,11 @@ use lango_domain::event::{Body, Event, Principal, SessionId};
 use lango_domain::memory::{self, Listing, Memory, MemoryId, Origin};
 use lango_domain::session::StoreError;
 use lango_domain::text::{one_line, visible};
+use lango_knowledge::forgetting::{Meant, Trace};
 use lango_knowledge::memory::{Chronicle, Observer, Reason, item, line};
 use serde_json::{Value, json};
 
-use super::{Setting, runtime};
+use super::{Setting, naming_damage, runtime};
 use crate::args::{Global, Listed, MemoryCommand};
 use crate::output::{DIM, Failure, NAME, Output, complain, styled};
 
@@ -21,8 +22,8 @@ const SHOWN_CHARS: usize = 600;
 pub fn run(global: &Global, command: &MemoryCommand) -> Result<Output, Failure> {
     let setting = Setting::read(global)?;
     let store = setting.stores.open()?;
-    let chronicle = chronicle(&setting.loaded, &setting.environment, store)?;
-    runtime()?.block_on(async {
+    let chronicle = chronicle(&setting.loaded, &setting.environment, store.clone())?;
+    let output = runtime()?.block_on(async {
         match command {
             MemoryCommand::Status => status(&chronicle).await,
             MemoryCommand::Observations(wish) => list(&chronicle, wish, memory::Listed::Observations).await,
@@ -30,7 +31,8 @@ pub fn run(global: &Global, command: &MemoryCommand) -> Result<Output, Failure> 
             MemoryCommand::Why { id } => why(&chronicle, id).await,
             MemoryCommand::Forget { what, yes } => forget(&chronicle, &what.join(" "), *yes).await,
         }
-    })
+    })?;
+    Ok(naming_damage(output, &store))
 }
 
 fn failed(error: StoreError) -> Failure {
@@ -148,26 +150,46 @@ fn shortened(text: &str) -> String {
 }
 
 async fn forget(chronicle: &Chronicle, what: &str, yes: bool) -> Result<Output, Failure> {
-    let meant = chronicle.meant(&Principal::local(), what).await.map_err(failed)?;
-    if meant.is_empty() {
-        return Err(Failure::usage(format!("nothing that is remembered fits `{}`", one_line(what)))
-            .with_hint("`lango memory observations` lists everything with its id"));
-    }
+    let of = Principal::local();
+    let (gone, left) = match chronicle.forgetting().meant(&of, what).await.map_err(failed)? {
+        Meant::These { gone, left } => (gone, left),
+        Meant::Nothing => {
+            return Err(Failure::usage(format!("nothing that is remembered fits `{}`", one_line(what)))
+                .with_hint("`lango memory observations` lists everything with its id"));
+        }
+        Meant::Several(found) => {
+            complain(&traces(&found));
+            return Err(Failure::usage("several things are about that, and none says just that")
+                .with_hint("name ids, say it in its own words, or say \"everything about …\""));
+        }
+    };
     if !yes {
-        agreed(&meant)?;
+        agreed(&gone)?;
     }
-    let gone = chronicle.forget(&Principal::local(), &meant).await.map_err(failed)?;
-    let ids: Vec<String> = gone.iter().map(|memory| memory.id.to_string()).collect();
-    let plain = format!(
-        "Forgotten: {}. What was said stays in its session; `lango session delete` takes that out.\n",
-        ids.join(", ")
+    let gone = chronicle.forgetting().forget(&of, &gone).await.map_err(failed)?;
+    Ok(forgotten(&gone, &left))
+}
+
+/// What is gone, and what is about the same and stays.
+pub(super) fn forgotten(gone: &[Trace], left: &[Trace]) -> Output {
+    let mut plain = format!(
+        "Forgotten:\n{}\nWhat was said stays in its session; `lango session delete` takes that out.\n",
+        traces(gone)
     );
-    Ok(Output::new(plain, json!({ "forgotten": ids })))
+    if !left.is_empty() {
+        let _ = writeln!(plain, "Left, for it says something else, too:\n{}", traces(left));
+    }
+    let items = |traces: &[Trace]| traces.iter().map(Trace::item).collect::<Vec<_>>();
+    Output::new(plain, json!({ "forgotten": items(gone), "left": items(left) }))
+}
+
+fn traces(traces: &[Trace]) -> String {
+    traces.iter().map(|trace| visible(&trace.line())).collect::<Vec<_>>().join("\n")
 }
 
 /// Shows what would go, and waits for a yes.
-fn agreed(meant: &[Memory]) -> Result<(), Failure> {
-    complain(lines(meant).trim_end());
+fn agreed(gone: &[Trace]) -> Result<(), Failure> {
+    complain(&traces(gone));
     if !std::io::stdin().is_terminal() {
         return Err(
             Failure::denied("nobody is there to confirm it").with_hint("--yes forgets without a question")

@@ -15,7 +15,7 @@ use lango_engine::{LegacyMessage, replay_author};
 use lango_store::{SessionInfo, SqliteStore};
 use serde_json::{Value, json};
 
-use super::{Setting, runtime, session_named};
+use super::{Setting, naming_damage, runtime, session_named};
 use crate::args::{ExportFormat, Global, SessionCommand};
 use crate::output::{DIM, Failure, NAME, Output, styled};
 
@@ -27,7 +27,7 @@ const MAX_IMPORT_BYTES: u64 = 256 * 1024 * 1024;
 pub fn run(global: &Global, command: &SessionCommand) -> Result<Output, Failure> {
     let setting = Setting::read(global)?;
     let store = setting.stores.open()?;
-    runtime()?.block_on(async {
+    let output = runtime()?.block_on(async {
         match command {
             SessionCommand::List => list(&store).await,
             SessionCommand::Show { session } => show(&store, &id(session)).await,
@@ -41,7 +41,8 @@ pub fn run(global: &Global, command: &SessionCommand) -> Result<Output, Failure>
             }
             SessionCommand::Search { text } => search(&store, text).await,
         }
-    })
+    })?;
+    Ok(naming_damage(output, &store))
 }
 
 fn id(name: &str) -> SessionId {

@@ -143,12 +143,30 @@ async fn look_into(store: &SqliteStore, checks: &mut Vec<Check>) {
             return;
         }
     }
+    checks.push(rows(store).await);
     checks.push(permissions(file));
     match store.try_to_write().await {
         Ok(()) => checks.push(Check::new("disk", Status::Pass, "there is room to write")),
         Err(trouble) => {
             checks.push(Check::new("disk", Status::Fail, trouble.to_string()).with_remedy(trouble.remedy()));
         }
+    }
+}
+
+/// How many damaged rows are named.
+const MOST_NAMED: usize = 20;
+
+async fn rows(store: &SqliteStore) -> Check {
+    match store.look_for_damage().await {
+        Ok(rows) if rows.is_empty() => Check::new("rows", Status::Pass, "everything in it can be read"),
+        Ok(rows) => {
+            let named: Vec<String> = rows.iter().take(MOST_NAMED).map(ToString::to_string).collect();
+            let detail = format!("{} rows are skipped: {}", rows.len(), named.join("; "));
+            let remedy = "a newer Lango may be able to read them; `lango restore` brings a backup back, `lango session delete` \
+                takes a session out, and `lango session export` saves what can be read of it";
+            Check::new("rows", Status::Warn, detail).with_remedy(remedy)
+        }
+        Err(trouble) => Check::new("rows", Status::Fail, trouble.to_string()).with_remedy(trouble.remedy()),
     }
 }
 

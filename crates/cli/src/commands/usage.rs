@@ -7,7 +7,7 @@ use std::path::Path;
 use lango_domain::bill::{Bill, Sum};
 use lango_domain::event::{Event, Principal, SessionId};
 
-use super::{Setting, runtime};
+use super::{Setting, naming_damage, runtime};
 use crate::args::Global;
 use crate::output::{DIM, Failure, NAME, Output, styled};
 
@@ -52,7 +52,7 @@ pub fn of_store(global: &Global, session: Option<String>) -> Result<Output, Fail
         let request = row.session.map_or("a deleted session".to_owned(), |session| session.to_string());
         bill.add_usage(&row.turn, &request, (row.branch, row.agent), &row.usage);
     }
-    Ok(Output::new(plain(&bill), bill.json()))
+    Ok(naming_damage(Output::new(plain(&bill), bill.json()), &store))
 }
 
 /// The bill as people read it.

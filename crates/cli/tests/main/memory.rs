@@ -87,7 +87,8 @@ fn forgetting_asks_first() {
     assert_eq!(observations(&desk).len(), 1);
     assert!(ask(&desk, &["what do I like to drink?"]).stdout.contains("Nothing is remembered"));
     let gone = desk.lango(&["memory", "forget", "o2", "--yes", "--json"]).json();
-    assert_eq!(gone["forgotten"], json!(["o2"]));
+    let item = json!({ "kind": "observation", "id": "o2", "text": "the office closes at six" });
+    assert_eq!(gone["forgotten"], json!([item]));
     for wrong in [["why", "o2"], ["why", "tea"], ["forget", "o2"]] {
         assert_eq!(desk.lango(&["memory", wrong[0], wrong[1]]).exit, 2, "{wrong:?}");
     }

@@ -42,8 +42,6 @@ pub enum Care {
     Asked,
     /// For a request that did not ask: what fits well, and is not of the session itself.
     Unasked { session: SessionId },
-    /// It will be gone.
-    Forgetting,
 }
 
 #[derive(Clone, Debug)]
@@ -143,8 +141,7 @@ impl Index {
         }
         found.sort_by(|(a, x), (b, y)| b.total_cmp(a).then(y.id.cmp(&x.id)));
         let mut told = HashSet::new();
-        let mut is_new =
-            |memory: &Memory| *care == Care::Forgetting || told.insert(plain_words(&memory.note.text));
+        let mut is_new = |memory: &Memory| told.insert(plain_words(&memory.note.text));
         let best = found.into_iter().filter(|(_, memory)| is_new(memory)).take(most);
         best.map(|(score, memory)| Recalled { memory: memory.clone(), score }).collect()
     }
@@ -166,7 +163,6 @@ fn fits(question: &Question, known: &Known, covers: f32, care: &Care) -> bool {
     let is_of_kind = question.kinds.contains(&known.memory.note.kind);
     let is_on_topic = question.topics & known.topics != 0;
     match care {
-        Care::Forgetting => covers >= SURELY_FITS || question.is_general(),
         Care::Asked => {
             let asks_for_kind = question.kinds.is_empty() || is_of_kind;
             covers >= FITS || (asks_for_kind && (is_on_topic || question.is_general()))

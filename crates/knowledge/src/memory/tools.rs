@@ -1,5 +1,7 @@
 //! The chronicler's tools.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use lango_domain::event::SessionId;
@@ -14,6 +16,7 @@ use serde_json::{Value, json};
 use super::recall::Care;
 use super::rules::{is_own, kind_of, priority_of};
 use super::{Chronicle, digest};
+use crate::forgetting::{Meant, Trace};
 use crate::lazily::Lazily;
 
 const USUAL: usize = 20;
@@ -195,25 +198,24 @@ fn listing(desk: Desk, name: &str, described: &str, what: Listed) -> Tool {
 }
 
 fn forget(desk: Desk) -> Tool {
-    let described =
-        "Forgets memories for good, and everything that was made of them. The conversations themselves stay.";
+    let described = "Forgets for good what was learned from some words: memories, knowledge, learnings, inquiries and facts, and \
+        everything that was made of them. The conversations themselves stay.";
     let asked = desk.clone();
     Tool::new("memory_forget", described, Safety::Dangerous, move |context: ToolContext, args: Forget| {
         let desk = desk.clone();
         async move {
             let chronicle = desk.chronicle().await?;
-            let meant = meant(&chronicle, &context, &args.what).await?;
-            let gone = chronicle.forget(&context.principal, &meant).await.map_err(failed)?;
-            let ids: Vec<String> = gone.iter().map(|memory| memory.id.to_string()).collect();
-            Ok(format!("Forgotten: {}.", ids.join(", ")))
+            let (gone, left) = meant(&chronicle, &context, &args.what).await?;
+            let gone = chronicle.forgetting().forget(&context.principal, &gone).await.map_err(failed)?;
+            Ok(forgotten(&gone, &left))
         }
     })
     .with_intent(move |context: ToolContext, args: Forget| {
         let desk = asked.clone();
         async move {
             let chronicle = desk.chronicle().await?;
-            let meant = meant(&chronicle, &context, &args.what).await?;
-            let lines: Vec<String> = meant.iter().map(digest::line).collect();
+            let (gone, _) = meant(&chronicle, &context, &args.what).await?;
+            let lines: Vec<String> = gone.iter().map(Trace::line).collect();
             let shows = format!("forget for good:\n{}", lines.join("\n"));
             Ok(Intent { level: Safety::Dangerous, shows, subject: args.what, pattern: None })
         }
@@ -227,12 +229,46 @@ fn forget(desk: Desk) -> Tool {
     ])
 }
 
-async fn meant(chronicle: &Chronicle, context: &ToolContext, what: &str) -> Result<Vec<Memory>, ToolFailure> {
-    let found = chronicle.meant(&context.principal, what).await.map_err(failed)?;
-    if found.is_empty() {
-        return Err(ToolFailure("nothing like that is remembered; memory_recall finds what is".to_owned()));
+/// What would go, and what stays though it is about the same.
+async fn meant(
+    chronicle: &Chronicle,
+    context: &ToolContext,
+    what: &str,
+) -> Result<(Vec<Trace>, Vec<Trace>), ToolFailure> {
+    match chronicle.forgetting().meant(&context.principal, what).await.map_err(failed)? {
+        Meant::These { gone, left } => Ok((gone, left)),
+        Meant::Nothing => {
+            Err(ToolFailure("nothing like that is remembered; memory_recall finds what is".to_owned()))
+        }
+        Meant::Several(found) => {
+            let lines: Vec<String> = found.iter().take(USUAL).map(Trace::line).collect();
+            Err(ToolFailure(format!(
+                "nothing was forgotten: several things are about that, and none says just that. Say which, by id or in its \
+                 own words, or say \"everything about\" it:\n{}",
+                lines.join("\n")
+            )))
+        }
     }
-    Ok(found)
+}
+
+/// What is gone, by kind: its words are not said again, for they would be read in later turns.
+fn forgotten(gone: &[Trace], left: &[Trace]) -> String {
+    let mut text = format!("Forgotten: {}.", listed(gone));
+    if !left.is_empty() {
+        let _ = write!(text, " Left, for it says something else, too: {}.", listed(left));
+    }
+    text
+}
+
+fn listed(traces: &[Trace]) -> String {
+    let mut kinds: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for trace in traces {
+        kinds.entry(trace.id.kind()).or_default().insert(trace.id.to_string());
+    }
+    let lists = kinds
+        .into_iter()
+        .map(|(kind, ids)| format!("{kind} {}", ids.into_iter().collect::<Vec<_>>().join(", ")));
+    lists.collect::<Vec<_>>().join("; ")
 }
 
 fn reflect(desk: Desk) -> Tool {

@@ -7,6 +7,8 @@ mod desk;
 #[cfg(test)]
 mod embedding;
 #[cfg(test)]
+mod forgetting;
+#[cfg(test)]
 mod fusion;
 #[cfg(test)]
 mod graph;

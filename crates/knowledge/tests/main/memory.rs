@@ -13,10 +13,11 @@ use futures::stream::{BoxStream, StreamExt, iter};
 use jiff::Timestamp;
 use lango_domain::AgentName;
 use lango_domain::event::{Author, Body, Branch, CallId, Draft, Principal, SessionId, TurnId, Usage};
-use lango_domain::memory::{Forgets, Listed, Listing, Memories, Memory};
+use lango_domain::memory::{Listed, Listing, Memories, Memory};
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
 use lango_domain::seams::Conversation;
 use lango_domain::session::{SessionKey, SessionStore};
+use lango_knowledge::forgetting::{Forgetting, Meant, Trace};
 use lango_knowledge::memory::{Chronicle, Observer, Parts, Settings};
 use lango_knowledge::secrecy::Secrecy;
 use lango_store::{Place, SqliteStore};
@@ -28,7 +29,6 @@ pub struct Desk {
     pub store: SqliteStore,
     pub settings: Settings,
     pub observer: Observer,
-    pub forgets: Vec<Arc<dyn Forgets>>,
     pub now: Arc<Mutex<Timestamp>>,
 }
 
@@ -37,14 +37,7 @@ impl Desk {
         let folder = TempDir::new().unwrap();
         let store = open(folder.path());
         let now = Arc::new(Mutex::new("2026-05-01T10:00:00Z".parse().unwrap()));
-        Self {
-            folder,
-            store,
-            settings: Settings::default(),
-            observer: Observer::Rules,
-            forgets: Vec::new(),
-            now,
-        }
+        Self { folder, store, settings: Settings::default(), observer: Observer::Rules, now }
     }
 
     /// With small thresholds, and a model.
@@ -78,9 +71,32 @@ impl Desk {
             observer: self.observer.clone(),
             settings: self.settings.clone(),
             secrecy: Secrecy::default(),
-            forgets: self.forgets.clone(),
+            forgetting: self.forgetting(),
             now: Arc::new(move || *now.lock().unwrap()),
         })
+    }
+
+    pub fn forgetting(&self) -> Forgetting {
+        Forgetting::new(Arc::new(self.store.clone()))
+    }
+
+    /// What would go, in the order that it was made in.
+    pub async fn meant(&self, what: &str) -> Vec<Trace> {
+        match self.forgetting().meant(&me(), what).await.unwrap() {
+            Meant::These { mut gone, .. } => {
+                gone.sort_by(|a, b| a.id.cmp(&b.id));
+                gone
+            }
+            Meant::Nothing | Meant::Several(_) => Vec::new(),
+        }
+    }
+
+    /// Forgets it, and gives the texts of what is gone.
+    pub async fn forget(&self, what: &str) -> Vec<String> {
+        let meant = self.meant(what).await;
+        let mut gone = self.forgetting().forget(&me(), &meant).await.unwrap();
+        gone.sort_by(|a, b| a.id.cmp(&b.id));
+        gone.into_iter().map(|trace| trace.text).collect()
     }
 
     /// One whole turn.

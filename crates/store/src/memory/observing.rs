@@ -8,6 +8,7 @@ use lango_domain::memory::{Kept, NewMemory, Piece, Progress, Setback};
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
 use super::{Owned, forgetting, remembered};
+use crate::damage::Reader;
 use crate::rows;
 
 pub fn progress(connection: &Connection, of: &Owned) -> rusqlite::Result<Progress> {
@@ -41,7 +42,7 @@ pub fn progress(connection: &Connection, of: &Owned) -> rusqlite::Result<Progres
 }
 
 pub fn turns_behind(
-    connection: &Connection,
+    connection: &Reader<'_>,
     of: &Owned,
     seq: u64,
     bytes: usize,
@@ -54,7 +55,9 @@ pub fn turns_behind(
     let (mut events, mut read, mut whole) = (Vec::new(), 0, 0);
     while let Some(row) = found.next()? {
         read += row.get_ref(5)?.as_str().map_or(0, str::len);
-        let event = rows::event(row, &session)?;
+        let event =
+            connection.checked(row, rows::event_name(session.as_str()), rows::event(row, &session))?;
+        let Some(event) = event else { continue };
         let is_end = matches!(event.body, Body::TurnDone | Body::TurnFailed { .. });
         events.push(event);
         if is_end {
@@ -89,16 +92,14 @@ pub fn request(
     }))
 }
 
-pub fn events(connection: &Connection, of: &Owned, seqs: &[u64]) -> rusqlite::Result<Vec<Arc<Event>>> {
+pub fn events(connection: &Reader<'_>, of: &Owned, seqs: &[u64]) -> rusqlite::Result<Vec<Arc<Event>>> {
     let Some(place) = rows::find(connection, &of.principal, &of.session)? else { return Ok(Vec::new()) };
     let session = SessionId::new(&*of.session);
     let sql = format!("SELECT {} FROM events WHERE session = ?1 AND seq = ?2", rows::COLUMNS);
-    let mut query = connection.prepare_cached(&sql)?;
     let mut events = Vec::new();
     for seq in seqs {
-        events.extend(
-            query.query_row(params![place.id, *seq as i64], |row| rows::event(row, &session)).optional()?,
-        );
+        let (values, name) = (params![place.id, *seq as i64], rows::event_name(session.as_str()));
+        events.extend(connection.all(&sql, values, name, |row| rows::event(row, &session))?);
     }
     Ok(events)
 }

@@ -6,9 +6,10 @@ use lango_domain::memory::{Kept, Memory, Note, Reflections};
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use super::{Owned, observing, remembered};
+use crate::damage::Reader;
 use crate::rows;
 
-pub fn told(connection: &Connection, of: &Owned) -> rusqlite::Result<Vec<Memory>> {
+pub fn told(connection: &Reader<'_>, of: &Owned) -> rusqlite::Result<Vec<Memory>> {
     let active = observing::progress(connection, of)?.active;
     let values = params![of.principal, of.session];
     let mut told =
@@ -19,7 +20,7 @@ pub fn told(connection: &Connection, of: &Owned) -> rusqlite::Result<Vec<Memory>
     Ok(told)
 }
 
-pub fn uncondensed(connection: &Connection, of: &Owned) -> rusqlite::Result<Vec<Memory>> {
+pub fn uncondensed(connection: &Reader<'_>, of: &Owned) -> rusqlite::Result<Vec<Memory>> {
     let condition =
         "principal = ?1 AND session = ?2 AND through IS NOT NULL AND is_condensed = 0 ORDER BY id";
     remembered::observations(connection, condition, params![of.principal, of.session])

@@ -11,6 +11,7 @@ use lango_domain::{Label, tokens};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
 use super::Owned;
+use crate::damage::{Reader, shown};
 use crate::rows;
 
 /// What date, kind and number take beside the words.
@@ -66,7 +67,7 @@ pub fn tokens_of(text: &str) -> usize {
 
 /// Observations that fit a condition.
 pub fn observations(
-    connection: &Connection,
+    connection: &Reader<'_>,
     condition: &str,
     values: impl Params,
 ) -> rusqlite::Result<Vec<Memory>> {
@@ -83,12 +84,13 @@ pub fn observations(
             generation: 0,
         })
     };
-    connection.prepare_cached(&sql)?.query_map(values, observation)?.collect()
+    let name = |row: &Row<'_>| format!("observation o{}", shown(row, 0));
+    connection.all(&sql, values, name, observation)
 }
 
 /// Reflections that fit a condition, with what they come from.
 pub fn reflections(
-    connection: &Connection,
+    connection: &Reader<'_>,
     condition: &str,
     values: impl Params,
 ) -> rusqlite::Result<Vec<Memory>> {
@@ -104,8 +106,8 @@ pub fn reflections(
             generation: row.get(9)?,
         })
     };
-    let mut found: Vec<Memory> =
-        connection.prepare_cached(&sql)?.query_map(values, reflection)?.collect::<Result<_, _>>()?;
+    let name = |row: &Row<'_>| format!("reflection r{}", shown(row, 0));
+    let mut found = connection.all(&sql, values, name, reflection)?;
     for memory in &mut found {
         let MemoryId::Reflection(id) = memory.id else { continue };
         let of = "id IN (SELECT observation FROM reflection_sources WHERE reflection = ?1) ORDER BY id";
@@ -139,12 +141,12 @@ fn note(row: &Row<'_>) -> rusqlite::Result<Note> {
     })
 }
 
-pub fn behind(connection: &Connection, of: &str, id: u64, most: usize) -> rusqlite::Result<Vec<Memory>> {
+pub fn behind(connection: &Reader<'_>, of: &str, id: u64, most: usize) -> rusqlite::Result<Vec<Memory>> {
     let condition = "principal = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
     observations(connection, condition, params![of, id as i64, most as i64])
 }
 
-pub fn list(connection: &Connection, of: &str, which: &Listing) -> rusqlite::Result<Vec<Memory>> {
+pub fn list(connection: &Reader<'_>, of: &str, which: &Listing) -> rusqlite::Result<Vec<Memory>> {
     let session = which.session.as_ref().map(SessionId::as_str);
     let condition = "principal = ?1 AND (?2 IS NULL OR session = ?2) ORDER BY id DESC LIMIT ?3";
     let values = params![of, session, which.most as i64];
@@ -154,7 +156,7 @@ pub fn list(connection: &Connection, of: &str, which: &Listing) -> rusqlite::Res
     }
 }
 
-pub fn memory(connection: &Connection, of: &str, id: MemoryId) -> rusqlite::Result<Option<Memory>> {
+pub fn memory(connection: &Reader<'_>, of: &str, id: MemoryId) -> rusqlite::Result<Option<Memory>> {
     let condition = "principal = ?1 AND id = ?2";
     let found = match id {
         MemoryId::Observation(id) => observations(connection, condition, params![of, id as i64])?,

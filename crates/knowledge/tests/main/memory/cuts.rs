@@ -72,7 +72,6 @@ dying! {
     observations_behind(of: &'a Principal, id: u64, most: usize) -> Vec<Memory>;
     list(of: &'a Principal, which: Listing) -> Vec<Memory>;
     memory(of: &'a Principal, id: MemoryId) -> Option<Memory>;
-    forget(of: &'a Principal, ids: Vec<MemoryId>) -> Vec<Memory>;
     census(of: &'a Principal) -> Census;
 }
 

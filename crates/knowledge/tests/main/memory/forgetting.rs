@@ -1,26 +1,11 @@
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use futures::future::FutureExt;
-use lango_domain::event::{Principal, SessionId};
-use lango_domain::memory::{Forgets, Memory, MemoryId};
+use lango_domain::event::SessionId;
+use lango_domain::memory::MemoryId;
 use lango_domain::seams::{Afterwards, Digests};
-use lango_domain::session::Answer;
-use lango_domain::session::StoreError;
+use lango_knowledge::forgetting::TraceId;
 
 use super::{Desk, Writer, me, of, texts};
-
-#[derive(Default)]
-struct Graph {
-    told: Mutex<Vec<String>>,
-    is_broken: bool,
-}
-
-impl Forgets for Graph {
-    fn forget<'a>(&'a self, _: &'a Principal, gone: &'a [Memory]) -> Answer<'a, ()> {
-        self.told.lock().unwrap().extend(gone.iter().map(|memory| memory.id.to_string()));
-        async move { if self.is_broken { Err(StoreError("broken".to_owned())) } else { Ok(()) } }.boxed()
-    }
-}
 
 fn long(words: &str) -> String {
     format!("{words} {}", "and so on and on ".repeat(20))
@@ -61,15 +46,11 @@ async fn condensed() -> Desk {
 /// S82: what is forgotten is gone from reflections and digest, everywhere else, and stays so.
 #[tokio::test]
 async fn forgetting_reaches_everything_that_was_made_of_it() {
-    let mut desk = condensed().await;
-    let graph = Arc::new(Graph::default());
-    desk.forgets = vec![Arc::clone(&graph) as _];
+    let desk = condensed().await;
     let chronicle = desk.chronicle();
     let first = desk.observations().await.remove(0);
     assert_eq!(first.note.text, "Of number 0.");
-    let gone = chronicle.forget(&me(), std::slice::from_ref(&first)).await.unwrap();
-    assert_eq!(texts(&gone), ["Of number 0.", "The first two."]);
-    assert_eq!(*graph.told.lock().unwrap(), [first.id.to_string()]);
+    assert_eq!(desk.forget(&first.id.to_string()).await, ["Of number 0.", "The first two."]);
     assert_eq!(texts(&desk.reflections().await), ["The rest."]);
     let digest = chronicle.digest(of("a")).await.unwrap().unwrap();
     assert!(!digest.text.contains("number 0") && digest.text.contains("Of number 1."), "{}", digest.text);
@@ -92,9 +73,7 @@ async fn forgotten_events_are_not_observed_again() {
     desk.say("a", "t1", "I prefer tea. My name is Ada.").await;
     desk.say("a", "t2", "I live in Vienna.").await;
     chronicle.turn_ended(of("a")).await;
-    let tea = chronicle.meant(&me(), "that I prefer tea").await.unwrap();
-    assert_eq!(texts(&tea), ["I prefer tea"]);
-    chronicle.forget(&me(), &tea).await.unwrap();
+    assert_eq!(desk.forget("that I prefer tea").await, ["I prefer tea"]);
     desk.store.fork(&me(), &SessionId::new("a"), 99, &SessionId::new("b")).await.unwrap();
     chronicle.turn_ended(of("b")).await;
     let found = desk.observations().await;
@@ -122,8 +101,7 @@ async fn what_is_forgotten_while_it_is_observed_is_not_kept() {
         sources: vec![1],
     };
     let id = lango_domain::memory::Memories::store(&desk.store, &of("a"), new.clone()).await.unwrap();
-    let meant = desk.chronicle().meant(&me(), &id.to_string()).await.unwrap();
-    desk.chronicle().forget(&me(), &meant).await.unwrap();
+    assert_eq!(desk.forget(&id.to_string()).await, ["kept by wish"]);
     let piece = lango_domain::memory::Piece {
         behind: 0,
         last: 6,
@@ -135,31 +113,19 @@ async fn what_is_forgotten_while_it_is_observed_is_not_kept() {
     assert!(desk.observations().await.is_empty());
 }
 
-/// Where somebody else cannot forget, nothing is forgotten: it can be tried again.
-#[tokio::test]
-async fn forgetting_is_all_or_nothing() {
-    let mut desk = condensed().await;
-    desk.forgets = vec![Arc::new(Graph { is_broken: true, ..Graph::default() })];
-    let before = desk.observations().await;
-    assert!(desk.chronicle().forget(&me(), &before[..1]).await.is_err());
-    assert_eq!(desk.observations().await, before);
-}
-
 #[tokio::test]
 async fn a_reflection_is_forgotten_with_what_it_condenses() {
     let desk = condensed().await;
-    let chronicle = desk.chronicle();
     let first = desk.reflections().await.remove(0);
-    let gone = chronicle.forget(&me(), &[first]).await.unwrap();
-    assert_eq!(texts(&gone), ["Of number 0.", "Of number 1.", "The first two."]);
+    let gone = desk.forget(&first.id.to_string()).await;
+    assert_eq!(gone, ["Of number 0.", "Of number 1.", "The first two."]);
     assert_eq!(texts(&desk.reflections().await), ["The rest."]);
 }
 
 #[tokio::test]
 async fn only_what_is_meant_is_forgotten() {
     let desk = condensed().await;
-    let chronicle = desk.chronicle();
-    let meant = async |what: &str| chronicle.meant(&me(), what).await.unwrap().len();
+    let meant = async |what: &str| desk.meant(what).await.len();
     for nothing in [
         "",
         "it",
@@ -173,9 +139,10 @@ async fn only_what_is_meant_is_forgotten() {
     ] {
         assert_eq!(meant(nothing).await, 0, "{nothing}");
     }
-    assert_eq!(meant("o1, o2").await, 2);
-    assert_eq!(meant("everything you know about me").await, 12);
-    assert_eq!(chronicle.meant(&me(), "R1").await.unwrap()[0].id, MemoryId::Reflection(1));
+    // With the reflection that was made of them.
+    assert_eq!(meant("o1, o2").await, 3);
+    assert_eq!(meant("everything you know about me").await, 14);
+    assert!(desk.meant("R1").await.iter().any(|trace| trace.id == TraceId::Memory(MemoryId::Reflection(1))));
 }
 
 /// A deleted session takes its memory along; what was asked for stays when old sessions only go by age.

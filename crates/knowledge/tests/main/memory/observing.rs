@@ -227,6 +227,8 @@ async fn everyone_has_a_memory_of_their_own() {
     let mine = desk.observations().await;
     assert_eq!(texts(&mine), ["I prefer tea"]);
     assert!(desk.store.memory(&bob, mine[0].id).await.unwrap().is_none());
-    assert!(desk.store.forget(&bob, vec![mine[0].id]).await.unwrap().is_empty());
+    let meant = desk.forgetting().meant(&bob, &mine[0].id.to_string()).await.unwrap();
+    assert_eq!(meant, lango_knowledge::forgetting::Meant::Nothing);
+    assert!(desk.forgetting().forget(&bob, &desk.meant("o2").await).await.unwrap().is_empty());
     assert_eq!(desk.observations().await.len(), 1);
 }

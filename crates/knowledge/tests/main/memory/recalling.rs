@@ -2,9 +2,10 @@ use lango_domain::event::{Principal, SessionId};
 use lango_domain::memory::{Kind, Memories, NewMemory, Note, Priority, Words};
 use lango_domain::seams::{ContextRequest, ContextSource};
 use lango_domain::tokens;
+use lango_knowledge::forgetting::{Forgetting, Meant};
 use lango_knowledge::memory::{Care, Chronicle, kind_of};
 
-use super::{Desk, me, of, texts};
+use super::{Desk, me, of};
 
 async fn keep(desk: &Desk, session: &str, text: &str) {
     keep_as(desk, session, text, kind_of(text)).await;
@@ -138,13 +139,13 @@ async fn a_request_is_given_what_fits_it_well() {
 #[tokio::test]
 async fn what_changes_elsewhere_is_seen() {
     let desk = Desk::new();
-    let (here, there) = (desk.chronicle(), desk.chronicle_over(std::sync::Arc::new(desk.reopened())));
+    let (here, there) = (desk.chronicle(), Forgetting::new(std::sync::Arc::new(desk.reopened())));
     assert!(known(&here, "tea").await.is_empty());
     keep(&desk, "a", "I prefer tea").await;
     keep(&desk, "a", "tea is grown in Assam").await;
     assert_eq!(known(&here, "tea").await.len(), 2);
-    let meant = there.meant(&me(), "o1").await.unwrap();
-    assert_eq!(texts(&meant), ["I prefer tea"]);
-    there.forget(&me(), &meant).await.unwrap();
+    let Meant::These { gone, .. } = there.meant(&me(), "o1").await.unwrap() else { panic!("it is there") };
+    assert_eq!(gone[0].text, "I prefer tea");
+    there.forget(&me(), &gone).await.unwrap();
     assert_eq!(known(&here, "tea").await, ["tea is grown in Assam"]);
 }

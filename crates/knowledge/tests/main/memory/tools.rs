@@ -72,7 +72,7 @@ async fn what_is_stored_is_recalled_and_forgotten() {
     assert_eq!(other, "There is nothing yet.");
     assert_eq!(
         call(&desk, "memory_forget", json!({ "what": "I prefer tea" })).await.unwrap(),
-        "Forgotten: o1."
+        "Forgotten: observation o1."
     );
     assert!(call(&desk, "memory_forget", json!({ "what": "I prefer tea" })).await.is_err());
 }

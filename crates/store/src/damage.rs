@@ -1,0 +1,142 @@
+//! Rows that cannot be read. One of them does not hide the others, and none goes unnoticed: it is skipped and named.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lango_domain::text::one_line;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Error, Params, Row};
+
+/// So much is said about why a row cannot be read.
+const MOST_WHY: usize = 120;
+/// More rows than this are not named one by one.
+const MOST_NAMED: usize = 1_000;
+
+/// A row that was skipped.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DamagedRow {
+    /// Which one, for people: "event 5 of session `a`".
+    pub name: String,
+    pub why: String,
+}
+
+impl fmt::Display for DamagedRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} cannot be read: {}", self.name, self.why)
+    }
+}
+
+/// What was skipped so far; all clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct Damage(Arc<Mutex<BTreeSet<DamagedRow>>>);
+
+impl Damage {
+    pub fn named(&self) -> Vec<DamagedRow> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    pub fn add(&self, row: DamagedRow) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST_NAMED || known.contains(&row) {
+            return;
+        }
+        tracing::warn!(row = %row, "a damaged row is skipped");
+        known.insert(row);
+    }
+}
+
+/// A connection to read with, and where to tell what could not be read.
+pub(crate) struct Reader<'a> {
+    connection: &'a Connection,
+    damage: &'a Damage,
+}
+
+impl Deref for Reader<'_> {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        self.connection
+    }
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(connection: &'a Connection, damage: &'a Damage) -> Self {
+        Self { connection, damage }
+    }
+
+    /// Every row that can be read.
+    pub fn all<T>(
+        &self,
+        sql: &str,
+        values: impl Params,
+        name: impl Fn(&Row<'_>) -> String,
+        read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Vec<T>> {
+        let mut query = self.connection.prepare_cached(sql)?;
+        let mut rows = query.query(values)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.extend(self.checked(row, &name, read(row))?);
+        }
+        Ok(found)
+    }
+
+    /// Nothing for a row that cannot be read.
+    pub fn checked<T>(
+        &self,
+        row: &Row<'_>,
+        name: impl Fn(&Row<'_>) -> String,
+        read: rusqlite::Result<T>,
+    ) -> rusqlite::Result<Option<T>> {
+        match read {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if is_of_row(&error) => {
+                self.damage.add(DamagedRow { name: name(row), why: why(&error) });
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A text that may hold anything: what is no text in it is told, and shown as well as it can be.
+    pub fn text(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        name: impl Fn(&Row<'_>) -> String,
+    ) -> rusqlite::Result<String> {
+        let read = row.get_ref(at)?.as_str().map(str::to_owned).map_err(Error::from);
+        Ok(self.checked(row, name, read)?.unwrap_or_else(|| shown(row, at)))
+    }
+}
+
+/// A column as it can be shown, whatever is in it.
+pub(crate) fn shown(row: &Row<'_>, at: usize) -> String {
+    match row.get_ref(at) {
+        Ok(ValueRef::Integer(number)) => number.to_string(),
+        Ok(ValueRef::Real(number)) => number.to_string(),
+        Ok(ValueRef::Text(bytes) | ValueRef::Blob(bytes)) => one_line(&String::from_utf8_lossy(bytes)),
+        Ok(ValueRef::Null) | Err(_) => "?".to_owned(),
+    }
+}
+
+/// Whether the row is wrong, and not the disk or the file.
+fn is_of_row(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::FromSqlConversionFailure(..)
+            | Error::InvalidColumnType(..)
+            | Error::IntegralValueOutOfRange(..)
+            | Error::Utf8Error(..)
+    )
+}
+
+fn why(error: &Error) -> String {
+    let words = match error {
+        Error::FromSqlConversionFailure(_, _, cause) => cause.to_string(),
+        other => other.to_string(),
+    };
+    one_line(&words).chars().take(MOST_WHY).collect()
+}

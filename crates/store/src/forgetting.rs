@@ -1,0 +1,84 @@
+//! Forgetting in one change: what was learned in several places is gone from all of them, or from none.
+
+use std::sync::Arc;
+
+use futures::future::FutureExt;
+use lango_domain::event::{Event, Principal, SessionId};
+use lango_domain::forgetting::{BatchChange, ForgettingStore, Removal};
+use lango_domain::session::Answer;
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+
+use crate::memory;
+use crate::rows;
+use crate::store::SqliteStore;
+
+impl ForgettingStore for SqliteStore {
+    fn remove<'a>(&'a self, of: &'a Principal, removal: Removal) -> Answer<'a, ()> {
+        let of = of.to_string();
+        async move {
+            self.change(move |connection| remove(connection, &of, &removal)).await?;
+            // Also where it was removed before: that process may have ended before the log was emptied.
+            self.empty_log().await;
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn unobserved<'a>(&'a self, of: &'a Principal) -> Answer<'a, Vec<Arc<Event>>> {
+        let of = of.to_string();
+        async move {
+            let found = self.read(move |connection| {
+                let sql = format!(
+                    "SELECT {}, name FROM events JOIN sessions ON id = session WHERE principal = ?1 AND seq >
+                        coalesce((SELECT max(last) FROM observed_pieces o WHERE o.session = events.session), 0)
+                    ORDER BY session, seq",
+                    rows::COLUMNS
+                );
+                connection.all(&sql, params![of], rows::named_event, |row| {
+                    rows::event(row, &SessionId::new(row.get::<_, String>(6)?))
+                })
+            });
+            Ok(found.await?)
+        }
+        .boxed()
+    }
+}
+
+fn remove(connection: &mut Connection, of: &str, removal: &Removal) -> rusqlite::Result<()> {
+    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for batch in &removal.batches {
+        replace_batch(&change, of, batch)?;
+    }
+    for (key, version) in &removal.entries {
+        let sql = "DELETE FROM knowledge WHERE principal = ?1 AND key = ?2 AND version = ?3";
+        change.prepare_cached(sql)?.execute(params![of, key, version])?;
+    }
+    for table in ["learnings", "inquiries"] {
+        let ids = if table == "learnings" { &removal.learnings } else { &removal.inquiries };
+        for id in ids {
+            let sql = format!("DELETE FROM {table} WHERE principal = ?1 AND id = ?2");
+            change.prepare_cached(&sql)?.execute(params![of, *id as i64])?;
+        }
+    }
+    for (session, seq) in &removal.events {
+        memory::mark(&change, of, session, *seq)?;
+    }
+    memory::take_out(&change, of, &removal.memories)?;
+    change.commit()
+}
+
+/// What stays keeps the number of its batch, so that the order of facts and of their endings stays, too. The trigger tells
+/// whoever has read it that it is not what it was.
+fn replace_batch(change: &Connection, of: &str, batch: &BatchChange) -> rusqlite::Result<()> {
+    let number = batch.number as i64;
+    let sql = "SELECT source FROM graph_batches WHERE principal = ?1 AND number = ?2";
+    let source: Option<String> =
+        change.prepare_cached(sql)?.query_row(params![of, number], |row| row.get(0)).optional()?;
+    let Some(source) = source else { return Ok(()) };
+    change.prepare_cached("DELETE FROM graph_batches WHERE number = ?1")?.execute([number])?;
+    if let Some(left) = &batch.left {
+        let sql = "INSERT INTO graph_batches (number, principal, source, body) VALUES (?1, ?2, ?3, ?4)";
+        change.prepare_cached(sql)?.execute(params![number, of, source, left])?;
+    }
+    Ok(())
+}
