@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use lango_domain::event::{Body, Event, Principal, SessionId, Usage};
 use lango_domain::graph::SourceRange;
-use lango_domain::session::{Reach, SessionKey};
+use lango_domain::session::{Reach, SessionKey, TurnLock};
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use crate::damage::{Reader, shown};
@@ -15,6 +15,7 @@ use crate::file::PATIENCE;
 use crate::graph;
 use crate::knowledge;
 use crate::memory;
+use crate::reserve::Reserve;
 use crate::rows;
 use crate::store::{SqliteStore, load};
 
@@ -184,16 +185,37 @@ impl SqliteStore {
         before: Option<Timestamp>,
     ) -> Result<bool, Trouble> {
         let key = SessionKey { session, principal };
-        let lock = self.locks().try_lock(key).await;
+        self.writer()?;
+        let lock = self.lock_to_delete(key).await?;
         let lock = lock.ok_or_else(|| Trouble::TurnRunning(session.to_string()))?;
         let (owner, name) = (principal.to_string(), session.to_string());
-        let deleted = self.change(move |connection| delete(connection, &owner, &name, before)).await?;
+        let deleted = self.change(move |connection| delete(connection, &owner, &name, before)).await;
+        let deleted = match deleted {
+            Err(Trouble::DiskFull) => self.delete_by_pieces(principal, session, before).await?,
+            deleted => deleted?,
+        };
         if deleted {
             self.empty_log().await;
         }
         self.locks().forget(key);
         drop(lock);
+        self.reserve().into_iter().for_each(Reserve::keep);
         Ok(deleted)
+    }
+
+    /// A lock is a file, and takes room.
+    async fn lock_to_delete(&self, key: SessionKey<'_>) -> Result<Option<TurnLock>, Trouble> {
+        let file = || self.place().file().to_path_buf();
+        let trouble = |error: std::io::Error| Trouble::Disk { file: file(), why: error.to_string() };
+        match self.locks().try_lock(key).await {
+            Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {
+                if !self.reserve().is_some_and(Reserve::give_up) {
+                    return Err(Trouble::DiskFull);
+                }
+                self.locks().try_lock(key).await.map_err(trouble)
+            }
+            locked => locked.map_err(trouble),
+        }
     }
 
     /// What the log of recent changes still holds goes into the file, and the log is emptied. Where somebody reads at
@@ -336,7 +358,7 @@ fn search(
 }
 
 /// Rows go, facts that come from the session too; usage stays without the session's name.
-fn delete(
+pub(crate) fn delete(
     connection: &mut Connection,
     principal: &str,
     name: &str,
@@ -351,7 +373,7 @@ fn delete(
         |row| row.get(0),
     )?;
     if found > 0 {
-        rows::keep_usage(&change, principal, name)?;
+        rows::keep_usage(&change, principal, name, 0)?;
         if before.is_none() {
             memory::delete_asked(&change, principal, name)?;
         }
@@ -362,7 +384,7 @@ fn delete(
     Ok(found > 0)
 }
 
-fn try_to_empty_log(connection: &Connection) -> bool {
+pub(crate) fn try_to_empty_log(connection: &Connection) -> bool {
     let _ = connection.busy_timeout(Duration::ZERO);
     let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
     let _ = connection.busy_timeout(PATIENCE);

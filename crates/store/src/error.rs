@@ -72,6 +72,13 @@ impl Trouble {
     pub(crate) fn of(error: rusqlite::Error, file: &std::path::Path) -> Self {
         let file = file.to_path_buf();
         let Some(code) = error.sqlite_error_code() else { return Self::Other(error.to_string()) };
+        // The memory that readers and writers share is a file, too.
+        let is_without_room = error
+            .sqlite_error()
+            .is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE);
+        if is_without_room {
+            return Self::DiskFull;
+        }
         match code {
             ErrorCode::DiskFull => Self::DiskFull,
             ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied => {

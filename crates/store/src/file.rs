@@ -112,6 +112,11 @@ pub(crate) fn open_to_write(place: &Place) -> Result<Connection, Trouble> {
 fn prepare(connection: &mut Connection, file: &Path) -> Result<(), Trouble> {
     if format_of(connection, file)?.is_some() {
         close_to_others(file)?;
+    } else {
+        // Only before there is anything in it: what is deleted can be given back to the disk.
+        connection
+            .execute_batch("PRAGMA auto_vacuum = INCREMENTAL;")
+            .map_err(|error| Trouble::of(error, file))?;
     }
     connection
         .execute_batch(
@@ -138,12 +143,63 @@ pub(crate) fn identity(connection: &Connection, place: &Place) -> Result<String,
     found.map_err(|error| Trouble::of(error, place.file()))
 }
 
+/// Who else may use the file while it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// Others may write to it.
+    WithWriters,
+    /// Nobody can: where neither the file nor its folder can be written, SQLite has no place for the memory that it shares
+    /// with writers.
+    Frozen,
+}
+
 /// A connection that cannot write.
-pub(crate) fn open_to_read(file: &Path) -> Result<Connection, Trouble> {
+pub(crate) fn open_to_read(file: &Path, sharing: Sharing) -> Result<Connection, Trouble> {
+    let trouble = |error| Trouble::of(error, file);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(file, flags).map_err(|error| Trouble::of(error, file))?;
-    connection.busy_timeout(PATIENCE).map_err(|error| Trouble::of(error, file))?;
+    let connection = match sharing {
+        Sharing::WithWriters => Connection::open_with_flags(file, flags),
+        Sharing::Frozen => Connection::open_with_flags(frozen(file), flags | OpenFlags::SQLITE_OPEN_URI),
+    };
+    let connection = connection.map_err(trouble)?;
+    connection.busy_timeout(PATIENCE).map_err(trouble)?;
     Ok(connection)
+}
+
+/// The address of a file that does not change.
+fn frozen(file: &Path) -> PathBuf {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let mut address = b"file:".to_vec();
+    for byte in file.as_os_str().as_bytes() {
+        match byte {
+            b'%' | b'?' | b'#' => address.extend(format!("%{byte:02x}").bytes()),
+            byte => address.push(*byte),
+        }
+    }
+    address.extend(b"?immutable=1");
+    std::ffi::OsString::from_vec(address).into()
+}
+
+/// How a file of ours can be read that cannot be written.
+pub(crate) fn how_to_read(file: &Path) -> Result<(Connection, Sharing), Trouble> {
+    let mut log = file.as_os_str().to_owned();
+    log.push("-wal");
+    let has_log = fs::metadata(log).is_ok_and(|log| log.len() > 0);
+    let opened = |sharing: Sharing| {
+        let connection = open_to_read(file, sharing)?;
+        match format_of(&connection, file)? {
+            Some(format) if format == MIGRATIONS.len() as i64 => Ok((connection, sharing)),
+            _ => Err(Trouble::ReadOnly {
+                file: file.to_path_buf(),
+                why: "it has an older format, and bringing it to the newest one needs writing".to_owned(),
+            }),
+        }
+    };
+    match opened(Sharing::WithWriters) {
+        // What stands in a log would be passed over.
+        Err(Trouble::ReadOnly { .. } | Trouble::DiskFull) if !has_log => opened(Sharing::Frozen),
+        opened => opened,
+    }
 }
 
 fn refused(file: &Path, error: &std::io::Error) -> Trouble {

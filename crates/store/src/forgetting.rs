@@ -8,7 +8,9 @@ use lango_domain::forgetting::{BatchChange, ForgettingStore, Removal};
 use lango_domain::session::Answer;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
+use crate::error::Trouble;
 use crate::memory;
+use crate::reserve::Reserve;
 use crate::rows;
 use crate::store::SqliteStore;
 
@@ -16,9 +18,16 @@ impl ForgettingStore for SqliteStore {
     fn remove<'a>(&'a self, of: &'a Principal, removal: Removal) -> Answer<'a, ()> {
         let of = of.to_string();
         async move {
-            self.change(move |connection| remove(connection, &of, &removal)).await?;
+            let (again, whose) = (removal.clone(), of.clone());
+            match self.change(move |connection| remove(connection, &of, &removal)).await {
+                Err(Trouble::DiskFull) if self.reserve().is_some_and(Reserve::give_up) => {
+                    self.change(move |connection| remove(connection, &whose, &again)).await?;
+                }
+                removed => removed?,
+            }
             // Also where it was removed before: that process may have ended before the log was emptied.
             self.empty_log().await;
+            self.reserve().into_iter().for_each(Reserve::keep);
             Ok(())
         }
         .boxed()

@@ -13,6 +13,8 @@ mod inquiries;
 mod knowledge;
 mod locks;
 mod memory;
+mod piecemeal;
+mod reserve;
 mod rows;
 mod settings;
 mod store;

@@ -34,18 +34,22 @@ impl Locks {
     }
 
     pub async fn lock(&self, key: SessionKey<'_>) -> Result<TurnLock, StoreError> {
-        let name = file_name(key);
-        let here = self.queue(&name).lock_owned().await;
-        let file = match &self.folder {
-            Some(folder) => Some(lock_file(folder, &name).await.map_err(|error| cannot(folder, &error))?),
-            None => None,
-        };
-        Ok(TurnLock::new(Held { _file: file, _here: here }))
+        self.take(key).await.map_err(|error| cannot(self.folder.as_deref(), &error))
     }
 
     /// The lock, if nobody holds it at this moment.
-    pub async fn try_lock(&self, key: SessionKey<'_>) -> Option<TurnLock> {
-        tokio::time::timeout(FIRST_LOOK * 10, self.lock(key)).await.ok()?.ok()
+    pub async fn try_lock(&self, key: SessionKey<'_>) -> io::Result<Option<TurnLock>> {
+        tokio::time::timeout(FIRST_LOOK * 10, self.take(key)).await.ok().transpose()
+    }
+
+    async fn take(&self, key: SessionKey<'_>) -> io::Result<TurnLock> {
+        let name = file_name(key);
+        let here = self.queue(&name).lock_owned().await;
+        let file = match &self.folder {
+            Some(folder) => Some(lock_file(folder, &name).await?),
+            None => None,
+        };
+        Ok(TurnLock::new(Held { _file: file, _here: here }))
     }
 
     /// Whether any turn is running, here or in another process.
@@ -116,7 +120,8 @@ fn is_still_there(file: &File, path: &Path) -> bool {
     }
 }
 
-fn cannot(folder: &Path, error: &io::Error) -> StoreError {
+fn cannot(folder: Option<&Path>, error: &io::Error) -> StoreError {
+    let folder = folder.unwrap_or(Path::new(""));
     StoreError(format!("no lock could be taken in {}: {error}", folder.display()))
 }
 

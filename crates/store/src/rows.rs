@@ -130,12 +130,19 @@ pub(crate) fn insert(connection: &Connection, session: i64, event: &Event) -> ru
     Ok(())
 }
 
-/// What calls took stays known when their session is gone.
-pub(crate) fn keep_usage(connection: &Connection, principal: &str, name: &str) -> rusqlite::Result<usize> {
+/// What calls took stays known when the events of their session from this number on are gone.
+pub(crate) fn keep_usage(
+    connection: &Connection,
+    principal: &str,
+    name: &str,
+    from: i64,
+) -> rusqlite::Result<usize> {
     let sql = "INSERT INTO usage (principal, turn, agent, branch, body)
         SELECT ?1, turn, author, branch, body FROM events
-        WHERE kind = 'usage' AND session = (SELECT id FROM sessions WHERE principal = ?1 AND name = ?2)";
-    connection.execute(sql, params![principal, name])
+        WHERE kind = 'usage' AND seq >= ?3 AND session = (SELECT id FROM sessions WHERE principal = ?1 AND name = ?2)
+        -- What is damaged cannot be kept, and keeps nothing from being deleted.
+        AND typeof(turn) = 'text' AND typeof(author) = 'text' AND typeof(branch) = 'text' AND typeof(body) = 'text'";
+    connection.execute(sql, params![principal, name, from])
 }
 
 /// The session's title and time, where a turn begins or ends: in between only events are written. A clock that goes

@@ -10,8 +10,9 @@ use rusqlite::{Connection, params};
 
 use crate::damage::{Damage, DamagedRow, Reader};
 use crate::error::Trouble;
-use crate::file::{self, Place};
+use crate::file::{self, Place, Sharing};
 use crate::locks::Locks;
+use crate::reserve::Reserve;
 use crate::rows;
 use crate::writer::Writer;
 
@@ -27,34 +28,72 @@ pub struct SqliteStore {
 struct Shared {
     place: Place,
     identity: String,
-    writer: Writer,
+    pen: Pen,
+    /// Room for deleting on a full disk; a store in memory has none.
+    reserve: Option<Reserve>,
     readers: Mutex<Vec<Connection>>,
     locks: Locks,
     damage: Damage,
 }
 
+/// Who writes.
+enum Pen {
+    Writer(Writer),
+    /// Nobody: what is kept can only be looked at.
+    Nobody {
+        trouble: Trouble,
+        sharing: Sharing,
+    },
+}
+
 impl SqliteStore {
-    /// Opens the file, makes it where there is none, and brings an older one to the newest format.
+    /// Opens the file, makes it where there is none, and brings an older one to the newest format. A file that is there and
+    /// cannot be written is opened to be looked at.
     pub fn open(place: Place) -> Result<Self, Trouble> {
-        let connection = file::open_to_write(&place)?;
+        let reserve = match &place {
+            Place::File(file) => Some(Reserve::beside(file)),
+            Place::Memory => None,
+        };
+        let opened = match file::open_to_write(&place) {
+            Err(Trouble::DiskFull) if reserve.as_ref().is_some_and(Reserve::give_up) => {
+                file::open_to_write(&place)
+            }
+            opened => opened,
+        };
+        match opened {
+            Ok(connection) => Self::with_writer(place, connection, reserve),
+            Err(trouble) => Self::to_look_at(place, trouble),
+        }
+    }
+
+    fn with_writer(place: Place, connection: Connection, reserve: Option<Reserve>) -> Result<Self, Trouble> {
         let identity = file::identity(&connection, &place)?;
+        let writer =
+            Writer::start(connection, place.clone()).map_err(|error| Trouble::Other(error.to_string()))?;
+        reserve.iter().for_each(Reserve::keep);
+        Ok(Self::made_of(place, identity, Pen::Writer(writer), reserve))
+    }
+
+    /// A full disk is one that cannot be written, too.
+    fn to_look_at(place: Place, trouble: Trouble) -> Result<Self, Trouble> {
+        let (Place::File(file), Trouble::ReadOnly { .. } | Trouble::DiskFull) = (&place, &trouble) else {
+            return Err(trouble);
+        };
+        if !std::fs::metadata(file).is_ok_and(|found| found.is_file() && found.len() > 0) {
+            return Err(trouble);
+        }
+        let (connection, sharing) = file::how_to_read(file)?;
+        let identity = file::identity(&connection, &place)?;
+        Ok(Self::made_of(place, identity, Pen::Nobody { trouble, sharing }, None))
+    }
+
+    fn made_of(place: Place, identity: String, pen: Pen, reserve: Option<Reserve>) -> Self {
         let folder = match &place {
             Place::File(file) => Some(lock_folder(file)),
             Place::Memory => None,
         };
-        let writer =
-            Writer::start(connection, place.clone()).map_err(|error| Trouble::Other(error.to_string()))?;
-        let locks = Locks::new(folder);
-        Ok(Self {
-            shared: Arc::new(Shared {
-                place,
-                identity,
-                writer,
-                readers: Mutex::default(),
-                locks,
-                damage: Damage::default(),
-            }),
-        })
+        let (locks, readers, damage) = (Locks::new(folder), Mutex::default(), Damage::default());
+        Self { shared: Arc::new(Shared { place, identity, pen, reserve, readers, locks, damage }) }
     }
 
     pub fn place(&self) -> &Place {
@@ -71,6 +110,21 @@ impl SqliteStore {
         self.shared.damage.named()
     }
 
+    pub(crate) fn reserve(&self) -> Option<&Reserve> {
+        self.shared.reserve.as_ref()
+    }
+
+    /// Whoever writes; what cannot be written says so.
+    pub(crate) fn writer(&self) -> Result<&Writer, Trouble> {
+        match &self.shared.pen {
+            Pen::Writer(writer) => Ok(writer),
+            Pen::Nobody { trouble: Trouble::ReadOnly { file, why }, .. } => {
+                Err(Trouble::ReadOnly { file: file.clone(), why: why.clone() })
+            }
+            Pen::Nobody { .. } => Err(Trouble::DiskFull),
+        }
+    }
+
     pub(crate) fn locks(&self) -> &Locks {
         &self.shared.locks
     }
@@ -85,7 +139,7 @@ impl SqliteStore {
         let changed = move |connection: &mut Connection| {
             change(connection).map_err(|error| Trouble::of(error, place.file()))
         };
-        self.shared.writer.run(changed).await
+        self.writer()?.run(changed).await
     }
 
     /// Looks something up beside the writer; in memory there is only its connection.
@@ -102,7 +156,7 @@ impl SqliteStore {
         let task = tokio::task::spawn_blocking(move || {
             let connection = match shared.idle().pop() {
                 Some(connection) => connection,
-                None => file::open_to_read(&file)?,
+                None => file::open_to_read(&file, shared.sharing())?,
             };
             let found =
                 look(&Reader::new(&connection, &shared.damage)).map_err(|error| Trouble::of(error, &file))?;
@@ -117,6 +171,13 @@ impl SqliteStore {
 }
 
 impl Shared {
+    fn sharing(&self) -> Sharing {
+        match self.pen {
+            Pen::Writer(_) => Sharing::WithWriters,
+            Pen::Nobody { sharing, .. } => sharing,
+        }
+    }
+
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
         self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -132,7 +193,11 @@ fn lock_folder(file: &std::path::Path) -> PathBuf {
 
 impl SessionStore for SqliteStore {
     fn lock<'a>(&'a self, key: SessionKey<'a>) -> BoxFuture<'a, Result<TurnLock, StoreError>> {
-        self.shared.locks.lock(key).boxed()
+        async move {
+            self.writer()?;
+            self.shared.locks.lock(key).await
+        }
+        .boxed()
     }
 
     fn load<'a>(
@@ -151,7 +216,7 @@ impl SessionStore for SqliteStore {
         drafts: Vec<Draft>,
     ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
         let (principal, session) = (key.principal.clone(), key.session.clone());
-        async move { Ok(self.shared.writer.append(principal, session, drafts).await?) }.boxed()
+        async move { Ok(self.writer()?.append(principal, session, drafts).await?) }.boxed()
     }
 
     fn grants<'a>(

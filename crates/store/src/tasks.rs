@@ -166,7 +166,7 @@ impl SqliteStore {
 
     /// Whether a turn of the session is running at this moment, here or in another process.
     pub async fn is_turn_running(&self, principal: &Principal, session: &SessionId) -> bool {
-        self.locks().try_lock(SessionKey { session, principal }).await.is_none()
+        !matches!(self.locks().try_lock(SessionKey { session, principal }).await, Ok(Some(_)))
     }
 
     /// Adds an address to a task, or changes it; false where the task has `most` already.

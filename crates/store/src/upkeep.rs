@@ -7,7 +7,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::catalogue;
 use crate::damage::DamagedRow;
 use crate::error::Trouble;
-use crate::file::{self, Place};
+use crate::file::{self, Place, Sharing};
 use crate::inquiries;
 use crate::knowledge;
 use crate::memory;
@@ -114,7 +114,7 @@ fn complaints(connection: &Connection) -> rusqlite::Result<Vec<String>> {
 /// A backup is a whole file of ours.
 fn check_backup(from: &Path) -> Result<(), Trouble> {
     let no = |why: String| Trouble::NoBackup { file: from.to_path_buf(), why };
-    let source = file::open_to_read(from).map_err(|trouble| no(trouble.to_string()))?;
+    let source = file::open_to_read(from, Sharing::WithWriters).map_err(|trouble| no(trouble.to_string()))?;
     match file::format_of(&source, from) {
         Ok(Some(_)) => {}
         Ok(None) => return Err(no("there is nothing in it".to_owned())),

@@ -15,6 +15,8 @@ mod faults;
 #[cfg(test)]
 mod graph;
 #[cfg(test)]
+mod kept;
+#[cfg(test)]
 mod knowledge;
 #[cfg(test)]
 mod memory;

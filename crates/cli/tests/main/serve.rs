@@ -128,3 +128,27 @@ fn a_port_that_is_taken_is_named() {
     assert_eq!(refused.exit, 2);
     assert!(refused.error()["message"].as_str().unwrap().contains(&port));
 }
+
+/// B71: however many tools and parts use it, one process opens its store once.
+#[test]
+fn a_server_opens_its_store_once() {
+    let desk = Desk::new();
+    let made = desk.lango(&["token", "create", "ann", "--scope", "admin", "--json"]).json();
+    let token = made["token"].as_str().unwrap();
+    let served = Served::start(&desk, &["--provider", "offline"]);
+    for request in [
+        "what do you know about the office?",
+        "remember that I prefer tea",
+        "what do I like to drink?",
+        "search my documents for tea",
+        "which facts does the graph have about Ann?",
+    ] {
+        let body = json!({ "model": "lango", "messages": [{ "role": "user", "content": request }] });
+        let answer = served.ask("/v1/chat/completions", token, &body);
+        assert!(answer.starts_with("HTTP/1.1 200"), "{request}: {answer}");
+    }
+    // Each open store has one thread that writes.
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", served.child.id())).unwrap();
+    let names = tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).unwrap());
+    assert_eq!(names.filter(|name| name.trim() == "lango-store").count(), 1);
+}
