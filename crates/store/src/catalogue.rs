@@ -1,21 +1,15 @@
 //! Sessions as things to list, search, copy and delete.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use lango_domain::event::{Body, Event, Principal, SessionId, Usage};
-use lango_domain::graph::SourceRange;
-use lango_domain::session::{Reach, SessionKey, TurnLock};
+use lango_domain::session::Reach;
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use crate::damage::{Reader, shown};
 use crate::error::Trouble;
-use crate::file::PATIENCE;
-use crate::graph;
 use crate::knowledge;
-use crate::memory;
-use crate::reserve::Reserve;
 use crate::rows;
 use crate::store::{SqliteStore, load};
 
@@ -55,10 +49,6 @@ pub struct UsageRow {
     pub branch: String,
     pub usage: Usage,
 }
-
-/// How often emptying the log is tried.
-const EMPTYING_TRIES: usize = 100;
-const EMPTYING_PAUSE: Duration = Duration::from_millis(50);
 
 const INFO: &str = "SELECT name, title, (SELECT count(*) FROM events WHERE session = id), created, updated,
     coalesce((SELECT kind = 'end' FROM events WHERE session = id ORDER BY seq DESC LIMIT 1), 1) FROM sessions";
@@ -145,90 +135,6 @@ impl SqliteStore {
         let words: Vec<String> = text.to_lowercase().split_whitespace().map(str::to_owned).collect();
         let principal = principal.to_string();
         self.read(move |connection| search(connection, &principal, &words, most)).await
-    }
-
-    /// Takes a session out of every file: rows are overwritten, and the log of recent changes is emptied. Not while one
-    /// of its turns is running.
-    pub async fn delete(&self, principal: &Principal, session: &SessionId) -> Result<(), Trouble> {
-        match self.delete_unused(principal, session, None).await? {
-            true => Ok(()),
-            false => Err(Trouble::NoSession(session.to_string())),
-        }
-    }
-
-    /// Deletes what nobody used since, except what is in use now; gives their names.
-    pub async fn prune(&self, principal: &Principal, before: Timestamp) -> Result<Vec<SessionId>, Trouble> {
-        let (owner, limit) = (principal.to_string(), rows::sortable(before));
-        let old: Vec<SessionId> = self
-            .read(move |connection| {
-                let mut query =
-                    connection.prepare("SELECT name FROM sessions WHERE principal = ?1 AND updated < ?2")?;
-                let name = |row: &rusqlite::Row<'_>| Ok(SessionId::new(row.get::<_, String>(0)?));
-                query.query_map(params![owner, limit], name)?.collect()
-            })
-            .await?;
-        let mut gone = Vec::new();
-        for session in old {
-            match self.delete_unused(principal, &session, Some(before)).await {
-                Ok(true) => gone.push(session),
-                Ok(false) | Err(Trouble::TurnRunning(_)) => {}
-                Err(trouble) => return Err(trouble),
-            }
-        }
-        Ok(gone)
-    }
-
-    async fn delete_unused(
-        &self,
-        principal: &Principal,
-        session: &SessionId,
-        before: Option<Timestamp>,
-    ) -> Result<bool, Trouble> {
-        let key = SessionKey { session, principal };
-        self.writer()?;
-        let lock = self.lock_to_delete(key).await?;
-        let lock = lock.ok_or_else(|| Trouble::TurnRunning(session.to_string()))?;
-        let (owner, name) = (principal.to_string(), session.to_string());
-        let deleted = self.change(move |connection| delete(connection, &owner, &name, before)).await;
-        let deleted = match deleted {
-            Err(Trouble::DiskFull) => self.delete_by_pieces(principal, session, before).await?,
-            deleted => deleted?,
-        };
-        if deleted {
-            self.empty_log().await;
-        }
-        self.locks().forget(key);
-        drop(lock);
-        self.reserve().into_iter().for_each(Reserve::keep);
-        Ok(deleted)
-    }
-
-    /// A lock is a file, and takes room.
-    async fn lock_to_delete(&self, key: SessionKey<'_>) -> Result<Option<TurnLock>, Trouble> {
-        let file = || self.place().file().to_path_buf();
-        let trouble = |error: std::io::Error| Trouble::Disk { file: file(), why: error.to_string() };
-        match self.locks().try_lock(key).await {
-            Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {
-                if !self.reserve().is_some_and(Reserve::give_up) {
-                    return Err(Trouble::DiskFull);
-                }
-                self.locks().try_lock(key).await.map_err(trouble)
-            }
-            locked => locked.map_err(trouble),
-        }
-    }
-
-    /// What the log of recent changes still holds goes into the file, and the log is emptied. Where somebody reads at
-    /// this very moment it is tried again, without keeping anyone waiting.
-    pub(crate) async fn empty_log(&self) {
-        for _ in 0..EMPTYING_TRIES {
-            let emptied = self.change(|connection| Ok(try_to_empty_log(connection))).await;
-            if emptied.unwrap_or(false) {
-                return;
-            }
-            tokio::time::sleep(EMPTYING_PAUSE).await;
-        }
-        tracing::warn!("somebody reads: the log of recent changes is emptied later");
     }
 
     /// A new session with the events of another up to a number, without the turn that it cuts in two.
@@ -355,40 +261,6 @@ fn search(
         }
     }
     Ok(hits)
-}
-
-/// Rows go, facts that come from the session too; usage stays without the session's name.
-pub(crate) fn delete(
-    connection: &mut Connection,
-    principal: &str,
-    name: &str,
-    before: Option<Timestamp>,
-) -> rusqlite::Result<bool> {
-    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let limit = before.map(rows::sortable);
-    let unused = "principal = ?1 AND name = ?2 AND (?3 IS NULL OR updated < ?3)";
-    let found: i64 = change.query_row(
-        &format!("SELECT count(*) FROM sessions WHERE {unused}"),
-        params![principal, name, limit],
-        |row| row.get(0),
-    )?;
-    if found > 0 {
-        rows::keep_usage(&change, principal, name, 0)?;
-        if before.is_none() {
-            memory::delete_asked(&change, principal, name)?;
-        }
-        change.execute(&format!("DELETE FROM sessions WHERE {unused}"), params![principal, name, limit])?;
-        graph::forget(&change, principal, &SourceRange::Session(SessionId::new(name)))?;
-    }
-    change.commit()?;
-    Ok(found > 0)
-}
-
-pub(crate) fn try_to_empty_log(connection: &Connection) -> bool {
-    let _ = connection.busy_timeout(Duration::ZERO);
-    let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
-    let _ = connection.busy_timeout(PATIENCE);
-    matches!(busy, Ok(0))
 }
 
 /// Everything up to the last turn that ended at or before `at`.

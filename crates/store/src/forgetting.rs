@@ -76,18 +76,18 @@ fn remove(connection: &mut Connection, of: &str, removal: &Removal) -> rusqlite:
     change.commit()
 }
 
-/// What stays keeps the number of its batch, so that the order of facts and of their endings stays, too. The trigger tells
+/// What stays keeps the label and the number of its batch, so that the order of facts and of their endings stays, too. The trigger tells
 /// whoever has read it that it is not what it was.
 fn replace_batch(change: &Connection, of: &str, batch: &BatchChange) -> rusqlite::Result<()> {
     let number = batch.number as i64;
-    let sql = "SELECT source FROM graph_batches WHERE principal = ?1 AND number = ?2";
-    let source: Option<String> =
-        change.prepare_cached(sql)?.query_row(params![of, number], |row| row.get(0)).optional()?;
-    let Some(source) = source else { return Ok(()) };
+    let sql = "SELECT source, label FROM graph_batches WHERE principal = ?1 AND number = ?2";
+    let told = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?));
+    let told = change.prepare_cached(sql)?.query_row(params![of, number], told).optional()?;
+    let Some((source, label)) = told else { return Ok(()) };
     change.prepare_cached("DELETE FROM graph_batches WHERE number = ?1")?.execute([number])?;
     if let Some(left) = &batch.left {
-        let sql = "INSERT INTO graph_batches (number, principal, source, body) VALUES (?1, ?2, ?3, ?4)";
-        change.prepare_cached(sql)?.execute(params![number, of, source, left])?;
+        let sql = "INSERT INTO graph_batches (number, principal, source, label, body) VALUES (?1, ?2, ?3, ?4, ?5)";
+        change.prepare_cached(sql)?.execute(params![number, of, source, label, left])?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 mod audit;
 mod catalogue;
 mod damage;
+mod deleting;
 mod documents;
 mod error;
 mod file;
@@ -13,7 +14,6 @@ mod inquiries;
 mod knowledge;
 mod locks;
 mod memory;
-mod piecemeal;
 mod reserve;
 mod rows;
 mod settings;

@@ -71,9 +71,8 @@ async fn assert_everything_is_listed(store: &SqliteStore, what: &str) {
 
 const BAD: &str = "(SELECT id FROM sessions WHERE name = 'bad')";
 
-/// B71
-#[tokio::test]
-async fn one_damaged_row_hides_no_other() {
+/// What is done to rows, and what the first of them is called then.
+fn cases() -> Vec<(&'static str, String, &'static str)> {
     let not_strict = |table: &str| {
         format!(
             "PRAGMA writable_schema = ON;
@@ -81,7 +80,7 @@ async fn one_damaged_row_hides_no_other() {
             PRAGMA writable_schema = RESET;"
         )
     };
-    for (what, sql, named) in [
+    vec![
         (
             "bad JSON",
             format!("UPDATE events SET body = '{{\"type\":' WHERE session = {BAD}"),
@@ -125,7 +124,13 @@ async fn one_damaged_row_hides_no_other() {
             "UPDATE knowledge SET content = CAST(x'ff' AS TEXT) WHERE key = 'bad'".into(),
             "version 1 of the knowledge `bad`",
         ),
-    ] {
+    ]
+}
+
+/// B71
+#[tokio::test]
+async fn one_damaged_row_hides_no_other() {
+    for (what, sql, named) in cases() {
         let folder = tempfile::tempdir().unwrap();
         let store = open(folder.path());
         filled(&store).await;
