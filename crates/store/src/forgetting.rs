@@ -86,7 +86,8 @@ fn replace_batch(change: &Connection, of: &str, batch: &BatchChange) -> rusqlite
     let Some((source, label)) = told else { return Ok(()) };
     change.prepare_cached("DELETE FROM graph_batches WHERE number = ?1")?.execute([number])?;
     if let Some(left) = &batch.left {
-        let sql = "INSERT INTO graph_batches (number, principal, source, label, body) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let sql =
+            "INSERT INTO graph_batches (number, principal, source, label, body) VALUES (?1, ?2, ?3, ?4, ?5)";
         change.prepare_cached(sql)?.execute(params![number, of, source, label, left])?;
     }
     Ok(())

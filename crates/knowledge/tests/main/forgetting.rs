@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use lango_domain::Label;
 use lango_domain::event::{Body, CallId, Principal, TurnId};
 use lango_domain::graph::{GraphStore, Source as FactSource};
 use lango_domain::inquiries::{
@@ -43,7 +44,12 @@ fn chronicle(desk: &Desk) -> Chronicle {
 }
 
 fn source(of: &Conversation, turn: &str) -> Source {
-    Source { session: Some(of.session.clone()), turn: TurnId::new(turn), by: "librarian".to_owned() }
+    Source {
+        session: Some(of.session.clone()),
+        turn: TurnId::new(turn),
+        by: "librarian".to_owned(),
+        label: Label::default(),
+    }
 }
 
 fn entry(desk: &Desk, of: &Conversation, key: &str, content: &str) -> NewEntry {
@@ -69,6 +75,7 @@ async fn learn(desk: &Desk, of: &Conversation) {
         kind,
         priority: lango_domain::memory::Priority::Medium,
         words: Words::User,
+        label: Label::default(),
         at,
     };
     let new = |note: Note| NewMemory { note, turn: TurnId::new("t1"), sources: vec![1] };
@@ -177,7 +184,8 @@ async fn answers(desk: &Desk, of: &Conversation) -> String {
         said += &tool.call(context, args).await.map_or_else(|failure| failure.0, |output| output.text);
     }
     for (name, args) in [
-        ("search_knowledge", json!({ "query": "tea drink house Vienna" })),
+        ("search_knowledge", json!({ "query": "tea drink house" })),
+        ("search_knowledge", json!({ "query": "Vienna" })),
         ("search_learnings", json!({ "query": "tea" })),
         ("librarian_pending_inquiries", json!({})),
     ] {

@@ -1,6 +1,7 @@
 //! A row that cannot be read is skipped and named, and hides no other.
 
 use jiff::Timestamp;
+use lango_domain::Label;
 use lango_domain::event::{Body, CallId, Principal, TurnId, Usage};
 use lango_domain::inquiries::InquiryStore;
 use lango_domain::knowledge::{Category, KnowledgeStore, NewEntry, Source};
@@ -32,10 +33,22 @@ async fn filled(store: &SqliteStore) {
         store.append(SessionKey { session: &id(session), principal: &me() }, drafts).await.unwrap();
         let of = Conversation { session: id(session), principal: me() };
         let (text, at) = (format!("I prefer tea, {session}"), Timestamp::UNIX_EPOCH);
-        let note = Note { text, kind: Kind::Fact, priority: Priority::Low, words: Words::User, at };
+        let note = Note {
+            text,
+            kind: Kind::Fact,
+            priority: Priority::Low,
+            words: Words::User,
+            label: Label::default(),
+            at,
+        };
         let new = NewMemory { note, turn: TurnId::new("t1"), sources: vec![1] };
         store.store(&of, new).await.unwrap();
-        let source = Source { session: Some(id(session)), turn: TurnId::new("t1"), by: "x".to_owned() };
+        let source = Source {
+            session: Some(id(session)),
+            turn: TurnId::new("t1"),
+            by: "x".to_owned(),
+            label: Label::default(),
+        };
         let (key, content) = (session.to_owned(), "tea".to_owned());
         let entry = NewEntry { key, category: Category::Fact, content, tags: Vec::new(), source, at };
         store.keep(&me(), entry).await.unwrap();
