@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, anyhow};
 use futures::StreamExt;
-use lango_app::{Conversation, Environment, Loaded, Overrides, Tape, new_session};
+use lango_app::{Conversation, Environment, Loaded, Means, Overrides, Stores, Tape, new_session};
 use lango_domain::Tool;
 use lango_domain::event::{Body, Principal, Update};
 use lango_engine::TurnRequest;
@@ -20,7 +20,9 @@ pub fn judge_all<'a>(samples: &'a [Sample], provider: &str, model: Option<&str>)
     let loaded = Loaded::read(&environment, &Overrides { config: None, set })
         .map_err(|error| anyhow!(error.message))?;
     let tools = one_tool_of_each_kind().into_iter().map(Tool::stand_in).collect();
-    let conversation = Conversation::open(&loaded, &environment, tools, None, &Tape::Off)?;
+    let stores = Stores::new(&loaded, &environment);
+    let means = Means { stores: &stores, tools, approver: None, tape: &Tape::Off, colleagues: None };
+    let conversation = Conversation::open(&loaded, &environment, means)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut judged = Vec::new();
