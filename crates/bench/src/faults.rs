@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
-use lango_app::{Conversation, Environment, Loaded, Overrides, Tape};
+use lango_app::{Conversation, Environment, Loaded, Means, Overrides, Stores, Tape};
 use lango_domain::event::{Body, Principal, SessionId, Update};
 use lango_engine::TurnRequest;
 use lango_testkit::endless;
@@ -86,7 +86,10 @@ fn measured(dialect: &str, endless: &str, server: &ModelServer) -> Result<f64> {
 pub fn child(child: &Child) -> Result<()> {
     let (loaded, environment) = settings(child)?;
     let code = tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        let conversation = Conversation::open(&loaded, &environment, Vec::new(), None, &Tape::Off)?;
+        let stores = Stores::new(&loaded, &environment);
+        let (tools, tape) = (Vec::new(), &Tape::Off);
+        let means = Means { stores: &stores, tools, approver: None, tape, colleagues: None };
+        let conversation = Conversation::open(&loaded, &environment, means)?;
         let (session, principal) = (SessionId::new("s"), Principal::local());
         let mut updates = conversation.runner.run(TurnRequest::typed(session, principal, "hello"));
         let mut code = "answered".to_owned();

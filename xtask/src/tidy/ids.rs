@@ -27,7 +27,9 @@ pub fn check(files: &[SourceFile]) -> Result<Vec<String>> {
     complaints
         .extend(pending.difference(&rules).map(|id| format!("{PENDING}: {id} is no rule of the contract")));
     for revision in ["HEAD", "HEAD~1"] {
-        let (Some(before), Some(contract)) = (at(revision, PENDING), at(revision, CONTRACT)) else { continue };
+        let (Some(before), Some(contract)) = (at(revision, PENDING), at(revision, CONTRACT)) else {
+            continue;
+        };
         let (before, known) = (words(&before), rules_of(&contract));
         // A rule that is new in the contract may wait for its test.
         let added = pending.difference(&before).filter(|id| known.contains(*id));
@@ -56,7 +58,9 @@ fn ids_in(text: &str) -> impl Iterator<Item = String> {
 
 fn is_id(word: &str) -> bool {
     let bytes = word.as_bytes();
-    matches!(bytes.len(), 3 | 4) && matches!(bytes[0], b'S' | b'B') && bytes[1..].iter().all(u8::is_ascii_digit)
+    matches!(bytes.len(), 3 | 4)
+        && matches!(bytes[0], b'S' | b'B')
+        && bytes[1..].iter().all(u8::is_ascii_digit)
 }
 
 fn words(text: &str) -> BTreeSet<String> {
