@@ -69,6 +69,17 @@ impl Label {
     }
 }
 
+/// For people: nothing about a plain label.
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [("untrusted", &self.untrusted), ("private", &self.private)];
+        let named = parts.iter().filter(|(_, sources)| !sources.is_empty());
+        let named: Vec<String> =
+            named.map(|(kind, sources)| format!("{kind}: {}", sources.join(", "))).collect();
+        f.write_str(&named.join("; "))
+    }
+}
+
 fn add(sources: &mut Vec<String>, source: &str) {
     let source = crate::text::one_line(source);
     let source = match source.char_indices().nth(MAX_SOURCE_CHARS) {

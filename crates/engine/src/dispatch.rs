@@ -93,7 +93,7 @@ impl Driver {
                 ToolAnswer::Worked { text, words: words_of(tool, call, label) }
             }
             Ok(Ok(Err(failure))) => {
-                let words = words_of(tool, call, None);
+                let words = failure_words(tool, call);
                 ToolAnswer::Failed { code: ToolCode::Failed, why: failure.0, words, advice: None }
             }
             Ok(Err(_panic)) => ToolAnswer::failed(
@@ -135,9 +135,21 @@ impl Driver {
 }
 
 /// What a tool gives back is labelled by itself where it knows better, else by its declaration.
-pub(crate) fn words_of(tool: &Tool, call: &Call, label: Option<Label>) -> Words {
+fn words_of(tool: &Tool, call: &Call, label: Option<Label>) -> Words {
     let label = label.unwrap_or_else(|| tool.label(&cited(&tool.name, &call.arguments)));
     Words { trust: tool.trust, label }
+}
+
+/// A failure may quote anything: names of files, what is known instead.
+pub(crate) fn failure_words(tool: &Tool, call: &Call) -> Words {
+    let source = cited(&tool.name, &call.arguments);
+    match tool.trust {
+        Trust::Untrusted => words_of(tool, call, None),
+        Trust::Own => {
+            let label = Label::untrusted(&source).joined(&Label::private(&source));
+            Words { trust: Trust::Own, label }
+        }
+    }
 }
 
 /// Three quarters of what is kept are the beginning, the rest is the end.

@@ -9,7 +9,7 @@ use lango_domain::seams::{Decision, Question, Scope};
 use lango_domain::text::with_hidden_escaped;
 use lango_domain::{Destination, Intent, Label, Outgoing, Safety, Tool, ToolContext, ToolFailure};
 
-use crate::dispatch::{ToolAnswer, words_of};
+use crate::dispatch::{ToolAnswer, failure_words};
 use crate::driver::{Delegation, Driver, Seat};
 use crate::failure::Failure;
 use crate::flow::{self, Concerns, UserWords};
@@ -110,7 +110,7 @@ impl Driver {
         match self.wait(told).await {
             Ok(Ok(Ok(Ok(intent)))) => Ok(intent),
             Ok(Ok(Ok(Err(ToolFailure(why))))) => {
-                let words = words_of(tool, call, None);
+                let words = failure_words(tool, call);
                 Err(ToolAnswer::Failed { code: ToolCode::Failed, why, words, advice: None })
             }
             Ok(Ok(Err(_panic))) => Err(ToolAnswer::failed(

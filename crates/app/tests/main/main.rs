@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod config;
 #[cfg(test)]
+mod labels;
+#[cfg(test)]
 mod project;
 #[cfg(test)]
 mod reference;

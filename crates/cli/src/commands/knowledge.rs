@@ -117,8 +117,9 @@ fn told(entry: &Entry) -> String {
         .map_or("a deleted session".to_owned(), |session| format!("session {}", one_line(session.as_str())));
     let when = at.strftime("%Y-%m-%d %H:%M");
     let tags = if tags.is_empty() { String::new() } else { format!(", tags {}", tags.join(", ")) };
+    let label = if source.label.is_plain() { String::new() } else { format!("; {}", source.label) };
     let about = format!(
-        "version {version}, {category}{tags}; {when}, {session}, turn {}, by {}",
+        "version {version}, {category}{tags}; {when}, {session}, turn {}, by {}{label}",
         source.turn, source.by
     );
     format!("{} {}\n{}\n", styled(NAME, visible(key)), styled(DIM, one_line(&about)), visible(content))

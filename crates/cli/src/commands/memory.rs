@@ -119,6 +119,9 @@ async fn why(chronicle: &Chronicle, id: &str) -> Result<Output, Failure> {
     };
     let session = styled(NAME, one_line(memory.session.as_str()));
     let _ = writeln!(plain, "from session {session}, {written}");
+    if !memory.note.label.is_plain() {
+        let _ = writeln!(plain, "{}", one_line(&memory.note.label.to_string()));
+    }
     for event in events {
         let head = format!("event {}, {}, {}", event.seq, event.author, event.at.strftime("%Y-%m-%d %H:%M"));
         let _ = writeln!(plain, "{}\n  {}", styled(DIM, head), visible(&shortened(&words_of(event))));

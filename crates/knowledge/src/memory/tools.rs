@@ -346,7 +346,7 @@ pub fn item(memory: &Memory) -> Value {
         memory.sources.iter().map(|seq| json!({ "session": memory.session, "seq": seq })).collect();
     let condenses: Vec<String> =
         memory.condenses.iter().map(|id| MemoryId::Observation(*id).to_string()).collect();
-    json!({
+    let mut item = json!({
         "id": memory.id.to_string(),
         "text": memory.note.text,
         "kind": memory.note.kind,
@@ -358,5 +358,9 @@ pub fn item(memory: &Memory) -> Value {
         "generation": memory.generation,
         "words": memory.note.words,
         "origin": memory.origin,
-    })
+    });
+    if !memory.note.label.is_plain() {
+        item["label"] = json!(memory.note.label);
+    }
+    item
 }

@@ -8,7 +8,7 @@ use lango_domain::inquiries::InquiryStore;
 use lango_domain::knowledge::KnowledgeStore;
 use lango_domain::seams::Conversation;
 use lango_domain::session::{SessionKey, SessionStore};
-use lango_domain::{AgentName, Tool, ToolContext, ToolFailure};
+use lango_domain::{AgentName, Label, Tool, ToolContext, ToolFailure, ToolOutput};
 use lango_knowledge::knowing::{self, Knowing};
 use lango_knowledge::secrecy::Secrecy;
 use lango_knowledge::{Lazily, inquiries};
@@ -60,14 +60,33 @@ impl Desk {
 
     /// Calls a tool of the librarian's.
     pub async fn call(&self, of: &Conversation, name: &str, args: Value) -> Result<String, ToolFailure> {
+        self.call_output(of, name, args).await.map(|output| output.text)
+    }
+
+    pub async fn call_output(
+        &self,
+        of: &Conversation,
+        name: &str,
+        args: Value,
+    ) -> Result<ToolOutput, ToolFailure> {
+        self.call_labelled(of, name, args, Label::default()).await
+    }
+
+    /// The same by an agent that has read something.
+    pub async fn call_labelled(
+        &self,
+        of: &Conversation,
+        name: &str,
+        args: Value,
+        label: Label,
+    ) -> Result<ToolOutput, ToolFailure> {
         let knowing = self.knowing();
         let now = Arc::clone(&knowing.now);
         let mut tools = knowing::tools(&knowing);
         tools.extend(inquiries::tools(&self.inquiry_store(), &now));
         let tool: Tool = tools.into_iter().find(|tool| tool.name == name).unwrap();
-        let context =
-            ToolContext { session: of.session.clone(), principal: of.principal.clone(), ..context() };
-        tool.call(context, args).await.map(|output| output.text)
+        let (session, principal) = (of.session.clone(), of.principal.clone());
+        tool.call(ToolContext { session, principal, label, ..context() }, args).await
     }
 
     /// Appends a whole turn: the request, whatever happened, its end.

@@ -19,6 +19,8 @@ mod kept_vectors;
 #[cfg(test)]
 mod knowing;
 #[cfg(test)]
+mod labels;
+#[cfg(test)]
 mod lexical;
 #[cfg(test)]
 mod library;
