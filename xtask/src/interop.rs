@@ -6,7 +6,7 @@
 mod cases;
 mod lango;
 mod peers;
-mod process;
+pub(crate) mod process;
 
 use std::time::Instant;
 

@@ -1,6 +1,7 @@
 //! The workshop: `cargo xtask test`, `tidy`, `bless`.
 
 mod bless;
+mod flows;
 mod interop;
 mod routing;
 mod test;
@@ -17,7 +18,8 @@ cargo xtask interop  the real binary beside the A2A kits and OpenAI clients of o
 cargo xtask tidy     layers, file sizes, forbidden names, agent files, ids of the contract
 cargo xtask bless    write golden files and generated pages anew
 cargo xtask train routing   learn the offline router's table from evals/routing/train
-cargo xtask eval routing    measure it: [--cross] by writers left out, [--all-misses], [--provider P] a real model";
+cargo xtask eval routing    measure it: [--cross] by writers left out, [--all-misses], [--provider P] a real model
+cargo xtask eval flows      attacks and everyday tasks with a model that obeys all it reads: [--markdown], [--case NAME]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         ["bless"] => bless::run(),
         ["train", "routing"] => routing::train(),
         ["eval", "routing", ..] => routing::eval(&arguments[2..]),
+        ["eval", "flows", ..] => flows::eval(&arguments[2..]),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

@@ -1,7 +1,7 @@
 //! A model server on loopback that plays what it is told: replies, and bad days.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -15,7 +15,7 @@ use crate::endless::Endless;
 #[derive(Clone, Debug)]
 pub enum Play {
     /// A status with headers and a body.
-    Status { code: u16, headers: Vec<(&'static str, &'static str)>, body: String },
+    Status { code: u16, headers: Vec<(&'static str, String)>, body: String },
     /// A stream, chunk by chunk; the connection closes behind it.
     Stream(Vec<Vec<u8>>),
     /// A stream that stops without closing.
@@ -31,6 +31,16 @@ pub enum Play {
 impl Play {
     pub fn status(code: u16, body: &str) -> Self {
         Self::Status { code, headers: Vec::new(), body: body.to_owned() }
+    }
+
+    /// A way to another address.
+    pub fn redirect(to: String) -> Self {
+        Self::Status { code: 302, headers: vec![("location", to)], body: String::new() }
+    }
+
+    /// A page with its media type.
+    pub fn page(media_type: &str, body: String) -> Self {
+        Self::Status { code: 200, headers: vec![("content-type", media_type.to_owned())], body }
     }
 
     /// A whole reply of an OpenAI-compatible server.
@@ -92,6 +102,11 @@ impl Seen {
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
+
+    /// What was asked for: path and query.
+    pub fn target(&self) -> &str {
+        self.head.split(' ').nth(1).unwrap_or_default()
+    }
 }
 
 impl ModelServer {
@@ -102,8 +117,16 @@ impl ModelServer {
 
     /// Plays what is decided for each request, given its number from 1.
     pub fn deciding(decide: impl Fn(&Seen, usize) -> Play + Send + Sync + 'static) -> std::io::Result<Self> {
+        Self::deciding_at(Ipv4Addr::LOCALHOST, decide)
+    }
+
+    /// The same, at all addresses of this machine where the address is unspecified.
+    pub fn deciding_at(
+        address: Ipv4Addr,
+        decide: impl Fn(&Seen, usize) -> Play + Send + Sync + 'static,
+    ) -> std::io::Result<Self> {
         let decide: Arc<Decide> = Arc::new(decide);
-        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let listener = TcpListener::bind((address, 0))?;
         let port = listener.local_addr()?.port();
         let seen = Arc::new(Traffic::default());
         let traffic = Arc::clone(&seen);
@@ -118,6 +141,10 @@ impl ModelServer {
 
     pub fn base_url(&self) -> String {
         format!("http://127.0.0.1:{}/v1", self.port)
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     pub fn origin(&self) -> String {

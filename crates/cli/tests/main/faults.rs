@@ -56,11 +56,11 @@ fn refusals_by_status() {
     ] {
         fails(&status.to_string(), vec![Play::status(status, r#"{"error":{"message":"no"}}"#)], 3, code);
     }
-    let busy = Play::Status { code: 429, headers: vec![("retry-after", "3600")], body: String::new() };
+    let busy =
+        Play::Status { code: 429, headers: vec![("retry-after", "3600".to_owned())], body: String::new() };
     fails("a wait nobody wants", vec![busy], 3, "model.busy");
     fails("quota", vec![Play::status(429, r#"{"error":{"code":"insufficient_quota"}}"#)], 3, "model.quota");
-    let moved =
-        Play::Status { code: 302, headers: vec![("location", "http://127.0.0.1:9/")], body: String::new() };
+    let moved = Play::redirect("http://127.0.0.1:9/".to_owned());
     fails("a redirect is not followed", vec![moved], 3, "model.rejected");
     fails(
         "not accepted",
@@ -170,7 +170,7 @@ fn odd_but_whole_replies_are_understood() {
     answers("unknown fields, no [DONE]", Play::Stream(vec![b": keep-alive\n\n".to_vec(), unknown]), "Hi");
     let whole = Play::Status {
         code: 200,
-        headers: vec![("content-type", "application/json")],
+        headers: vec![("content-type", "application/json".to_owned())],
         body: json!({ "choices": [{ "message": { "content": "Hi" }, "finish_reason": "stop" }] }).to_string(),
     };
     answers("no stream", whole, "Hi");
@@ -223,7 +223,8 @@ fn what_was_shown_of_an_endless_reply_is_no_answer() {
 
 #[test]
 fn a_busy_provider_is_asked_again() {
-    let busy = || Play::Status { code: 429, headers: vec![("retry-after", "0")], body: String::new() };
+    let busy =
+        || Play::Status { code: 429, headers: vec![("retry-after", "0".to_owned())], body: String::new() };
     let server =
         ModelServer::start(vec![busy(), Play::status(503, ""), Play::Hang, Play::says("At last.")]).unwrap();
     let run = ask(&server, &["--set", "providers.x.firstByteSeconds=1", "hello"]);
@@ -354,7 +355,8 @@ fn a_server_that_keeps_the_connection_open_does_not_matter() {
 /// `Retry-After` is waited for.
 #[test]
 fn a_wait_that_is_asked_for_is_waited() {
-    let busy = Play::Status { code: 429, headers: vec![("retry-after", "1")], body: String::new() };
+    let busy =
+        Play::Status { code: 429, headers: vec![("retry-after", "1".to_owned())], body: String::new() };
     let server = ModelServer::start(vec![busy, Play::says("Now.")]).unwrap();
     let began = std::time::Instant::now();
     let run = ask(&server, &["hello"]);

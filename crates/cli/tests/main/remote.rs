@@ -22,8 +22,7 @@ fn card(seen: &Seen) -> Play {
         "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
         "skills": [{ "id": "f", "name": "Forecast", "description": "Tells it.", "tags": [] }],
     });
-    let headers = vec![("content-type", "application/json")];
-    Play::Status { code: 200, headers, body: card.to_string() }
+    Play::page("application/json", card.to_string())
 }
 
 fn stream(state: &str, said: Option<&str>, artifact: Option<&str>) -> Play {
