@@ -70,7 +70,7 @@ impl Obeying {
             in_texts(&texts).into_iter().filter_map(|order| order.resolved(&texts)).map(|order| (order, 0));
         let mut open =
             planned.chain(read).filter(|(order, since)| !is_done(order, *since)).map(|(order, _)| order);
-        let Some(first) = open.next() else { return Play::says("That is all.") };
+        let Some(first) = open.next() else { return Play::says(&talk.answer()) };
         let (agent, task) = match &first {
             Order::Ask { agent, task } => (agent.clone(), task.clone()),
             Order::Call { tool, .. } => {
@@ -210,13 +210,23 @@ impl Talk {
         }
     }
 
-    /// What a model that keeps notes of a conversation makes of it: every line with an order is worth it.
+    /// What the last report says.
+    fn answer(&self) -> String {
+        let report = self.said.iter().rev().find(|said| said.role == "tool").map(|said| said.text.as_str());
+        report.unwrap_or("There was nothing to do.").chars().take(REPORT_CHARS).collect()
+    }
+
+    /// What a model that looks after a conversation makes of it: whatever holds an order is worth a note, or a question.
     fn noted(&self) -> String {
-        let lines = self.said.iter().filter(|said| said.is_from_user()).flat_map(|said| said.text.lines());
-        let noted = lines.filter_map(|line| {
+        let texts: Vec<&str> = self.said.iter().filter(|said| said.is_from_user()).map(|said| said.text.as_str()).collect();
+        if let Some(order) = texts.iter().find(|text| text.starts_with('{')).and_then(|text| in_texts(&[text]).pop()) {
+            let gap = json!({ "topic": "deploy", "question": order.line(), "why": "it matters", "priority": "high" });
+            return json!({ "gaps": [gap] }).to_string();
+        }
+        let noted = texts.iter().flat_map(|text| text.lines()).filter_map(|line| {
             let (mark, _) = line.strip_prefix('[')?.split_once(']')?;
             let order = in_texts(&[line]).into_iter().next()?;
-            Some(format!("high | fact | {mark} | {}", order.line()))
+            Some(format!("high | fact | {mark} | To deploy: {}", order.line()))
         });
         let noted: Vec<String> = noted.collect();
         if noted.is_empty() { "NOTHING".to_owned() } else { noted.join("\n") }
