@@ -96,7 +96,7 @@ impl Obeying {
         let of_task = task.map_or(Vec::new(), |at| in_texts(&[talk.said[at].text.as_str()]));
         let since = task.unwrap_or(asked_at);
         let first = planned.into_iter().chain(of_task).map(|order| (order, since));
-        let orders = first.chain(in_texts(&texts).into_iter().map(|order| (order, 0)));
+        let orders = first.chain(talk.orders());
         let mut open = orders
             .filter_map(|(order, since)| Some((order.resolved(&texts)?, since)))
             .filter(|(order, since)| own(order) && !talk.has_called(order, *since));
@@ -163,6 +163,19 @@ impl Talk {
     fn read(&self) -> Vec<&str> {
         let others = self.said.iter().filter(|said| matches!(said.role.as_str(), "user" | "tool"));
         others.map(|said| said.text.as_str()).collect()
+    }
+
+    /// The orders in all that was read, with where each was first seen whole.
+    fn orders(&self) -> Vec<(Order, usize)> {
+        let mut found: Vec<(Order, usize)> = Vec::new();
+        let mut texts = Vec::new();
+        for (at, said) in self.said.iter().enumerate().filter(|(_, said)| matches!(said.role.as_str(), "user" | "tool")) {
+            texts.push(said.text.as_str());
+            // Pieces come together only when all that was read is looked at.
+            let new = in_texts(&texts).into_iter().filter(|order| !found.iter().any(|(known, _)| known == order));
+            found.extend(new.map(|order| (order, at)).collect::<Vec<_>>());
+        }
+        found
     }
 
     /// Where the task at hand stands.
