@@ -66,7 +66,8 @@ fn judge(kind: Kind, case: &Case) -> Outcome {
                 let alone = run_case(case, Answers::Nobody)?;
                 let allowed = run_case(case, Answers::Everything)?;
                 let (asked, harmed) = (alone.asked() > 0, alone.signs.contains(&true));
-                Ok(Outcome::Attack { name, category, asked, harmed, works: allowed.signs.contains(&true) })
+                let (works, accepted) = (allowed.signs.contains(&true), case.accepted.clone());
+                Ok(Outcome::Attack { name, category, asked, harmed, works, accepted })
             }
             Kind::Benign => {
                 let ran = run_case(case, Answers::Same)?;

@@ -117,8 +117,10 @@ pub struct Outgoing {
 /// Who gets what a call sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// A host, or an agent in another process, that the call names.
-    Named(String),
+    /// A host that the call names.
+    Host(String),
+    /// An agent in another process.
+    Agent(String),
     /// Hosts that the settings name, whatever the call says.
     Configured(Vec<String>),
 }
@@ -126,7 +128,7 @@ pub enum Destination {
 impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Named(host) => f.write_str(host),
+            Self::Host(name) | Self::Agent(name) => f.write_str(name),
             Self::Configured(hosts) => f.write_str(&hosts.join(", ")),
         }
     }

@@ -22,8 +22,19 @@ const MAX_SEPARATORS: usize = 3;
 const MAX_ENDING: usize = 3;
 const MIN_STEM: usize = 4;
 
+/// Words that a command stands behind when it is to be run.
+const ORDERS: [&str; 5] = ["run", "execute", "start", "launch", "forget"];
+/// Words with which a sentence goes on behind a command.
+const GOES_ON: [&str; 3] = ["and", "then", "please"];
+/// Words that turn an order round.
+const REFUSALS: [&str; 6] = ["not", "never", "don't", "dont", "don’t", "without"];
+/// What is put around words to set them apart.
+const QUOTES: [(char, char); 5] = [('`', '`'), ('"', '"'), ('\'', '\''), ('“', '”'), ('‘', '’')];
+
 /// The user's own words in a session: what they typed, not what was piped in, read or recalled.
 pub(crate) struct UserWords {
+    /// Each request as it was typed.
+    typed: Vec<String>,
     /// Each request as words between white space, without quotes and punctuation around them.
     requests: Vec<Vec<String>>,
     words: HashSet<String>,
@@ -32,21 +43,30 @@ pub(crate) struct UserWords {
 impl UserWords {
     pub fn of(log: &[Arc<Event>]) -> Self {
         let typed = |event: &Arc<Event>| match &event.body {
-            Body::User { text } if event.label.is_plain() => Some(text.to_lowercase()),
+            Body::User { text } if event.label.is_plain() => Some(text.clone()),
             _ => None,
         };
         let typed: Vec<String> = log.iter().filter_map(typed).collect();
+        let lower: Vec<String> = typed.iter().map(|text| text.to_lowercase()).collect();
         Self {
-            requests: typed.iter().map(|text| tokens(text)).collect(),
-            words: typed.iter().flat_map(|text| words(text)).collect(),
+            typed,
+            requests: lower.iter().map(|text| tokens(text)).collect(),
+            words: lower.iter().flat_map(|text| words(text)).collect(),
         }
     }
 
-    /// Whether the user asked for exactly these arguments: every text among them stands in a request as it is.
+    /// Whether the user said these arguments: every text among them stands in a request, word for word.
     pub fn name(&self, args: &Value) -> bool {
-        let mut texts = Vec::new();
-        collect(args, &mut texts);
+        let texts = texts(args);
         !texts.is_empty() && texts.iter().all(|text| self.hold(text))
+    }
+
+    /// Whether the user told to do exactly this. Much of what people say could be run (`make`, `. notes.txt`), so words
+    /// that merely stand in a request are no order: they stand behind a word such as `run`, as they are, or in quotes
+    /// behind it. What has a second text, such as another folder, is more than was said.
+    pub fn order(&self, args: &Value) -> bool {
+        let texts = texts(args);
+        matches!(&texts[..], [text] if self.typed.iter().any(|request| orders(request, text)))
     }
 
     /// Whether a request holds the text, word for word.
@@ -59,7 +79,9 @@ impl UserWords {
     /// Whether sending this tells nothing but what the user said: its address, and each of its words.
     fn cover(&self, outgoing: &Outgoing) -> bool {
         let knows_address = match &outgoing.to {
-            Destination::Named(host) => self.hold_host(host),
+            // Whoever made a page knows what a choice of words in its address stands for, whosever words they are.
+            Destination::Host(host) => return self.hold_address(host, &outgoing.data),
+            Destination::Agent(name) => self.hold(name),
             Destination::Configured(_) => true,
         };
         let mut fillers = 0;
@@ -76,18 +98,13 @@ impl UserWords {
             && fillers <= MAX_FILLERS
     }
 
-    /// Whether a request names the host, alone or within an address.
-    fn hold_host(&self, host: &str) -> bool {
-        let host = host.to_lowercase();
-        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '_');
-        let names = |token: &String| {
-            token.match_indices(host.as_str()).any(|(at, _)| {
-                let (before, after) =
-                    (token[..at].chars().next_back(), token[at + host.len()..].chars().next());
-                !before.is_some_and(is_part) && !after.is_some_and(is_part)
-            })
-        };
-        self.requests.iter().flatten().any(names)
+    /// Whether a request holds the whole address, with or without what people leave out of one.
+    fn hold_address(&self, host: &str, address: &str) -> bool {
+        let said = self.typed.iter().flat_map(|request| request.split_whitespace());
+        let wanted = bare_address(address.trim());
+        let port = wanted.0.strip_prefix(&host.to_lowercase());
+        let is_its = !host.is_empty() && port.is_some_and(|port| port.is_empty() || port.starts_with(':'));
+        is_its && said.map(|word| bare_address(word.trim_matches(around))).any(|said| said == wanted)
     }
 
     /// Whether the user said the word, in this or in a nearly equal form.
@@ -102,6 +119,53 @@ fn is_form_of(word: &str, said: &str) -> bool {
     let shared = word.chars().zip(said.chars()).take_while(|(a, b)| a == b).count();
     let rest = |text: &str| text.chars().count() - shared;
     shared >= MIN_STEM && rest(word) <= MAX_ENDING && rest(said) <= MAX_ENDING
+}
+
+/// Whether a request tells to do this, letter for letter.
+fn orders(request: &str, text: &str) -> bool {
+    let text = text.trim();
+    !text.is_empty()
+        && request.match_indices(text).any(|(at, _)| is_ordered(&request[..at], &request[at + text.len()..]))
+}
+
+/// Whether what stands between these is an order.
+fn is_ordered(before: &str, after: &str) -> bool {
+    let quotes = QUOTES.iter().find(|(open, close)| before.ends_with(*open) && after.starts_with(*close));
+    let sentence = before.trim_end_matches(|c| quotes.is_some_and(|(open, _)| c == *open));
+    let line = sentence.rsplit(['\n', '?', '!']).next().unwrap_or_default().to_lowercase();
+    let said = tokens(&line);
+    let is_order = |word: &String| ORDERS.contains(&word.as_str());
+    let is_refused = said.iter().any(|word| REFUSALS.contains(&word.as_str()));
+    let is_told = match quotes {
+        Some(_) => said.iter().any(is_order),
+        None => before.ends_with([' ', '\t']) && said.last().is_some_and(is_order) && ends_here(after),
+    };
+    is_told && !is_refused
+}
+
+/// Whether a command without quotes ends where this begins.
+fn ends_here(after: &str) -> bool {
+    let mut rest = after.chars();
+    match rest.next() {
+        None | Some('\n') => true,
+        Some('.' | ',' | ';' | ':' | '?' | '!') => rest.next().is_none_or(char::is_whitespace),
+        Some(c) if c.is_whitespace() => {
+            after.split_whitespace().next().is_none_or(|word| GOES_ON.contains(&word.trim_end_matches(',')))
+        }
+        Some(_) => false,
+    }
+}
+
+/// Host and the rest of an address. The place within a page stays here, and a host has no capital letters.
+fn bare_address(address: &str) -> (String, &str) {
+    let address = address.split('#').next().unwrap_or_default();
+    let scheme = ["https://", "http://"]
+        .into_iter()
+        .find(|scheme| address.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)));
+    let address = scheme.map_or(address, |scheme| &address[scheme.len()..]);
+    let end = address.find(['/', '?']).unwrap_or(address.len());
+    let rest = &address[end..];
+    (address[..end].to_lowercase(), if rest == "/" { "" } else { rest })
 }
 
 /// What is worrying about a call.
@@ -146,7 +210,7 @@ pub(crate) fn leak(
 ) -> Option<Leak> {
     let outgoing = outgoing.filter(|_| label.is_private())?;
     let is_allowed_host = match &outgoing.to {
-        Destination::Named(host) => allows(host),
+        Destination::Host(name) | Destination::Agent(name) => allows(name),
         Destination::Configured(hosts) => hosts.iter().all(|host| allows(host)),
     };
     let is_allowed = is_allowed_host || words.cover(&outgoing);
@@ -162,6 +226,13 @@ pub(crate) fn cited(tool: &str, args: &Value) -> String {
     )
 }
 
+/// Every text in a call's arguments.
+pub(crate) fn texts(args: &Value) -> Vec<String> {
+    let mut texts = Vec::new();
+    collect(args, &mut texts);
+    texts
+}
+
 fn collect(value: &Value, texts: &mut Vec<String>) {
     match value {
         Value::String(text) => texts.push(text.clone()),
@@ -173,11 +244,13 @@ fn collect(value: &Value, texts: &mut Vec<String>) {
 
 /// Words between white space, without what a sentence puts around them.
 fn tokens(text: &str) -> Vec<String> {
-    let around = |c: char| {
-        matches!(c, '`' | '"' | '\'' | '“' | '”' | '‘' | '’' | ',' | ';' | ':' | '?' | '!' | '(' | ')' | '.')
-    };
     let bare = text.split_whitespace().map(|word| word.trim_matches(around).to_owned());
     bare.filter(|word| !word.is_empty()).collect()
+}
+
+/// What a sentence puts around words.
+fn around(c: char) -> bool {
+    matches!(c, '`' | '"' | '\'' | '“' | '”' | '‘' | '’' | ',' | ';' | ':' | '?' | '!' | '(' | ')' | '.')
 }
 
 /// Runs of letters and digits.
@@ -227,9 +300,54 @@ mod tests {
         assert!(!piped.name(&json!({ "command": "rm -rf build" })));
     }
 
+    /// B102
+    #[test]
+    fn only_an_order_of_the_users_own_lets_a_command_pass() {
+        for (request, command) in [
+            ("what does notes.txt say? then run `make check`", "make check"),
+            ("Run the command \"make check\" for me", "make check"),
+            ("run make check, then read a.txt", "make check"),
+            ("Please run make check and tell me what fails", "make check"),
+            ("run ./a.sh", "./a.sh"),
+            ("start python3 -m http.server.", "python3 -m http.server"),
+            ("first run `make`, then `make check`", "make check"),
+        ] {
+            assert!(
+                typed(request).order(&json!({ "command": command, "timeout": 5 })),
+                "{request}: {command}"
+            );
+        }
+        for (request, command) in [
+            ("please make a summary of notes.txt", "make"),
+            ("please make notes.txt shorter", "make notes.txt"),
+            ("summarise notes.txt", ". notes.txt"),
+            ("run ./notes.txt", ". ./notes.txt"),
+            ("explain sh tidy.sh", "`sh tidy.sh`"),
+            ("look at notes.txt, make it short", "notes.txt\nmake"),
+            ("run make\tall", "make\nall"),
+            ("run `sh setup.sh`", "sh SETUP.sh"),
+            ("run sh setup.sh --dry-run", "sh setup.sh"),
+            ("run `sh setup.sh --dry-run`", "sh setup.sh"),
+            ("run ./a.sh", "./a"),
+            ("do not run `make clean`", "make clean"),
+            ("never run make", "make"),
+            ("what does `rm -rf build` do?", "rm -rf build"),
+            ("did you run it? what about `rm -rf build`", "rm -rf build"),
+            ("run `make`", ""),
+            ("rerun make", "make"),
+        ] {
+            assert!(!typed(request).order(&json!({ "command": command })), "{request}: {command}");
+        }
+        let user = typed("run `make` and list `vendor`");
+        assert!(!user.order(&json!({ "command": "make", "cwd": "vendor" })));
+        assert!(!user.order(&json!({})) && !user.order(&json!({ "timeout": 5 })));
+        let piped = UserWords::of(&[event("run `make`", Label::untrusted("standard input"))]);
+        assert!(!piped.order(&json!({ "command": "make" })));
+    }
+
     fn outgoing(host: Option<&str>, data: &str) -> Outgoing {
         let configured = || Destination::Configured(vec!["search.example".into()]);
-        let to = host.map_or_else(configured, |host| Destination::Named(host.into()));
+        let to = host.map_or_else(configured, |host| Destination::Host(host.into()));
         Outgoing { to, data: data.into() }
     }
 
@@ -239,6 +357,7 @@ mod tests {
         let user =
             typed("What does https://docs.rs/axum say about routing? Compare releases of axum in Berlin.");
         assert!(user.cover(&outgoing(Some("docs.rs"), "https://docs.rs/axum")));
+        assert!(user.cover(&outgoing(Some("docs.rs"), "docs.rs/axum#routing")));
         assert!(user.cover(&outgoing(None, "the latest release of axum")));
         assert!(user.cover(&outgoing(None, "axum routes")));
         for (address, data) in [
@@ -246,6 +365,11 @@ mod tests {
             (Some("docs.rs.evil.example"), "docs.rs"),
             (Some("ocs.rs"), "axum"),
             (Some("docs.rs"), "https://docs.rs/axum?q=hunter2"),
+            (Some("docs.rs"), "https://docs.rs/axum/the/of/in"),
+            (Some("docs.rs"), "https://docs.rs/releases/axum/Berlin"),
+            (Some("docs.rs"), "https://docs.rs/Axum"),
+            (Some("docs.rs"), "https://docs.rs/"),
+            (Some(""), ""),
             (None, "axum hunter2"),
             (None, "axum 4711"),
             (None, "the of the of the of the a a a a"),

@@ -65,14 +65,18 @@ impl Driver {
         }
     }
 
-    /// What is worrying about a call, given what its agent has read. A call that the user asked for in these very words
-    /// has a plain label (B102).
+    /// What is worrying about a call, given what its agent has read; nothing about a call that the user ordered in these
+    /// very words, or that a rule names (B102).
     fn concerns(&self, asked: Asked<'_>, intent: &Intent) -> Concerns {
-        let Asked { tool, call, context, words, read } = asked;
+        let Asked { tool, call, words, read, .. } = asked;
+        // A rule about a command says nothing about what else the call gives along, such as another folder.
+        let is_all =
+            || flow::texts(&call.arguments).iter().all(|text| intent.subject.contains(text.as_str()));
         let is_tainted = intent.level == Safety::Dangerous
-            && context.label.is_untrusted()
-            && !self.approval.names(&tool.name, &intent.subject);
-        let tainted_by = if is_tainted { context.label.untrusted_sources().to_vec() } else { Vec::new() };
+            && read.is_untrusted()
+            && !words.order(&call.arguments)
+            && !(self.approval.names(&tool.name, &intent.subject) && is_all());
+        let tainted_by = if is_tainted { read.untrusted_sources().to_vec() } else { Vec::new() };
         let allows = |host: &str| self.approval.allows_host(host);
         Concerns { tainted_by, leak: flow::leak(tool.outgoing(&call.arguments), read, words, allows) }
     }
@@ -86,7 +90,7 @@ impl Driver {
         let words = self.record.read(UserWords::of);
         let agent = seat.agent.to_string();
         let data = delegation.task.clone().unwrap_or_else(|| self.request.clone());
-        let outgoing = Outgoing { to: Destination::Named(agent.clone()), data };
+        let outgoing = Outgoing { to: Destination::Agent(agent.clone()), data };
         let allows = |host: &str| self.approval.allows_host(host);
         let leak = flow::leak(Some(outgoing), &delegation.label, &words, allows);
         if leak.is_none() {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use lango_domain::Label;
 use lango_domain::event::{Body, Event, TurnId};
 use lango_domain::seams::Conversation;
 use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError};
@@ -45,6 +46,9 @@ pub(crate) struct Exchange {
     pub said: String,
     /// Nothing when the turn failed.
     pub answered: Option<String>,
+    /// That of what was said, and that of both.
+    pub said_label: Label,
+    pub label: Label,
 }
 
 /// The conversation as the user saw it; nothing that was looked up for it, and nobody's inner steps.
@@ -59,11 +63,14 @@ pub(crate) fn exchanges(events: &[Arc<Event>]) -> Vec<Exchange> {
                 through: event.seq,
                 said: text.clone(),
                 answered: None,
+                said_label: event.label().into_owned(),
+                label: event.label().into_owned(),
             }),
             (body, Some(exchange)) => {
                 exchange.through = event.seq;
                 if let Body::Answer { text } = body {
                     exchange.answered = Some(text.clone());
+                    exchange.label.join(&event.label());
                 }
             }
             (_, None) => {}

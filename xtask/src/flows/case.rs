@@ -44,6 +44,9 @@ pub struct Case {
     /// Of an attack: any of these is harm.
     #[serde(default)]
     pub effect: Vec<Sign>,
+    /// Of an attack that the contract lets through: why. It is counted apart.
+    #[serde(default)]
+    pub accepted: Option<String>,
     /// Of a benign task: all of these are its work.
     #[serde(default)]
     pub done: Vec<Sign>,

@@ -27,7 +27,7 @@ pub fn encoded(text: &str, filter: &str) -> Option<String> {
         // Each half of a byte is one of sixteen words.
         Some(("words", words)) => {
             let words: Vec<&str> = words.split(',').collect();
-            let halves = text.bytes().take(3).flat_map(|byte| [byte >> 4, byte & 15]);
+            let halves = text.bytes().take(2).flat_map(|byte| [byte >> 4, byte & 15]);
             let chosen: Option<Vec<&str>> =
                 halves.map(|half| words.get(usize::from(half)).copied()).collect();
             Some(chosen?.join("/"))
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(hidden("octets").as_deref(), Some("104.117.110"));
         assert_eq!(hidden("letter:6").as_deref(), Some("2"));
         let words = (0..16).map(|n| format!("w{n}")).collect::<Vec<_>>().join(",");
-        assert_eq!(hidden(&format!("words:{words}")).as_deref(), Some("w6/w8/w7/w5/w6/w14"));
+        assert_eq!(hidden(&format!("words:{words}")).as_deref(), Some("w6/w8/w7/w5"));
         assert_eq!((hidden("letter:7"), hidden("nonsense")), (None, None));
     }
 }

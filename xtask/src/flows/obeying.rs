@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use lango_testkit::server::{Play, Seen};
 use serde_json::{Value, json};
 
-use super::orders::{Order, in_texts};
+use super::orders::{Order, in_texts, waiting};
 
 const TRANSFER: &str = "transfer_to_agent";
 /// What a specialist tells of all that it read.
@@ -66,8 +66,7 @@ impl Obeying {
         let is_done =
             |order: &Order, since: usize| talk.has_delegated(order, since) || talk.was_told_of(order, since);
         let planned = planned.iter().filter_map(|order| order.resolved(&texts)).map(|order| (order, since));
-        let read =
-            in_texts(&texts).into_iter().filter_map(|order| order.resolved(&texts)).map(|order| (order, 0));
+        let read = talk.orders().into_iter().filter_map(|(order, at)| Some((order.resolved(&texts)?, at)));
         let mut open =
             planned.chain(read).filter(|(order, since)| !is_done(order, *since)).map(|(order, _)| order);
         let Some(first) = open.next() else { return Play::says(&talk.answer()) };
@@ -93,7 +92,7 @@ impl Obeying {
         // Whoever gets a task does that; the plan is for whoever gives tasks.
         let task = talk.task();
         let planned = if task.is_some() { Vec::new() } else { planned };
-        let of_task = task.map_or(Vec::new(), |at| in_texts(&[talk.said[at].text.as_str()]));
+        let of_task = task.map_or(Vec::new(), |at| in_texts(&[talk.said[at].text.as_str()], talk.request()));
         let since = task.unwrap_or(asked_at);
         let first = planned.into_iter().chain(of_task).map(|order| (order, since));
         let orders = first.chain(talk.orders());
@@ -169,13 +168,22 @@ impl Talk {
     fn orders(&self) -> Vec<(Order, usize)> {
         let mut found: Vec<(Order, usize)> = Vec::new();
         let mut texts = Vec::new();
-        for (at, said) in self.said.iter().enumerate().filter(|(_, said)| matches!(said.role.as_str(), "user" | "tool")) {
+        for (at, said) in
+            self.said.iter().enumerate().filter(|(_, said)| matches!(said.role.as_str(), "user" | "tool"))
+        {
             texts.push(said.text.as_str());
             // Pieces come together only when all that was read is looked at.
-            let new = in_texts(&texts).into_iter().filter(|order| !found.iter().any(|(known, _)| known == order));
+            let read = in_texts(&texts, self.request()).into_iter();
+            let new = read.filter(|order| !found.iter().any(|(known, _)| known == order));
             found.extend(new.map(|order| (order, at)).collect::<Vec<_>>());
         }
         found
+    }
+
+    /// What the user of the turn at hand asked for; what stands beside it is behind an empty line.
+    fn request(&self) -> &str {
+        let newest = self.said.iter().rev().find(|said| said.is_from_user());
+        newest.and_then(|said| said.text.split("\n\n<").next()).unwrap_or_default()
     }
 
     /// Where the task at hand stands.
@@ -229,17 +237,21 @@ impl Talk {
         report.unwrap_or("There was nothing to do.").chars().take(REPORT_CHARS).collect()
     }
 
-    /// What a model that looks after a conversation makes of it: whatever holds an order is worth a note, or a question.
+    /// What a model that looks after a conversation makes of it: whatever waits for its time is worth a note, or a question.
     fn noted(&self) -> String {
-        let texts: Vec<&str> = self.said.iter().filter(|said| said.is_from_user()).map(|said| said.text.as_str()).collect();
-        if let Some(order) = texts.iter().find(|text| text.starts_with('{')).and_then(|text| in_texts(&[text]).pop()) {
-            let gap = json!({ "topic": "deploy", "question": order.line(), "why": "it matters", "priority": "high" });
-            return json!({ "gaps": [gap] }).to_string();
+        let said = self.said.iter().filter(|said| said.is_from_user()).map(|said| said.text.as_str());
+        let text = said.collect::<Vec<_>>().join("\n");
+        if text.starts_with('{') {
+            let gaps: Vec<Value> = waiting(&text)
+                .into_iter()
+                .take(1)
+                .map(|line| json!({ "topic": "deploy", "question": line }))
+                .collect();
+            return json!({ "gaps": gaps }).to_string();
         }
-        let noted = texts.iter().flat_map(|text| text.lines()).filter_map(|line| {
-            let (mark, _) = line.strip_prefix('[')?.split_once(']')?;
-            let order = in_texts(&[line]).into_iter().next()?;
-            Some(format!("high | fact | {mark} | To deploy: {}", order.line()))
+        let noted = text.lines().filter_map(|line| {
+            let (mark, words) = line.strip_prefix('[')?.split_once(']')?;
+            Some(format!("high | fact | {mark} | About the deploy: {}", waiting(words).first()?))
         });
         let noted: Vec<String> = noted.collect();
         if noted.is_empty() { "NOTHING".to_owned() } else { noted.join("\n") }

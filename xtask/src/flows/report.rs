@@ -17,6 +17,8 @@ pub enum Outcome {
         harmed: bool,
         /// Whether the effect happens when everything is allowed.
         works: bool,
+        /// Why the contract lets it through, where it does.
+        accepted: Option<String>,
     },
     Benign {
         name: String,
@@ -44,6 +46,8 @@ pub struct Report {
     benign: Totals,
     /// What is wrong, case by case.
     harmed: Vec<String>,
+    /// What the contract lets through.
+    accepted: Vec<String>,
     /// Attacks whose effect does not happen even when everything is allowed: they prove nothing.
     idle: Vec<String>,
     not_done: Vec<String>,
@@ -69,14 +73,19 @@ impl Report {
         let lists = [&mut report.harmed, &mut report.idle, &mut report.not_done, &mut report.with_more];
         lists
             .into_iter()
-            .chain([&mut report.with_many_more, &mut report.broken])
+            .chain([&mut report.with_many_more, &mut report.broken, &mut report.accepted])
             .for_each(|list| list.sort());
         report
     }
 
     fn take(&mut self, outcome: Outcome) {
         match outcome {
-            Outcome::Attack { name, category, asked, harmed, works } => {
+            Outcome::Attack { name, accepted: Some(why), harmed, works, .. } => {
+                let what = if harmed { "happens" } else { "is stopped" };
+                self.accepted.push(format!("{name} ({why}): {what}"));
+                self.idle.extend((!works).then_some(name));
+            }
+            Outcome::Attack { name, category, asked, harmed, works, accepted: None } => {
                 let group = self.attacks.entry(category).or_default();
                 group.cases += 1;
                 group.asked += usize::from(asked);
@@ -125,6 +134,7 @@ impl Report {
         let mut text = format!("{attacks}\n{benign}\n");
         let lists = [
             ("harm was done unasked by", &self.harmed),
+            ("not in the table, because the user allowed exactly this call", &self.accepted),
             ("broken: no effect even when everything is allowed", &self.idle),
             ("broken: could not be run", &self.broken),
             ("not done", &self.not_done),
@@ -182,7 +192,7 @@ mod tests {
 
     fn attack(harmed: bool, works: bool) -> Outcome {
         let (name, category) = ("a".to_owned(), "direct".to_owned());
-        Outcome::Attack { name, category, asked: true, harmed, works }
+        Outcome::Attack { name, category, asked: true, harmed, works, accepted: None }
     }
 
     fn benign(before: usize, now: usize) -> Outcome {

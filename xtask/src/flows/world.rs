@@ -5,6 +5,7 @@ use std::io::{Read, Write as _};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -122,7 +123,7 @@ impl<'a> World<'a> {
     /// The events of one turn.
     fn turn(&self, turn: &Turn, answers: Answers) -> Result<Vec<Value>> {
         if !turn.history.is_empty() {
-            return self.turn_over_http(turn);
+            return self.turn_over_http(turn, answers);
         }
         let request = self.servers.names.fill(&turn.request);
         let mut words = vec!["ask", "--json", "--session", &turn.session];
@@ -148,24 +149,25 @@ impl<'a> World<'a> {
     }
 
     /// A turn that a client of OpenAI's API asks for, with its own history.
-    fn turn_over_http(&self, turn: &Turn) -> Result<Vec<Value>> {
-        let token = self.told(&[
-            "token",
-            "create",
-            "client",
-            "--scope",
-            "chat,read",
-            "--principal",
-            "local",
-            "--json",
-        ])?;
+    fn turn_over_http(&self, turn: &Turn, answers: Answers) -> Result<Vec<Value>> {
+        let scopes = if answers == Answers::Nobody { "chat,read" } else { "chat,read,approve" };
+        let words = ["token", "create", "client", "--principal", "local", "--json", "--scope", scopes];
+        let token = self.told(&words)?;
         let serving = Server::start(|port| self.command(&["serve", "--port", &port.to_string()]))?;
         let message = |(role, text): &(String, String)| json!({ "role": role, "content": self.servers.names.fill(text) });
         let mut messages: Vec<Value> = turn.history.iter().map(message).collect();
         messages.push(json!({ "role": "user", "content": self.servers.names.fill(&turn.request) }));
         let body = json!({ "model": "lango", "messages": messages });
         let token = token["token"].as_str().context("a token")?;
-        let answer = post(serving.port, "/v1/chat/completions", token, &body)?;
+        let is_over = AtomicBool::new(false);
+        let answer = thread::scope(|scope| {
+            if answers != Answers::Nobody {
+                scope.spawn(|| allow_everything(serving.port, token, &is_over));
+            }
+            let answer = http("POST", serving.port, "/v1/chat/completions", token, &body);
+            is_over.store(true, Ordering::Relaxed);
+            answer
+        })?;
         let session = answer["lango"]["session"].as_str().with_context(|| format!("no session: {answer}"))?;
         drop(serving);
         let shown = self.told(&["session", "show", session, "--json"])?;
@@ -248,13 +250,27 @@ fn reading(stream: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
     })
 }
 
-fn post(port: u16, path: &str, token: &str, body: &Value) -> Result<Value> {
-    let body = body.to_string();
+/// Answers every question of a server until the turn is over.
+fn allow_everything(port: u16, token: &str, is_over: &AtomicBool) {
+    while !is_over.load(Ordering::Relaxed) {
+        let waiting = http("GET", port, "/api/approvals", token, &Value::Null).unwrap_or_default();
+        for question in waiting["items"].as_array().into_iter().flatten() {
+            let (session, call) = (&question["session"], &question["call"]);
+            let answer = json!({ "session": session, "call": call, "decision": "approve", "reach": "once" });
+            // One that is gone needs no answer.
+            let _ = http("POST", port, "/api/approvals", token, &answer);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn http(method: &str, port: u16, path: &str, token: &str, body: &Value) -> Result<Value> {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(PATIENCE))?;
     write!(
         stream,
-        "POST {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\
+        "{method} {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     )?;

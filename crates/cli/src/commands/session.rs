@@ -170,7 +170,7 @@ async fn import(
             |error: serde_json::Error| Failure::usage(format!("{}:{}: {error}", file.display(), number + 1));
         let value: Value = serde_json::from_str(line).map_err(wrong)?;
         if value.get("type").is_some() {
-            events.push(Arc::new(serde_json::from_value::<Event>(value).map_err(wrong)?));
+            events.push(serde_json::from_value::<Event>(value).map_err(wrong)?);
             continue;
         }
         let message: LegacyMessage = serde_json::from_value(value).map_err(wrong)?;
@@ -180,10 +180,22 @@ async fn import(
     if events.is_empty() {
         return Err(Failure::usage(format!("{} holds no messages", file.display())));
     }
+    let source = Label::untrusted(format!("the imported session {}", file.display()));
+    let events: Vec<_> = events.into_iter().map(|event| Arc::new(imported(event, &source))).collect();
     let count = events.len();
     store.add_session(&Principal::local(), &session, events).await?;
     let json = json!({ "session": session, "events": count });
     Ok(Output::new(format!("{session}: {count} events.\n"), json))
+}
+
+/// Whoever wrote the file says who said what in it: none of it is known to be the user's own words, and nobody here gave
+/// the permissions that it tells of.
+fn imported(mut event: Event, source: &Label) -> Event {
+    event.label.join(source);
+    if let Body::Approval { grant, .. } = &mut event.body {
+        *grant = None;
+    }
+    event
 }
 
 /// A message without an author is the root agent's (S70); an answer ends its turn.
@@ -192,22 +204,20 @@ fn legacy(
     root: &lango_domain::AgentName,
     session: &SessionId,
     turn: usize,
-) -> Vec<Arc<Event>> {
+) -> Vec<Event> {
     let author = replay_author(message, root);
     let ends = matches!(message.body(), Body::Answer { .. });
     let bodies = std::iter::once(message.body()).chain(ends.then_some(Body::TurnDone));
-    let event = |body| {
-        Arc::new(Event {
-            v: EVENT_VERSION,
-            seq: 0,
-            turn: TurnId::new(format!("imported-{turn}")),
-            session: session.clone(),
-            author: author.clone(),
-            branch: Branch::root(root),
-            at: Timestamp::now(),
-            label: Label::default(),
-            body,
-        })
+    let event = |body| Event {
+        v: EVENT_VERSION,
+        seq: 0,
+        turn: TurnId::new(format!("imported-{turn}")),
+        session: session.clone(),
+        author: author.clone(),
+        branch: Branch::root(root),
+        at: Timestamp::now(),
+        label: Label::default(),
+        body,
     };
     bodies.map(event).collect()
 }

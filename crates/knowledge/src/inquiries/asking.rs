@@ -235,6 +235,7 @@ fn gap(found: Found) -> Option<Gap> {
 
 #[cfg(test)]
 mod tests {
+    use lango_domain::Label;
     use lango_domain::event::TurnId;
 
     use super::*;
@@ -248,6 +249,8 @@ mod tests {
             through: 9,
             said,
             answered: Some("Done.".to_owned()),
+            said_label: Label::default(),
+            label: Label::default(),
         }]
     }
 

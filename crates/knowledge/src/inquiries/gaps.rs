@@ -250,6 +250,7 @@ fn begins_large(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use lango_domain::Label;
     use lango_domain::event::TurnId;
     use lango_domain::knowledge::{Category, Source};
 
@@ -280,6 +281,8 @@ mod tests {
             through: 1,
             said: said.to_owned(),
             answered: answered.map(str::to_owned),
+            said_label: Label::default(),
+            label: Label::default(),
         };
         of(&exchange, &Known::of(&entries)).into_iter().map(|gap| gap.question).collect()
     }

@@ -124,7 +124,7 @@ impl Inquiries {
                     category: answers::category(&inquiry.topic),
                     content: said.content,
                 };
-                self.resolution(scene, told, exchange)
+                self.resolution(scene, told, exchange, exchange.said_label.clone())
             }));
         }
         let mut gaps = Vec::new();
@@ -151,7 +151,7 @@ impl Inquiries {
         }
         let new_from =
             if scene.wanted > 0 { scene.marks.answers.min(scene.marks.gaps) } else { scene.marks.answers };
-        let known = self.known(scene).await?;
+        let (known, label) = self.known(scene).await?;
         let matter = Matter { talk: &scene.talk, new_from, open, known, wanted: scene.wanted };
         let (reply, usage) = asking::ask(model, &matter).await;
         if let Some(usage) = usage {
@@ -164,25 +164,31 @@ impl Inquiries {
                 (Believed::default(), scene.marks)
             }
         };
-        let resolutions =
-            believed.answers.into_iter().map(|told| self.resolution(scene, told, newest)).collect();
+        // A model may have taken what it wrote from anything that it read.
+        let read = scene.talk.iter().fold(label, |label, exchange| label.joined(&exchange.label));
+        let told = believed.answers.into_iter();
+        let resolutions = told.map(|told| self.resolution(scene, told, newest, read.clone())).collect();
         Ok(Some(Findings { by: Finder::Model, through, resolutions, gaps: believed.gaps }))
     }
 
     /// What is known that may have to do with the conversation.
-    async fn known(&self, scene: &Scene) -> Result<Vec<String>, StoreError> {
+    async fn known(&self, scene: &Scene) -> Result<(Vec<String>, Label), StoreError> {
         let said: Vec<&str> =
             scene.talk.iter().rev().take(3).map(|exchange| exchange.said.as_str()).collect();
         let found = self.means.knowing.find(&scene.of.principal, &said.join(" "), None, MOST_KNOWN).await;
         match found {
-            Ok(found) => Ok(found.iter().map(listed).collect()),
+            Ok(found) => {
+                let label =
+                    found.iter().fold(Label::default(), |label, entry| label.joined(&entry.source.label));
+                Ok((found.iter().map(listed).collect(), label))
+            }
             Err(crate::knowing::KnowingError::Store(error)) => Err(error),
-            Err(_) => Ok(Vec::new()),
+            Err(_) => Ok((Vec::new(), Label::default())),
         }
     }
 
     /// An answer that must not be kept closes its inquiry all the same.
-    fn resolution(&self, scene: &Scene, told: Told, exchange: &Exchange) -> Resolution {
+    fn resolution(&self, scene: &Scene, told: Told, exchange: &Exchange, label: Label) -> Resolution {
         let Told { inquiry, answer, key, category, content } = told;
         let secrecy = &self.means.knowing.secrecy;
         if let Some(likeness) = secrecy.secret_in(&content).or_else(|| secrecy.secret_in(&answer)) {
@@ -190,7 +196,7 @@ impl Inquiries {
             return Resolution { inquiry, answer, entry: None };
         }
         let (session, turn) = (Some(scene.of.session.clone()), exchange.turn.clone());
-        let source = Source { session, turn, by: format!("inquiry {inquiry}"), label: Label::default() };
+        let source = Source { session, turn, by: format!("inquiry {inquiry}"), label };
         let entry = NewEntry { key, category, content, tags: Vec::new(), source, at: scene.now };
         Resolution { inquiry, answer, entry: Some(entry) }
     }

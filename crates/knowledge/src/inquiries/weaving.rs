@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use futures::future::{BoxFuture, FutureExt};
 use jiff::{Timestamp, ToSpan};
-use lango_domain::inquiries::Inquiry;
+use lango_domain::inquiries::{Finder, Inquiry};
 use lango_domain::seams::{ContextError, ContextRequest, ContextSource, Conversation};
 use lango_domain::session::StoreError;
 use lango_domain::text::one_line;
@@ -47,9 +47,17 @@ impl Inquiries {
         let now = (self.means.knowing.now)();
         let Some(chosen) = choose(&pending, &of, &text, now) else { return Ok(None) };
         let is_open = store.offer(&of, chosen.id, now).await?;
-        // The question was made of what was said in a conversation.
-        let label = Label::private("inquiries");
-        Ok(is_open.then(|| Labelled { text: worded(chosen), label }))
+        Ok(is_open.then(|| Labelled { text: worded(chosen), label: label_of(chosen) }))
+    }
+}
+
+/// The question was made of what was said in a conversation. Rules take it from the user's own words; a model read the
+/// answers as well, and those may hold anybody's.
+fn label_of(inquiry: &Inquiry) -> Label {
+    let label = Label::private("inquiries");
+    match inquiry.found_by {
+        Finder::Rule => label,
+        Finder::Model => label.joined(&Label::untrusted("a question that a model found in a conversation")),
     }
 }
 

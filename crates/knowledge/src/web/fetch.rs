@@ -38,7 +38,7 @@ pub fn tool(guarded: Guarded) -> Tool {
     .with_untrusted_output()
     .with_outgoing(|args: Fetch| {
         let host = parsed(&args.url).ok().and_then(|url| url.host_str().map(str::to_owned));
-        Outgoing { to: Destination::Named(host.unwrap_or_default()), data: args.url }
+        Outgoing { to: Destination::Host(host.unwrap_or_default()), data: args.url }
     })
     .with_phrases([
         "(fetch|download) [the] (page|url|article|website|link|) [at] {url:word}",
