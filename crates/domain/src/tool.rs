@@ -124,6 +124,9 @@ pub type IntentFunction =
 /// The function that says what a call would send to somebody else; nothing for arguments that cannot work.
 type OutgoingFunction = Arc<dyn Fn(&Value) -> Option<Outgoing> + Send + Sync>;
 
+/// The function that says of calls whether they only read, whatever the tool's level is.
+type ReadingFunction = Arc<dyn Fn(&Value) -> bool + Send + Sync>;
+
 /// The function behind a tool.
 pub type ToolFunction = Arc<dyn Fn(ToolContext, Value) -> ToolFuture + Send + Sync>;
 
@@ -139,6 +142,7 @@ pub struct Tool {
     /// Gives back what is not meant for others.
     pub is_private: bool,
     outgoing: Option<OutgoingFunction>,
+    only_reads: Option<ReadingFunction>,
     intent: Option<IntentFunction>,
     function: ToolFunction,
 }
@@ -176,6 +180,7 @@ impl Tool {
             trust: Trust::Own,
             is_private: false,
             outgoing: None,
+            only_reads: None,
             intent: None,
             function,
         }
@@ -222,6 +227,18 @@ impl Tool {
     ) -> Self {
         self.outgoing = Some(Arc::new(move |args| serde_json::from_value(args.clone()).ok().map(&tell)));
         self
+    }
+
+    /// The same tool, with a way to tell calls that have no effect, such as a command that lists files.
+    #[must_use]
+    pub fn with_reading_calls(mut self, only_reads: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Self {
+        self.only_reads = Some(Arc::new(only_reads));
+        self
+    }
+
+    /// Whether a call has no effect: it reads, and what it reads stays here.
+    pub fn only_reads(&self, args: &Value) -> bool {
+        self.safety == Safety::Safe || self.only_reads.as_ref().is_some_and(|only_reads| only_reads(args))
     }
 
     /// What a call would send to somebody else; nothing for a tool that keeps everything here.
@@ -284,6 +301,7 @@ impl Tool {
             trust: Trust::Own,
             is_private: false,
             outgoing: None,
+            only_reads: None,
             intent: None,
             function: Arc::new(move |_, _| {
                 let answer = answer.clone();

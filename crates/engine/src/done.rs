@@ -3,20 +3,24 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lango_domain::event::{Body, Event, TransferOutcome, TurnId};
+use lango_domain::event::{Body, Event, ToolCode, TransferOutcome, TurnId};
 use lango_domain::wording::TRANSFER;
 
 /// What a turn got done and what not, for whoever finds it unfinished.
 pub(crate) fn what_was_done(log: &[Arc<Event>], turn: &TurnId) -> String {
-    let (mut done, mut not_done) = (Counted::default(), Counted::default());
+    let (mut done, mut unknown, mut not_done) = (Counted::default(), Counted::default(), Counted::default());
     let mut names = BTreeMap::new();
     for event in log.iter().filter(|event| event.turn == *turn) {
         let who = &event.author;
         match &event.body {
             Body::ToolCall { id, tool, .. } if tool != TRANSFER => _ = names.insert(id, tool.as_str()),
             Body::Transfer { id, to, .. } => _ = names.insert(id, to.as_str()),
-            Body::ToolResult { id, ok, .. } => match names.get(id) {
+            Body::ToolResult { id, ok, code, .. } => match names.get(id) {
                 Some(tool) if *ok => done.count(format!("{who} ran {tool}")),
+                // It had begun, and nobody saw how far it came.
+                Some(tool) if matches!(code, Some(ToolCode::Interrupted | ToolCode::Timeout)) => {
+                    unknown.count(format!("{tool} by {who}"));
+                }
                 Some(tool) => not_done.count(format!("{tool} by {who}")),
                 None => {}
             },
@@ -28,7 +32,13 @@ pub(crate) fn what_was_done(log: &[Arc<Event>], turn: &TurnId) -> String {
             _ => {}
         }
     }
-    let done = done.told().map_or("Nothing was done.".to_owned(), |done| format!("Done: {done}."));
+    let begun = unknown.told().map(|begun| format!("Begun, with an unknown outcome: {begun}."));
+    let done = match (done.told(), begun) {
+        (Some(done), Some(begun)) => format!("Done: {done}. {begun}"),
+        (Some(done), None) => format!("Done: {done}."),
+        (None, Some(begun)) => begun,
+        (None, None) => "Nothing was done.".to_owned(),
+    };
     let rest = not_done.told().map_or(String::new(), |rest| format!("{rest}; "));
     format!("{done} Not done: {rest}an answer to the request.")
 }

@@ -17,10 +17,11 @@ const FILLERS: [&str; 32] = [
 const MAX_FILLERS: usize = 6;
 /// What is longer, or has more between its words, could tell something by that alone.
 const MAX_WORDS: usize = 24;
-const MAX_SEPARATORS: usize = 3;
-/// Word forms: so many letters at the end may differ.
-const MAX_ENDING: usize = 3;
+/// Word forms: what may stand behind a stem.
+const ENDINGS: [&str; 7] = ["", "s", "es", "e", "d", "ed", "ing"];
 const MIN_STEM: usize = 4;
+/// What may stand between words and around them.
+const SEPARATORS: [&str; 12] = ["", " ", "-", ", ", ". ", ": ", "/", "'", "?", ".", "\"", "\n"];
 
 /// Words that a command stands behind when it is to be run.
 const ORDERS: [&str; 5] = ["run", "execute", "start", "launch", "forget"];
@@ -55,10 +56,17 @@ impl UserWords {
         }
     }
 
-    /// Whether the user said these arguments: every text among them stands in a request, word for word.
+    /// Whether the user said these arguments: every text among them stands in a request as it is, and nothing before it
+    /// takes it back.
     pub fn name(&self, args: &Value) -> bool {
         let texts = texts(args);
-        !texts.is_empty() && texts.iter().all(|text| self.hold(text))
+        let is_said = |text: &String| self.typed.iter().any(|request| says(request, text));
+        !texts.is_empty() && texts.iter().all(is_said)
+    }
+
+    /// Whether the user typed this request.
+    pub fn is_request(&self, text: &str) -> bool {
+        self.typed.iter().any(|typed| typed == text)
     }
 
     /// Whether the user told to do exactly this. Much of what people say could be run (`make`, `. notes.txt`), so words
@@ -81,7 +89,8 @@ impl UserWords {
         let knows_address = match &outgoing.to {
             // Whoever made a page knows what a choice of words in its address stands for, whosever words they are.
             Destination::Host(host) => return self.hold_address(host, &outgoing.data),
-            Destination::Agent(name) => self.hold(name),
+            // The order of words could tell an agent something, too.
+            Destination::Agent(name) => self.hold(name) && self.hold_in_order(&outgoing.data),
             Destination::Configured(_) => true,
         };
         let mut fillers = 0;
@@ -93,7 +102,7 @@ impl UserWords {
         let data = outgoing.data.to_lowercase();
         knows_address
             && words(&data).count() <= MAX_WORDS
-            && data.split(char::is_alphanumeric).all(|between| between.chars().count() <= MAX_SEPARATORS)
+            && data.split(char::is_alphanumeric).all(|between| SEPARATORS.contains(&between))
             && words(&data).all(is_known)
             && fillers <= MAX_FILLERS
     }
@@ -107,6 +116,17 @@ impl UserWords {
         is_its && said.map(|word| bare_address(word.trim_matches(around))).any(|said| said == wanted)
     }
 
+    /// Whether a request holds the words of a text in their order, leaving fillers aside.
+    fn hold_in_order(&self, text: &str) -> bool {
+        let text = text.to_lowercase();
+        let wanted: Vec<String> = words(&text).filter(|word| !FILLERS.contains(&word.as_str())).collect();
+        self.typed.iter().any(|request| {
+            let request = request.to_lowercase();
+            let mut said = words(&request);
+            wanted.iter().all(|word| said.any(|said| said == *word || is_form_of(word, &said)))
+        })
+    }
+
     /// Whether the user said the word, in this or in a nearly equal form.
     fn hold_word(&self, word: &str) -> bool {
         self.words.contains(word)
@@ -114,11 +134,26 @@ impl UserWords {
     }
 }
 
-/// Whether both are forms of one word: they differ in a few letters at their ends.
+/// Whether both are forms of one word: they differ in an ordinary ending. Free endings could spell something.
 fn is_form_of(word: &str, said: &str) -> bool {
-    let shared = word.chars().zip(said.chars()).take_while(|(a, b)| a == b).count();
-    let rest = |text: &str| text.chars().count() - shared;
-    shared >= MIN_STEM && rest(word) <= MAX_ENDING && rest(said) <= MAX_ENDING
+    let shared = word.bytes().zip(said.bytes()).take_while(|(a, b)| a == b).count();
+    let is_ending = |text: &str| text.get(shared..).is_some_and(|ending| ENDINGS.contains(&ending));
+    shared >= MIN_STEM && is_ending(word) && is_ending(said)
+}
+
+/// Whether a request says a text as it is, but for white space and letter case.
+fn says(request: &str, text: &str) -> bool {
+    let plain = |text: &str| text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ");
+    let (request, text) = (plain(request), plain(text));
+    let is_word = |c: char| c.is_alphanumeric();
+    let is_whole = |at: usize| {
+        let (before, after) = (&request[..at], &request[at + text.len()..]);
+        let sentence = before.rsplit(['.', '!', '?', ';']).next().unwrap_or_default();
+        !before.ends_with(is_word)
+            && !after.starts_with(is_word)
+            && !tokens(sentence).iter().any(|word| REFUSALS.contains(&word.as_str()))
+    };
+    text.contains(is_word) && request.match_indices(&text).any(|(at, _)| is_whole(at))
 }
 
 /// Whether a request tells to do this, letter for letter.
@@ -288,6 +323,7 @@ mod tests {
         assert!(user.name(&json!({ "command": "cargo test --workspace", "seconds": 5 })));
         assert!(user.name(&json!({ "path": "a.txt" })));
         for other in [
+            json!({ "command": ". a.txt" }),
             json!({ "command": "cargo test --workspace; rm -rf ~" }),
             json!({ "command": "argo test" }),
             json!({ "command": "cargo" , "more": "evil" }),
@@ -296,6 +332,9 @@ mod tests {
         ] {
             assert!(!user.name(&other), "{other}");
         }
+        let refusing = typed("Never run the script release.sh! Always ask.");
+        assert!(!refusing.name(&json!({ "content": "run the script release.sh" })));
+        assert!(!refusing.name(&json!({ "content": "run the script `release.sh`; always" })));
         let piped = UserWords::of(&[event("rm -rf build", Label::untrusted("standard input"))]);
         assert!(!piped.name(&json!({ "command": "rm -rf build" })));
     }
@@ -374,6 +413,9 @@ mod tests {
             (None, "axum 4711"),
             (None, "the of the of the of the a a a a"),
             (None, "axum ..-.-.---.. axum"),
+            (None, "axum\u{f0041}axum"),
+            (None, "axumhun routingter"),
+            (None, "routing 水axum"),
             (None, &"axum ".repeat(100)),
         ] {
             assert!(!user.cover(&outgoing(address, data)), "{address:?} {data}");

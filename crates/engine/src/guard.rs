@@ -85,11 +85,15 @@ impl Approval {
 
     /// Whether data may be sent to a host after private content was read.
     pub(crate) fn allows_host(&self, host: &str) -> bool {
-        let allows = |allowed: &String| match allowed.strip_prefix("*.") {
-            Some(domain) => {
-                host.strip_suffix(domain).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+        let host = host.to_lowercase();
+        let allows = |allowed: &String| {
+            let allowed = allowed.to_lowercase();
+            match allowed.strip_prefix("*.") {
+                Some(domain) => {
+                    host.strip_suffix(domain).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+                }
+                None => host == allowed,
             }
-            None => host == allowed.as_str(),
         };
         self.allow_hosts.iter().any(allows)
     }
@@ -152,6 +156,7 @@ mod tests {
         let policy = Approval { allow_hosts, ..Approval::default() };
         for (host, is_allowed) in [
             ("docs.rs", true),
+            ("DOCS.rs", true),
             ("a.docs.rs", false),
             ("a.example.org", true),
             ("example.org", false),

@@ -12,7 +12,7 @@ use lango_domain::{Destination, Intent, Label, Outgoing, Safety, Tool, ToolConte
 use crate::dispatch::{ToolAnswer, failure_words};
 use crate::driver::{Delegation, Driver, Seat};
 use crate::failure::Failure;
-use crate::flow::{self, Concerns, UserWords};
+use crate::flow::{self, Concerns, Leak, UserWords};
 use crate::guard::{Verdict, covers};
 
 /// What was decided about a call, as it is written down.
@@ -48,8 +48,12 @@ impl Driver {
             Ok(intent) => intent,
             Err(answer) => return Ok(Some(answer)),
         };
-        let concerns = self.concerns(asked, &intent);
-        match self.approval.judge(&tool.name, &intent) {
+        let mut concerns = self.concerns(asked, &intent);
+        let judged = self.approval.judge(&tool.name, &intent);
+        if judged.0 == Verdict::Auto && concerns.is_empty() {
+            concerns.tainted_by = self.tainting_cards(asked, &intent);
+        }
+        match judged {
             // Whoever let such calls pass meant the user's own wishes, not those of a page.
             (Verdict::Auto, _) if !concerns.is_empty() => self.ask_about(seat, call, intent, concerns).await,
             (Verdict::Auto, Decider::Policy) if intent.level == Safety::Safe => Ok(None),
@@ -69,16 +73,32 @@ impl Driver {
     /// very words, or that a rule names (B102).
     fn concerns(&self, asked: Asked<'_>, intent: &Intent) -> Concerns {
         let Asked { tool, call, words, read, .. } = asked;
-        // A rule about a command says nothing about what else the call gives along, such as another folder.
-        let is_all =
-            || flow::texts(&call.arguments).iter().all(|text| intent.subject.contains(text.as_str()));
-        let is_tainted = intent.level == Safety::Dangerous
-            && read.is_untrusted()
-            && !words.order(&call.arguments)
-            && !(self.approval.names(&tool.name, &intent.subject) && is_all());
+        let is_tainted = read.is_untrusted() && self.can_be_tainted(asked, intent);
         let tainted_by = if is_tainted { read.untrusted_sources().to_vec() } else { Vec::new() };
         let allows = |host: &str| self.approval.allows_host(host);
         Concerns { tainted_by, leak: flow::leak(tool.outgoing(&call.arguments), read, words, allows) }
+    }
+
+    /// Whether others may have wanted a call: it has an effect, the user did not order it, and no rule names it.
+    fn can_be_tainted(&self, asked: Asked<'_>, intent: &Intent) -> bool {
+        let Asked { tool, call, words, .. } = asked;
+        // A rule about a command says nothing about what else the call gives along, such as another folder.
+        let is_all =
+            || flow::texts(&call.arguments).iter().all(|text| intent.subject.contains(text.as_str()));
+        intent.level == Safety::Dangerous
+            && !tool.only_reads(&call.arguments)
+            && !words.order(&call.arguments)
+            && !(self.approval.names(&tool.name, &intent.subject) && is_all())
+    }
+
+    /// Agents in other processes describe themselves to the orchestrator. That is no reason to warn of every call, but none
+    /// passes unasked for it (B92).
+    fn tainting_cards(&self, asked: Asked<'_>, intent: &Intent) -> Vec<String> {
+        let remotes = self.crew.specialists().filter(|agent| self.crew.is_remote(agent));
+        match self.can_be_tainted(asked, intent) {
+            true => remotes.map(|agent| format!("the card of the remote agent {agent}")).collect(),
+            false => Vec::new(),
+        }
     }
 
     /// Whether a task may go to an agent in another process; else why not (B103).
@@ -89,13 +109,19 @@ impl Driver {
     ) -> Result<Option<String>, Failure> {
         let words = self.record.read(UserWords::of);
         let agent = seat.agent.to_string();
-        let data = delegation.task.clone().unwrap_or_else(|| self.request.clone());
-        let outgoing = Outgoing { to: Destination::Agent(agent.clone()), data };
+        let to = Destination::Agent(agent.clone());
+        let outgoing = Outgoing { to: to.clone(), data: delegation.task.clone().unwrap_or_default() };
         let allows = |host: &str| self.approval.allows_host(host);
         let leak = flow::leak(Some(outgoing), &delegation.label, &words, allows);
-        if leak.is_none() {
+        // The request goes along with the task. What was piped in is not the user's to give away unseen.
+        let is_typed = words.is_request(&self.request);
+        if leak.is_none() && (is_typed || self.approval.allows_host(&agent)) {
             return Ok(None);
         }
+        let task = delegation.task.iter().filter(|task| !task.contains(&self.request));
+        let data = task.chain([&self.request]).map(String::as_str).collect::<Vec<_>>().join("\n");
+        let private = delegation.label.private_sources().to_vec();
+        let leak = Some(Leak { outgoing: Outgoing { to, data }, private });
         let (shows, pattern) = (format!("asks the remote agent {agent}"), None);
         let intent = Intent { level: Safety::Moderate, shows, subject: agent, pattern };
         let concerns = Concerns { tainted_by: Vec::new(), leak };
@@ -143,15 +169,15 @@ impl Driver {
             return Ok(Some(ToolAnswer::failed(ToolCode::Denied, why)));
         }
         let grants = self.record.grants(&call.name).await?;
-        let is_tainted = !concerns.tainted_by.is_empty();
-        // What was shown to the user stays allowed as it was shown; a pattern is not for calls that others may want.
-        let holds = |grant: &Grant| !is_tainted || matches!(grant, Grant::SameCall(_));
+        let is_worrying = !concerns.is_empty();
+        // What was shown to the user stays allowed as it was shown; a pattern was given for other calls than these.
+        let holds = |grant: &Grant| !is_worrying || matches!(grant, Grant::SameCall(_));
         if grants.iter().any(|grant| holds(grant) && covers(grant, &call.arguments, &intent)) {
             let decided = Decided { state: ApprovalState::Approved, by: Some(Decider::Grant), grant: None };
             return self.write_decision(seat, call, &intent, decided).await;
         }
         intent.shows.insert_str(0, &concerns.warning());
-        if is_tainted {
+        if is_worrying {
             intent.pattern = None;
         }
         intent.shows = with_hidden_escaped(&intent.shows);

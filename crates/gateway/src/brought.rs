@@ -59,7 +59,8 @@ impl ContextSource for Brought {
     fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<Labelled>, ContextError>> {
         let thread = Thread { principal: request.principal, session: request.session };
         // A client's program writes this, often with words of pages and files in it.
-        let label = Label::untrusted("what the client sent along");
+        let source = "what the client sent along";
+        let label = Label::untrusted(source).joined(&Label::private(source));
         let text = self.texts().get(&thread).cloned();
         ready(Ok(text.map(|text| Labelled { text, label }))).boxed()
     }

@@ -21,7 +21,8 @@ const MAX_BODY: usize = 20 * 1024 * 1024;
 
 /// `search_fetch`, and `search_web` where the person has named an engine.
 pub fn tools(search: &SearchSettings, net: &NetSettings) -> Result<Vec<Tool>, WebError> {
-    let guarded = Guarded::new(net.reach(), Limits { body: MAX_BODY, ..Limits::default() });
+    let guarded =
+        Guarded::new(net.reach(), Limits { body: MAX_BODY, leaves_host: false, ..Limits::default() });
     let mut tools = vec![fetch::tool(guarded)];
     if !search.engines.is_empty() {
         tools.push(search::tool(engine::connected(&search.engines)?));

@@ -29,6 +29,8 @@ pub struct Limits {
     /// Bytes of a body, unpacked.
     pub body: usize,
     pub redirects: usize,
+    /// Whether a redirect may lead to another host. Where what is sent was judged by its host, it may not.
+    pub leaves_host: bool,
 }
 
 impl Default for Limits {
@@ -38,6 +40,7 @@ impl Default for Limits {
             whole: Duration::from_secs(20),
             body: 5 * 1024 * 1024,
             redirects: 5,
+            leaves_host: true,
         }
     }
 }
@@ -65,6 +68,8 @@ pub enum FetchError {
     RedirectLoop,
     #[error("it redirects from https to http, which is not allowed")]
     Downgrade,
+    #[error("it redirects to another host: {0}\nfetch that address if it is wanted")]
+    OtherHost(String),
     #[error("it redirects to nowhere")]
     BadRedirect,
     #[error("the server answered with status {0}")]
@@ -167,6 +172,9 @@ impl Guarded {
             let Some(next) = next_hop(&url, &response)? else {
                 return self.page(url, response).await;
             };
+            if !self.limits.leaves_host && bare_host(&next) != bare_host(&url) {
+                return Err(FetchError::OtherHost(one_line(next.as_str(), 2_000)));
+            }
             seen.insert(url);
             if seen.contains(&next) {
                 return Err(FetchError::RedirectLoop);
@@ -258,6 +266,11 @@ pub async fn reach_of_typed(url: &str) -> Reach {
     };
     let is_private = addresses.into_iter().any(|address| !Reach::Public.allows(address));
     if is_private { Reach::Anywhere } else { Reach::Public }
+}
+
+/// `www.` in front of a name leads to the same people.
+fn bare_host(url: &Url) -> Option<&str> {
+    url.host_str().map(|host| host.strip_prefix("www.").unwrap_or(host))
 }
 
 /// Where a reply sends us, if it does.

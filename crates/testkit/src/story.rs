@@ -202,12 +202,12 @@ async fn run(runner: &Runner, turn: &UserTurn) -> Vec<Update> {
 /// What stands behind `piped:` came over a pipe.
 fn request(turn: &UserTurn) -> TurnRequest {
     let typed = |text: &str| TurnRequest::typed(SessionId::new("s"), Principal::local(), text);
+    let label = || Label::untrusted("standard input").joined(&Label::private("standard input"));
     match turn.text.split_once("piped: ") {
+        Some(("", piped)) => TurnRequest { label: label(), ..typed(piped) },
         Some((text, piped)) => {
-            let (text, piped) = (piped.to_owned(), text.trim());
-            let label = Label::untrusted("standard input").joined(&Label::private("standard input"));
-            let attachments = vec![("stdin".to_owned(), Labelled { text, label })];
-            TurnRequest { attachments, ..typed(piped) }
+            let attached = Labelled { text: piped.to_owned(), label: label() };
+            TurnRequest { attachments: vec![("stdin".to_owned(), attached)], ..typed(text.trim()) }
         }
         None => typed(&turn.text),
     }

@@ -66,7 +66,7 @@ pub fn run(global: &Global, resume: Option<&str>, yes: bool) -> Result<ExitCode,
             "" => {}
             "/quit" | "/exit" => break,
             command if command.starts_with('/') => chat.command(command),
-            request => chat.turn(request),
+            request => chat.turn(lines.request(request)),
         }
     }
     chat.runtime.block_on(super::settle(&chat.conversation));
@@ -95,10 +95,9 @@ impl Chat<'_> {
         self.sessions.last().cloned().unwrap_or_else(new_session)
     }
 
-    fn turn(&mut self, request: &str) {
+    fn turn(&mut self, request: Request) {
         let mut show = Show::new(self.json, false);
         self.take_up_changes(&show);
-        let request = Request::typed(request);
         self.runtime.block_on(ask::turn(&self.conversation, self.session(), request, &mut show));
         self.exit = show.exit_code();
     }
@@ -190,6 +189,14 @@ enum Lines {
 }
 
 impl Lines {
+    /// What comes over a pipe is not in the user's own words.
+    fn request(&self, line: &str) -> Request {
+        match self {
+            Self::Editor { .. } => Request::typed(line),
+            Self::Plain(_) => Request { text: String::new(), piped: Some(line.to_owned()) },
+        }
+    }
+
     fn open(setting: &Setting) -> Result<Self, Failure> {
         if !std::io::stdin().is_terminal() {
             return Ok(Self::Plain(std::io::stdin().lines()));

@@ -191,7 +191,8 @@ fn draft(turn: &TurnId, root: &AgentName, author: Author, body: Body, at: jiff::
     // What the client says that others said is not in the user's own words.
     let label = match author {
         Author::User => Label::default(),
-        _ => Label::untrusted("the client's history"),
+        // Answers may hold anything that was read for them.
+        _ => Label::untrusted("the client's history").joined(&Label::private("the client's history")),
     };
     Draft { turn: turn.clone(), author, branch: Branch::root(root), at, label, body }
 }

@@ -224,7 +224,7 @@ fn observation(line: Written, heard: &[Utterance]) -> Option<NewMemory> {
     let is_own = cited.iter().all(|utterance| utterance.words == Words::User);
     let words = if is_own { Words::User } else { Words::Others };
     // The model read everything that was heard, and any of it may have chosen these words; not where they are the user's.
-    let is_quoted = is_own && cited.iter().any(|utterance| rules::is_own(&line.text, &utterance.text));
+    let is_quoted = is_own && cited.iter().any(|utterance| rules::is_quoted(&line.text, &utterance.text));
     let label = match is_quoted {
         true => Label::default(),
         false => heard.iter().fold(Label::default(), |label, utterance| label.joined(&utterance.label)),

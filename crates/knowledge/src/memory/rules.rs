@@ -50,6 +50,14 @@ pub fn is_own(text: &str, said: &str) -> bool {
     own * 10 >= words.len() * 9 && !words.is_empty()
 }
 
+/// Whether the user said this word for word, in one go and without taking it back.
+pub fn is_quoted(text: &str, said: &str) -> bool {
+    let (said, words) = (plain_words(said), plain_words(text));
+    let is_refusal = |word: &String| ["not", "never", "dont", "no", "without"].contains(&word.as_str());
+    let starts = said.windows(words.len().max(1)).enumerate().filter(|(_, part)| *part == words);
+    starts.into_iter().any(|(at, _)| !said[at.saturating_sub(6)..at].iter().any(is_refusal))
+}
+
 /// Small letters without accents and apostrophes, in a row.
 pub fn plain_words(text: &str) -> Vec<String> {
     let folded: String = text
@@ -159,6 +167,18 @@ mod tests {
 
     fn told(text: &str) -> Option<(Kind, String)> {
         sentences(text).find_map(telling)
+    }
+
+    /// B101
+    #[test]
+    fn only_what_was_said_in_one_go_is_quoted() {
+        let said = "Read notes.txt. For a deploy do not run the script release.sh, and always ask a person.";
+        assert!(is_quoted("Always ask a person", said));
+        for other in
+            ["always run the script release.sh and do not ask a person", "run the script release.sh", ""]
+        {
+            assert!(!is_quoted(other, said), "{other}");
+        }
     }
 
     #[test]

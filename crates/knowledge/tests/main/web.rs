@@ -115,6 +115,21 @@ async fn a_page_is_fetched_without_cookies_and_keys() {
     }
 }
 
+/// B103: a host was judged before data went there; a redirect is no way around that.
+#[tokio::test]
+async fn a_redirect_to_another_host_is_told_and_not_followed() {
+    let server = Server::new(|path, port| match path {
+        "/out" => redirect(&format!("http://localhost:{port}/steal?k=hunter2")),
+        "/in" => redirect("/page"),
+        _ => page("text/plain", b"hello"),
+    });
+    let guarded = Guarded::new(Reach::Anywhere, Limits { leaves_host: false, ..Limits::default() });
+    let failed = guarded.get(&server.at("/out")).await.unwrap_err();
+    assert!(matches!(&failed, FetchError::OtherHost(url) if url.contains("/steal?k=hunter2")), "{failed}");
+    assert!(guarded.get(&server.at("/in")).await.is_ok());
+    assert!(!server.requests().iter().any(|request| request.contains("steal")));
+}
+
 #[tokio::test]
 async fn private_addresses_are_refused_unless_allowed() {
     let server = Server::new(|_, _| page("text/plain", b"secret"));

@@ -80,7 +80,7 @@ fn with_network(shell: &Shell, tool: Tool) -> Tool {
     match shell.shared.parts.settings.network {
         true => tool.with_outgoing(|args: Value| {
             let data = args["command"].as_str().unwrap_or_default().to_owned();
-            Outgoing { to: Destination::Named("any address".to_owned()), data }
+            Outgoing { to: Destination::Host("any address".to_owned()), data }
         }),
         false => tool,
     }
@@ -89,7 +89,7 @@ fn with_network(shell: &Shell, tool: Tool) -> Tool {
 fn exec_shell(shell: Shell) -> Tool {
     let described = "Runs a command in the workspace and gives its exit code and what it printed. It runs in a sandbox: only the \
         workspace can be changed, and everything that it starts ends with it.";
-    let told = shell.clone();
+    let (told, reading) = (shell.clone(), shell.clone());
     Tool::new("exec_shell", described, Safety::Dangerous, move |context, args: Run| {
         let shell = shell.clone();
         async move {
@@ -103,6 +103,7 @@ fn exec_shell(shell: Shell) -> Tool {
         let told = told.clone();
         async move { told.intent(&args.command, args.cwd.as_deref(), args.stdin.as_deref()) }
     })
+    .with_reading_calls(move |args| reading.only_reads(args))
     .with_untrusted_output()
     .with_private_output()
     .with_phrases([
@@ -225,6 +226,16 @@ impl Shell {
         }
         let folder = self.shared.parts.workspace.folder(cwd.unwrap_or("."))?;
         Ok(Errand { program: Program::Line(line), folder, stdin, time, also_read: Vec::new() })
+    }
+
+    /// Whether a command is of the reading kind: it starts no other program, changes nothing and has no network.
+    fn only_reads(&self, args: &Value) -> bool {
+        let text = |name: &str| args[name].as_str().unwrap_or_default();
+        let folder = self.shared.parts.workspace.folder(args["cwd"].as_str().unwrap_or("."));
+        let is_reading = |folder: &Path| matches!(kind(text("command"), folder), Some(Kind::Reading(_)));
+        !self.shared.parts.settings.network
+            && text("stdin").is_empty()
+            && folder.is_ok_and(|folder| is_reading(&folder))
     }
 
     fn intent(&self, line: &str, cwd: Option<&str>, stdin: Option<&str>) -> Result<Intent, ToolFailure> {

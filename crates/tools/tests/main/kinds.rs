@@ -60,6 +60,30 @@ async fn pattern(world: &World, line: &str) -> Option<String> {
     tool.intent(context(), json!({ "command": line })).await.unwrap().pattern
 }
 
+/// B102: only commands without an effect are left alone after reading something untrusted.
+#[tokio::test]
+async fn only_commands_of_the_reading_kind_have_no_effect() {
+    let reads = |network: bool, args: serde_json::Value| {
+        let mut world = World::new(SandboxChoice::On);
+        world.settings.network = network;
+        let tools = tools(&world.shell());
+        tools.iter().find(|tool| tool.name == "exec_shell").unwrap().only_reads(&args)
+    };
+    assert!(reads(false, json!({ "command": "ls -la" })));
+    assert!(!reads(true, json!({ "command": "ls -la" })), "with a network it may send something");
+    for args in [
+        json!({ "command": "make" }),
+        json!({ "command": "cargo build" }),
+        json!({ "command": "ls > x" }),
+        json!({ "command": "ls", "stdin": "x" }),
+        json!({ "command": "ls", "cwd": "../.." }),
+        json!({ "command": 7 }),
+        json!({}),
+    ] {
+        assert!(!reads(false, args.clone()), "{args}");
+    }
+}
+
 /// B102
 #[tokio::test]
 async fn reading_commands_read() {
