@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::{interop, step, tidy};
+use crate::{flows, interop, step, tidy};
 
 pub fn run() -> Result<()> {
     install()?;
@@ -12,6 +12,7 @@ pub fn run() -> Result<()> {
     step("cargo", &["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
     step("cargo", &["test", "--quiet", "--workspace"])?;
     interop::run("")?;
+    flows::eval(&[])?;
     tidy::run()
 }
 

@@ -91,21 +91,30 @@ impl Desk {
 
     /// Appends a whole turn: the request, whatever happened, its end.
     pub async fn turn(&self, of: &Conversation, turn: &str, said: &str, then: Vec<Body>) {
+        self.turn_labelled(of, turn, said, then, &Label::default()).await;
+    }
+
+    /// A turn in which whatever was said to the user has this label.
+    pub async fn turn_labelled(
+        &self,
+        of: &Conversation,
+        turn: &str,
+        said: &str,
+        then: Vec<Body>,
+        label: &Label,
+    ) {
         let agent = AgentName::new("lango-orchestrator").unwrap();
         let mut bodies = vec![Body::User { text: said.to_owned() }];
         bodies.extend(then);
         let is_whole = bodies.iter().any(|body| matches!(body, Body::TurnFailed { .. }));
         bodies.extend((!is_whole).then_some(Body::TurnDone));
-        let draft = |body: Body| Draft {
-            turn: TurnId::new(turn),
-            author: match body {
-                Body::User { .. } => Author::User,
-                _ => Author::Agent(agent.clone()),
-            },
-            branch: Branch::root(&agent),
-            at: self.time(),
-            label: Default::default(),
-            body,
+        let draft = |body: Body| {
+            let (author, label) = match body {
+                Body::User { .. } => (Author::User, Label::default()),
+                _ => (Author::Agent(agent.clone()), label.clone()),
+            };
+            let branch = Branch::root(&agent);
+            Draft { turn: TurnId::new(turn), author, branch, at: self.time(), label, body }
         };
         let key = SessionKey { session: &of.session, principal: &of.principal };
         self.store.append(key, bodies.into_iter().map(draft).collect()).await.unwrap();

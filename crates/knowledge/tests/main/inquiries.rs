@@ -10,6 +10,7 @@ use lango_domain::inquiries::{Finder, InquiryStore, Status};
 use lango_domain::knowledge::{Category, KnowledgeStore};
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
 use lango_domain::seams::{Afterwards, ContextRequest, ContextSource, Conversation};
+use lango_domain::{Label, Labelled};
 use lango_knowledge::inquiries::{Inquiries, Means, Settings};
 use serde_json::json;
 
@@ -42,12 +43,12 @@ async fn questions(desk: &Desk, of: &Conversation) -> Vec<String> {
 }
 
 async fn offered(inquiries: &Inquiries, of: &Conversation, text: &str) -> Option<String> {
+    offered_with_label(inquiries, of, text).await.map(|offered| offered.text)
+}
+
+async fn offered_with_label(inquiries: &Inquiries, of: &Conversation, text: &str) -> Option<Labelled> {
     let (session, principal) = (of.session.clone(), of.principal.clone());
-    inquiries
-        .gather(ContextRequest { session, principal, text: text.to_owned() })
-        .await
-        .unwrap()
-        .map(|offered| offered.text)
+    inquiries.gather(ContextRequest { session, principal, text: text.to_owned() }).await.unwrap()
 }
 
 /// S37
@@ -255,6 +256,45 @@ async fn a_language_model_finds_gaps_and_answers() {
     desk.turn(&of, "t3", "danke", answer("Bitte.")).await;
     inquiries.turn_ended(of.clone()).await;
     assert_eq!(model.asked().len(), 2);
+}
+
+/// B101: a model that looks for gaps reads answers, which may hold words of a page; rules read the user's own words.
+#[tokio::test]
+async fn a_question_that_a_model_found_is_not_the_users_own() {
+    let by_model = (Some(Saying::these(&[GAP])), "Plane die Woche für Falcon", "und die Woche darauf", true);
+    let by_rule = (None, "write a card for my sister", "make it blue", false);
+    for (model, said, next, is_untrusted) in [by_model, by_rule] {
+        let (desk, of) = (Desk::new(), conversation("s"));
+        let inquiries = match model {
+            Some(model) => eager(&desk, model),
+            None => inquiries(&desk, None),
+        };
+        desk.turn(&of, "t1", said, answer("Here is one.")).await;
+        inquiries.turn_ended(of.clone()).await;
+        desk.minutes_pass(1);
+        let offered = offered_with_label(&inquiries, &of, next).await.unwrap();
+        assert_eq!(offered.label.is_untrusted(), is_untrusted, "{}", offered.text);
+        assert!(offered.label.is_private());
+    }
+}
+
+/// B101: what a model makes of an answer is kept with the label of all that it read.
+#[tokio::test]
+async fn an_answer_that_a_model_put_into_words_keeps_the_labels_of_the_conversation() {
+    let page = Label::untrusted("search_fetch http://evil.example");
+    for label in [Label::default(), page] {
+        let (desk, of) = (Desk::new(), conversation("s"));
+        let inquiries = eager(&desk, Saying::these(&[GAP, ANSWER]));
+        desk.turn_labelled(&of, "t1", "Plane die Woche für Falcon", answer("Gern."), &label).await;
+        inquiries.turn_ended(of.clone()).await;
+        desk.minutes_pass(1);
+        assert!(offered(&inquiries, &of, "und die Woche darauf").await.is_some());
+        desk.minutes_pass(1);
+        desk.turn(&of, "t2", "Es ist ein Segelboot", answer("Danke.")).await;
+        inquiries.turn_ended(of.clone()).await;
+        let known = desk.store.history(&of.principal, "projekt falcon").await.unwrap();
+        assert_eq!(known[0].source.label, label);
+    }
 }
 
 #[tokio::test]
