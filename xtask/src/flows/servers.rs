@@ -131,10 +131,9 @@ fn colleague(seen: &Seen, said: &str) -> Play {
 }
 
 fn host(seen: &Seen) -> String {
-    let lines = seen.head.lines().filter_map(|line| line.split_once(':'));
-    let host =
-        lines.filter(|(name, _)| name.eq_ignore_ascii_case("host")).map(|(_, host)| host.trim().to_owned());
-    host.last().unwrap_or_default()
+    let mut lines = seen.head.lines().filter_map(|line| line.split_once(':'));
+    let host = lines.find(|(name, _)| name.eq_ignore_ascii_case("host"));
+    host.map(|(_, host)| host.trim().to_owned()).unwrap_or_default()
 }
 
 /// What percent signs stand for; plus signs stand for spaces.

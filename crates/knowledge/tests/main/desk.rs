@@ -91,21 +91,13 @@ impl Desk {
 
     /// Appends a whole turn: the request, whatever happened, its end.
     pub async fn turn(&self, of: &Conversation, turn: &str, said: &str, then: Vec<Body>) {
-        self.turn_labelled(of, turn, said, then, &Label::default()).await;
+        let bodies = std::iter::once(Body::User { text: said.to_owned() }).chain(then).collect();
+        self.turn_labelled(of, turn, bodies, &Label::default()).await;
     }
 
     /// A turn in which whatever was said to the user has this label.
-    pub async fn turn_labelled(
-        &self,
-        of: &Conversation,
-        turn: &str,
-        said: &str,
-        then: Vec<Body>,
-        label: &Label,
-    ) {
+    pub async fn turn_labelled(&self, of: &Conversation, turn: &str, mut bodies: Vec<Body>, label: &Label) {
         let agent = AgentName::new("lango-orchestrator").unwrap();
-        let mut bodies = vec![Body::User { text: said.to_owned() }];
-        bodies.extend(then);
         let is_whole = bodies.iter().any(|body| matches!(body, Body::TurnFailed { .. }));
         bodies.extend((!is_whole).then_some(Body::TurnDone));
         let draft = |body: Body| {

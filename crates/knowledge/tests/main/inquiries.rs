@@ -285,7 +285,8 @@ async fn an_answer_that_a_model_put_into_words_keeps_the_labels_of_the_conversat
     for label in [Label::default(), page] {
         let (desk, of) = (Desk::new(), conversation("s"));
         let inquiries = eager(&desk, Saying::these(&[GAP, ANSWER]));
-        desk.turn_labelled(&of, "t1", "Plane die Woche für Falcon", answer("Gern."), &label).await;
+        let asked = Body::User { text: "Plane die Woche für Falcon".to_owned() };
+        desk.turn_labelled(&of, "t1", [vec![asked], answer("Gern.")].concat(), &label).await;
         inquiries.turn_ended(of.clone()).await;
         desk.minutes_pass(1);
         assert!(offered(&inquiries, &of, "und die Woche darauf").await.is_some());
