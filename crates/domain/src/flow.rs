@@ -48,6 +48,14 @@ impl Label {
         self
     }
 
+    /// The same without sources that this is said of.
+    #[must_use]
+    pub fn without(mut self, is_meant: impl Fn(&str) -> bool) -> Self {
+        self.untrusted.retain(|source| !is_meant(source));
+        self.private.retain(|source| !is_meant(source));
+        self
+    }
+
     pub fn is_plain(&self) -> bool {
         self.untrusted.is_empty() && self.private.is_empty()
     }

@@ -24,6 +24,9 @@ const MOST_HITS: usize = 50;
 /// A longer file is no session.
 const MAX_IMPORT_BYTES: u64 = 256 * 1024 * 1024;
 
+/// How the label of an imported event begins.
+const IMPORTED: &str = "the imported session ";
+
 pub fn run(global: &Global, command: &SessionCommand) -> Result<Output, Failure> {
     let setting = Setting::read(global)?;
     let store = setting.stores.open()?;
@@ -120,12 +123,19 @@ async fn export(store: &SqliteStore, session: &SessionId, format: ExportFormat) 
     let text = match format {
         ExportFormat::Jsonl => events
             .iter()
-            .filter_map(|event| serde_json::to_string(&**event).ok())
+            .filter_map(|event| serde_json::to_string(&as_imported(event)).ok())
             .fold(String::new(), |text, line| text + &line + "\n"),
         ExportFormat::Markdown => markdown(&known, &events),
     };
     let json = json!({ "session": info(&known), "format": format.to_string(), "text": text });
     Ok(Output::new(text, json))
+}
+
+/// Where a session was imported from is said of it here, and not part of what is carried on: a session that is carried away
+/// and brought back stays the same.
+fn as_imported(event: &Event) -> Event {
+    let label = event.label.clone().without(|source| source.starts_with(IMPORTED));
+    Event { label, ..event.clone() }
 }
 
 fn markdown(session: &SessionInfo, events: &[Arc<Event>]) -> String {
@@ -180,7 +190,7 @@ async fn import(
     if events.is_empty() {
         return Err(Failure::usage(format!("{} holds no messages", file.display())));
     }
-    let source = Label::untrusted(format!("the imported session {}", file.display()));
+    let source = Label::untrusted(format!("{IMPORTED}{}", file.display()));
     let events: Vec<_> = events.into_iter().map(|event| Arc::new(imported(event, &source))).collect();
     let count = events.len();
     store.add_session(&Principal::local(), &session, events).await?;
