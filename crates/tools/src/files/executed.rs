@@ -1,6 +1,9 @@
 //! Paths whose change makes other programs run something. Every change of a path is told here (`intent_of_change`), so that
 //! none of them passes for an ordinary change of a file.
 
+mod links;
+mod repository;
+mod settings;
 mod table;
 
 use std::os::fd::AsFd;
@@ -9,11 +12,12 @@ use std::path::{Component, Path, PathBuf};
 use lango_domain::pattern::{Star, fits};
 use lango_domain::text::is_hidden;
 use lango_domain::{Intent, Safety};
-use rustix::fs::{AtFlags, FileType, OFlags};
+use rustix::fs::{AtFlags, FileType};
 use unicode_normalization::UnicodeNormalization;
 
 use super::text::{neighbours, shown};
 use super::{Workspace, beneath};
+use links::Way;
 use table::ENTRIES;
 
 /// A workspace may itself be such a folder, as `.git/hooks`; so many names of its own path are looked at.
@@ -54,6 +58,23 @@ pub(super) struct Told<'a> {
 pub(super) struct Finding {
     path: PathBuf,
     reason: &'static str,
+    /// How others come to it, where its own name does not say so.
+    way: Option<Way>,
+}
+
+impl Finding {
+    fn words(&self) -> String {
+        let path = shown(&self.path);
+        let way = match &self.way {
+            None => return format!("{path} is more than a file: {}", self.reason),
+            Some(Way::Link(link)) => format!("which {} links to", shown(link)),
+            Some(Way::Part(file)) => format!("which {} leads to", shown(file)),
+            Some(Way::Setting { file, key }) => {
+                format!("which {} names ({})", shown(file), shown(Path::new(key)))
+            }
+        };
+        format!("{path}, {way}, is more than a file: {}", self.reason)
+    }
 }
 
 impl Workspace {
@@ -65,25 +86,25 @@ impl Workspace {
             return Intent { level, shows, subject, pattern: neighbours(real) };
         }
         let found = self.executed(real).or_else(|| self.executed_by_name(asked)).or(inside);
-        let Some(Finding { path, reason }) = found else {
+        let Some(found) = found else {
             return Intent { level, shows, subject, pattern: neighbours(real) };
         };
-        let shows = format!("CAREFUL: {} is more than a file: {reason}\n{shows}", shown(&path));
+        let shows = format!("CAREFUL: {}\n{shows}", found.words());
         Intent { level: Safety::Dangerous, shows, subject, pattern: None }
     }
 
-    /// Whether others run or obey what lies at a real path, by its name, its surroundings, or links that lead there.
+    /// Whether others run or obey what lies at a real path, by its name, its surroundings, or ways that lead there.
     fn executed(&self, real: &Path) -> Option<Finding> {
         let by_surroundings = || {
             let is_part = self.is_in_repository(real) || self.is_repository_mark(real);
-            is_part.then(|| Finding { path: real.to_owned(), reason: REPOSITORY })
+            is_part.then(|| Finding { path: real.to_owned(), reason: REPOSITORY, way: None })
         };
-        self.executed_by_name(real).or_else(by_surroundings).or_else(|| self.executed_by_link(real))
+        self.executed_by_name(real).or_else(by_surroundings).or_else(|| self.executed_from_elsewhere(real))
     }
 
     /// The same by its name alone.
     fn executed_by_name(&self, relative: &Path) -> Option<Finding> {
-        let found = |reason| Finding { path: relative.to_owned(), reason };
+        let found = |reason| Finding { path: relative.to_owned(), reason, way: None };
         let absolute = self.root().join(relative);
         if self.instructions().iter().any(|path| absolute.starts_with(path) || path.starts_with(&absolute)) {
             return Some(found(CONFIGURED));
@@ -105,7 +126,7 @@ impl Workspace {
 
     /// Whether others run or obey a path in a folder that goes as a whole.
     pub(super) fn executed_inside(&self, relative: &Path) -> Option<Finding> {
-        let mark = || Finding { path: relative.to_owned(), reason: REPOSITORY };
+        let mark = || Finding { path: relative.to_owned(), reason: REPOSITORY, way: None };
         self.executed_by_name(relative).or_else(|| self.is_repository_mark(relative).then(mark))
     }
 
@@ -123,40 +144,6 @@ impl Workspace {
             part.is_some_and(|part| REPOSITORY_PARTS.contains(&part.as_str()))
                 && self.kind_of(&folder.join(REPOSITORY_MARK)).is_some_and(|kind| kind != FileType::Directory)
         })
-    }
-
-    /// A link on the way, or beside it, through which others find this path under a name that they run or obey.
-    fn executed_by_link(&self, real: &Path) -> Option<Finding> {
-        real.ancestors().skip(1).find_map(|folder| {
-            let opened = self.resolve(folder, beneath::NAMES).ok()?;
-            beneath::names(&opened).unwrap_or_default().into_iter().find_map(|(name, kind)| {
-                if !matches!(kind, FileType::Symlink | FileType::Unknown) {
-                    return None;
-                }
-                let link = folder.join(name);
-                let finding = self.executed_by_name(&link)?;
-                let target = match self.resolve(&link, OFlags::PATH | OFlags::CLOEXEC) {
-                    Ok(target) => beneath::real_path(&target).ok()?,
-                    // It may lead to what is made now.
-                    Err(_) => self.named_by(&link)?,
-                };
-                self.root().join(real).starts_with(target).then_some(finding)
-            })
-        })
-    }
-
-    /// The path that a link names, whether or not anything is there.
-    fn named_by(&self, link: &Path) -> Option<PathBuf> {
-        let target = std::fs::read_link(self.root().join(link)).ok()?;
-        let around = self.root().join(link.parent().unwrap_or(Path::new("")));
-        let parts = around.join(target);
-        Some(parts.components().fold(PathBuf::new(), |mut path, part| {
-            match part {
-                Component::ParentDir => _ = path.pop(),
-                part => path.push(part),
-            }
-            path
-        }))
     }
 
     fn kind_of(&self, relative: &Path) -> Option<FileType> {
@@ -222,6 +209,18 @@ mod tests {
             ".pre-commit-config.yaml",
             "tools/post-checkout",
             "lango.yaml",
+            ".helix/languages.toml",
+            ".pylintrc",
+            "venv/bin/activate",
+            "env/bin/activate.fish",
+            "venv/Scripts/Activate.ps1",
+            ".venv/bin/activate_this.py",
+            ".bash_completion",
+            "home/.config/starship.toml",
+            "home/.config/hypr/hyprland.conf",
+            "home/.config/sway/config",
+            "home/.config/i3/config",
+            "tools/sendemail-validate",
         ] {
             assert!(reason(root.path(), path).is_some(), "{path}");
         }
@@ -248,6 +247,11 @@ mod tests {
             "docs/agents/md",
             "README.md",
             ".env.example",
+            ".eslintrc.js",
+            "eslint.config.mjs",
+            "bin/run",
+            "scripts/check.sh",
+            ".config/app.toml",
             "Dockerfile",
         ] {
             assert_eq!(reason(root.path(), path), None, "{path}");

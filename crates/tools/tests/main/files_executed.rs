@@ -1,6 +1,8 @@
 //! Files that make other programs run something are no ordinary files, whichever way they are reached.
 
 use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
 
 use lango_domain::Safety;
 use lango_tools::files::{Files, Limits, Workspace};
@@ -27,6 +29,26 @@ async fn assert_dangerous(place: &Place, name: &str, args: Value, reason: &str) 
         intent.shows
     );
     assert_eq!(intent.pattern, None, "{name} {args}");
+}
+
+async fn assert_moderate(place: &Place, path: &str) {
+    let [(name, args), ..] = calls(path);
+    let intent = place.intent(name, args).await.unwrap();
+    assert_eq!(intent.level, Safety::Moderate, "{path}: {}", intent.shows);
+}
+
+fn git(folder: &Path, args: &[&str]) {
+    let mut command = Command::new("git");
+    command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    let identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
+    let output = command.arg("-C").arg(folder).args(identity).args(args).output().unwrap();
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn repository() -> Place {
+    let place = Place::new();
+    git(&place.root(), &["init", "-q"]);
+    place
 }
 
 /// B100
@@ -171,4 +193,249 @@ async fn what_the_team_is_made_of_is_dangerous_wherever_it_lies() {
     let delete = tools.iter().find(|tool| tool.name == "fs_delete").unwrap();
     let [.., (_, args)] = calls("team");
     assert_eq!(delete.intent(context("t1"), args).await.unwrap().level, Safety::Dangerous);
+}
+
+/// B100
+#[tokio::test]
+async fn a_link_of_a_repository_makes_its_target_a_part_of_it() {
+    for (link, target, path) in [
+        (".git/hooks/pre-commit", "../../scripts/check.sh", "scripts/check.sh"),
+        (".git/hooks/pre-push", "../../later/check.sh", "later/check.sh"),
+        (".git/info/attributes", "../../kinds.txt", "kinds.txt"),
+        (".git/config.worktree", "../own.txt", "own.txt"),
+        (".git/hooks/shared", "../../lib", "lib/deep/a.sh"),
+    ] {
+        let place = repository();
+        place.put("scripts/check.sh", "old");
+        place.put("lib/deep/a.sh", "old");
+        place.put("lib.txt", "old");
+        std::fs::create_dir_all(place.path(".git/info")).unwrap();
+        symlink(target, place.path(link)).unwrap();
+        let [(name, args), ..] = calls(path);
+        assert_dangerous(&place, name, args, &format!("{path}, which {link} links to, ")).await;
+        assert_moderate(&place, "lib.txt").await;
+        assert_moderate(&place, "scripts/other.sh").await;
+    }
+}
+
+/// B100
+#[tokio::test]
+async fn a_folder_goes_with_what_links_find_in_it() {
+    let place = repository();
+    place.put("scripts/deep/check.sh", "old");
+    symlink("../../scripts/deep/check.sh", place.path(".git/hooks/pre-commit")).unwrap();
+    let [.., (name, args)] = calls("scripts");
+    assert_dangerous(&place, name, args, "which .git/hooks/pre-commit links to").await;
+}
+
+/// B100
+#[tokio::test]
+async fn what_settings_of_git_name_is_run_or_obeyed() {
+    for (key, value, path) in [
+        ("include.path", "../settings.inc", "settings.inc"),
+        ("includeIf.gitdir:/nowhere/.path", "../settings.inc", "settings.inc"),
+        ("core.hooksPath", "scripts/hooks", "scripts/hooks/lib/a.sh"),
+        ("core.hooksPath", "scripts/my hooks", "scripts/my hooks/a"),
+        ("core.fsmonitor", "./x.sh", "x.sh"),
+        ("core.attributesFile", "kinds.txt", "kinds.txt"),
+        ("core.pager", "tools/show --fast", "tools/show"),
+        ("diff.image.textconv", "sh text.sh", "text.sh"),
+        ("filter.big.clean", "tools/clean.py %f", "tools/clean.py"),
+        ("alias.check", "!./x.sh", "x.sh"),
+        ("alias.check", "!sh run", "run"),
+        ("alias.check", "!f() { cd tools && ./x.sh \"$@\"; }; f", "tools/x.sh"),
+        ("alias.check", "!\"$PWD/tools/x.sh\"", "tools/x.sh"),
+        ("alias.check", "!$(git rev-parse --show-toplevel)/tools/x.sh", "tools/x.sh"),
+        ("merge.own.driver", "'./my merge.sh' %O", "my merge.sh"),
+        ("remote.origin.url", "ext::sh ./x.sh", "x.sh"),
+        ("future.setting", "./x.sh", "x.sh"),
+    ] {
+        let place = repository();
+        git(&place.root(), &["config", key, value]);
+        let [(name, args), ..] = calls(path);
+        assert_dangerous(&place, name, args.clone(), ", which .git/config names (").await;
+        place.put(path, "old");
+        assert_dangerous(&place, name, args, ", which .git/config names (").await;
+        assert_moderate(&place, "src/main.rs").await;
+    }
+}
+
+/// B100: ordinary settings make nothing dangerous.
+#[tokio::test]
+async fn settings_that_run_nothing_name_ordinary_files() {
+    let place = repository();
+    for (key, value) in [
+        ("core.excludesFile", "ignored.txt"),
+        ("blame.ignoreRevsFile", ".git-blame-ignore-revs"),
+        ("commit.template", "docs/commit.txt"),
+        ("remote.origin.url", "../upstream"),
+        ("branch.main.remote", "origin"),
+        ("user.name", "Makefile"),
+        ("core.hooksPath", "."),
+        ("core.editor", "/usr/bin/code"),
+    ] {
+        git(&place.root(), &["config", key, value]);
+    }
+    for path in
+        ["ignored.txt", ".git-blame-ignore-revs", "docs/commit.txt", "origin", "Makefile", "code", "a/b"]
+    {
+        assert_moderate(&place, path).await;
+    }
+}
+
+/// B100
+#[tokio::test]
+async fn included_settings_are_read_too_and_end() {
+    let place = repository();
+    git(&place.root(), &["config", "include.path", "../one.inc"]);
+    place.put("one.inc", "[include]\npath = sub/two.inc\npath = one.inc\npath = pipe\n");
+    place.put("sub/two.inc", "[include] path = ../one.inc\n[core]\nfsmonitor = ./watch.sh\n");
+    let pipe = place.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for (path, reason) in [("watch.sh", "which sub/two.inc names"), ("sub/two.inc", "which one.inc names")] {
+        let [(name, args), ..] = calls(path);
+        assert_dangerous(&place, name, args, reason).await;
+    }
+    assert_moderate(&place, "sub/other.inc").await;
+}
+
+/// B100
+#[tokio::test]
+async fn broken_repositories_are_no_reason_to_fail() {
+    for (path, content) in [
+        (".git", &b"gitdir: "[..]),
+        (".git", b"gitdir: \0\xff"),
+        (".git", b"gitdir: .git"),
+        (".git/commondir", b"\0"),
+        (".git/commondir", b"commondir"),
+        (".git/config", b"[core\nhooksPath = \0\n\xff = \\"),
+        (".git/config", b"[core]\nhooksPath =\nfsmonitor\npager = ..\n"),
+    ] {
+        let place = Place::new();
+        place.put(path, content);
+        symlink("b", place.path("a")).unwrap();
+        symlink("a", place.path("b")).unwrap();
+        symlink("/", place.path("everything")).unwrap();
+        assert_moderate(&place, "src/main.rs").await;
+    }
+}
+
+/// B100
+#[tokio::test]
+async fn every_work_tree_has_the_settings_of_its_repository() {
+    let place = Place::new();
+    let main = place.folder.path().join("main");
+    std::fs::create_dir(&main).unwrap();
+    git(&main, &["init", "-q"]);
+    git(&main, &["commit", "-q", "--allow-empty", "-m", "a"]);
+    let tree = place.path("tree");
+    git(&main, &["worktree", "add", "-q", tree.to_str().unwrap()]);
+    git(&main, &["config", "extensions.worktreeConfig", "true"]);
+    git(&main, &["config", "core.fsmonitor", "./shared.sh"]);
+    git(&tree, &["config", "--worktree", "core.hooksPath", "own"]);
+    symlink(place.path("tree/linked.sh"), main.join(".git/hooks/pre-commit")).unwrap();
+    for (path, reason) in [
+        ("tree/shared.sh", "names (core.fsmonitor)"),
+        ("tree/own/a", "config.worktree names (core.hookspath)"),
+        ("tree/linked.sh", ".git/hooks/pre-commit links to"),
+    ] {
+        let [(name, args), ..] = calls(path);
+        assert_dangerous(&place, name, args, reason).await;
+    }
+    assert_moderate(&place, "tree/src/main.rs").await;
+}
+
+/// B100
+#[tokio::test]
+async fn a_repository_lies_where_its_files_point() {
+    let place = Place::new();
+    place.put(".git", "gitdir: store\n");
+    place.put("store/commondir", "../shared\n");
+    for (path, reason) in
+        [("store/new", "which .git leads to"), ("shared/config", "which store/commondir leads to")]
+    {
+        let [(name, args), ..] = calls(path);
+        assert_dangerous(&place, name, args, reason).await;
+    }
+    // Work trees beside the parts of a repository are ordinary folders.
+    let place = Place::new();
+    place.put("main/.git", "gitdir: ../worktrees/main\n");
+    place.put("worktrees/main/commondir", "../..\n");
+    assert_moderate(&place, "main/src/main.rs").await;
+    let [(name, args), ..] = calls("hooks/a");
+    assert_dangerous(&place, name, args, "commondir leads to").await;
+}
+
+/// B100: a workspace inside a repository is a part of it.
+#[tokio::test]
+async fn a_repository_around_the_workspace_counts() {
+    let place = Place::new();
+    git(place.folder.path(), &["init", "-q"]);
+    git(place.folder.path(), &["config", "core.fsmonitor", "work/x.sh"]);
+    symlink("../../work/check.sh", place.folder.path().join(".git/hooks/pre-commit")).unwrap();
+    for (path, reason) in [("x.sh", "names (core.fsmonitor)"), ("check.sh", "hooks/pre-commit links to")] {
+        let [(name, args), ..] = calls(path);
+        assert_dangerous(&place, name, args, reason).await;
+    }
+    assert_moderate(&place, "src/main.rs").await;
+}
+
+/// B100
+#[tokio::test]
+async fn a_link_anywhere_gives_a_path_its_meaning() {
+    for (link, target, path, reason) in [
+        ("pkg/AGENTS.md", "../docs/guide.md", "docs/guide.md", "instructions"),
+        ("sub/.vscode", "../shared", "shared/tasks.json", "editors run"),
+        (".config", "cfg", "cfg/git/config", "git runs"),
+        (".config", "cfg", "cfg/fish/config.fish", "shells run"),
+        (".github", "gh", "gh/workflows/ci.yml", "a server runs"),
+        ("a/b/c/d/.envrc", "../../../../e/../setup/env", "setup/env", "shells run"),
+    ] {
+        let place = Place::new();
+        place.put("docs/other.md", "old");
+        place.put("cfg/app/config", "old");
+        std::fs::create_dir_all(place.path(link).parent().unwrap()).unwrap();
+        symlink(target, place.path(link)).unwrap();
+        for exists in [false, true] {
+            if exists {
+                place.put(path, "old");
+            }
+            let [(name, args), ..] = calls(path);
+            assert_dangerous(&place, name, args.clone(), reason).await;
+            assert_dangerous(&place, name, args, &format!("{path}, which {link} links to, ")).await;
+        }
+        for path in ["docs/other.md", "cfg/app/config", "gh/ISSUE_TEMPLATE/bug.md"] {
+            assert_moderate(&place, path).await;
+        }
+    }
+}
+
+/// B100: links that lead to links, and to nothing yet.
+#[tokio::test]
+async fn a_chain_of_links_is_followed_to_its_end() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.path("far/away")).unwrap();
+    symlink("one", place.path("far/away/.envrc")).unwrap();
+    symlink(place.path("two"), place.path("far/away/one")).unwrap();
+    symlink("setup/env", place.path("two")).unwrap();
+    let [(name, args), ..] = calls("setup/env");
+    assert_dangerous(&place, name, args, "which far/away/.envrc links to").await;
+}
+
+/// B100: a workspace of any size gets its answer, and what lies near is seen in it.
+#[tokio::test]
+async fn a_large_workspace_is_looked_through_within_bounds() {
+    let place = Place::new();
+    for folder in 0..220 {
+        let folder = place.path(&format!("many/{folder}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        for file in 0..100 {
+            std::fs::write(folder.join(file.to_string()), "").unwrap();
+        }
+    }
+    place.put("pkg/a", "");
+    symlink("../docs/guide.md", place.path("pkg/AGENTS.md")).unwrap();
+    let [(name, args), ..] = calls("docs/guide.md");
+    assert_dangerous(&place, name, args, "which pkg/AGENTS.md links to").await;
+    assert_moderate(&place, "many/7/new").await;
 }

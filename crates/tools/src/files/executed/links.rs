@@ -1,0 +1,195 @@
+//! Links and repositories through which others find a path under a name that they run or obey.
+
+use std::collections::{HashSet, VecDeque};
+use std::ffi::OsStr;
+use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::FileType;
+
+use super::super::{Workspace, beneath};
+use super::repository::Repository;
+use super::{Finding, REPOSITORY, REPOSITORY_MARK};
+
+/// A workspace may be huge, and its owner waits for a question: so much of it is looked at, and links beyond it are not seen.
+const MAX_ENTRIES: usize = 20_000;
+const MAX_TIME: Duration = Duration::from_millis(200);
+/// As many links as the kernel follows in one path.
+const MAX_LINKS: usize = 40;
+/// What tools fill with links and files of their own, which nobody obeys for their names.
+const FILLED_BY_TOOLS: [&str; 2] = ["node_modules", "target"];
+/// Parts of a repository that hold much, and nothing that git runs.
+const FILLED_BY_GIT: [&str; 3] = ["objects", "refs", "logs"];
+
+/// Beside the mark of a repository, they make git read settings.
+const SETTINGS: [&str; 3] = ["config", "config.worktree", "commondir"];
+
+/// What a call changes.
+pub struct Changed {
+    pub path: PathBuf,
+    /// A folder goes with everything in it.
+    pub is_folder: bool,
+}
+
+impl Changed {
+    /// Whether a change of this also changes what lies at a real path.
+    pub fn reaches(&self, path: &Path) -> bool {
+        self.path == path || (self.is_folder && path.starts_with(&self.path))
+    }
+}
+
+impl Workspace {
+    /// The way on which others come to a real path from elsewhere: a link to it or above it, or settings that name it.
+    pub(super) fn executed_from_elsewhere(&self, real: &Path) -> Option<Finding> {
+        let is_folder = self.kind_of(real) == Some(FileType::Directory);
+        let changed = Changed { path: self.root().join(real), is_folder };
+        // A workspace may be a part of a repository.
+        let above = self.root().ancestors().skip(1).filter_map(Repository::of_tree);
+        let found =
+            above.into_iter().find_map(|repository| self.executed_by_repository(&repository, &changed));
+        found.or_else(|| self.executed_by_walk(real, &changed))
+    }
+
+    /// Looks around the path first, then through the workspace, folders near the root first.
+    fn executed_by_walk(&self, real: &Path, changed: &Changed) -> Option<Finding> {
+        let mut folders: VecDeque<PathBuf> = real.ancestors().skip(1).map(Path::to_owned).collect();
+        let mut always = folders.len();
+        let mut seen = HashSet::new();
+        let mut entries = 0;
+        let end = Instant::now() + MAX_TIME;
+        while let Some(folder) = folders.pop_front() {
+            if always == 0 && (entries >= MAX_ENTRIES || Instant::now() >= end) {
+                return None;
+            }
+            always = always.saturating_sub(1);
+            if !seen.insert(folder.clone()) {
+                continue;
+            }
+            let Ok(opened) = beneath::open_unlinked(self.as_folder(), &folder, beneath::NAMES) else {
+                continue;
+            };
+            let names = beneath::names(&opened).unwrap_or_default();
+            entries += names.len();
+            let repository = self.repository_with(&folder, names.iter().map(|(name, _)| name.as_os_str()));
+            let found = repository.and_then(|repository| self.executed_by_repository(&repository, changed));
+            let links =
+                names.iter().filter(|(_, kind)| matches!(kind, FileType::Symlink | FileType::Unknown));
+            let mut links = links.map(|(name, _)| folder.join(name));
+            let found = found.or_else(|| links.find_map(|link| self.executed_through(&link, changed)));
+            if found.is_some() {
+                return found;
+            }
+            let inner =
+                names.iter().filter(|(_, kind)| matches!(kind, FileType::Directory | FileType::Unknown));
+            folders.extend(inner.map(|(name, _)| folder.join(name)).filter(|path| is_entered(path)));
+        }
+        None
+    }
+
+    fn repository_with<'a>(
+        &self,
+        folder: &Path,
+        names: impl Iterator<Item = &'a OsStr>,
+    ) -> Option<Repository> {
+        let (mut has_mark, mut has_settings, mut has_repository) = (false, false, false);
+        for name in names {
+            has_mark |= name == REPOSITORY_MARK;
+            has_settings |= SETTINGS.iter().any(|one| name == *one);
+            has_repository |= name == ".git";
+        }
+        let folder = self.root().join(folder);
+        match (has_repository, has_mark && has_settings) {
+            (true, _) => Repository::of_tree(&folder),
+            (false, true) => Some(Repository::at(folder)),
+            (false, false) => None,
+        }
+    }
+
+    fn executed_by_repository(&self, repository: &Repository, changed: &Changed) -> Option<Finding> {
+        let relative = |path: &Path| path.strip_prefix(self.root()).unwrap_or(path).to_owned();
+        let way = repository.way_to(changed)?;
+        Some(Finding { path: relative(&changed.path), reason: REPOSITORY, way: Some(way.relative(relative)) })
+    }
+
+    /// What a change means to those who come through a link.
+    fn executed_through(&self, link: &Path, changed: &Changed) -> Option<Finding> {
+        let target = led_to(&self.root().join(link));
+        if !target.starts_with(self.root()) {
+            return None;
+        }
+        let seen = match changed.path.strip_prefix(&target) {
+            Ok(rest) => link.components().chain(rest.components()).collect(),
+            Err(_) if changed.reaches(&target) => link.to_owned(),
+            Err(_) => return None,
+        };
+        let by_surroundings = || {
+            self.is_in_repository(&seen).then(|| Finding {
+                path: seen.clone(),
+                reason: REPOSITORY,
+                way: None,
+            })
+        };
+        let found = self.executed_by_name(&seen).or_else(by_surroundings)?;
+        let path = changed.path.strip_prefix(self.root()).unwrap_or(&changed.path).to_owned();
+        Some(Finding { path, way: Some(Way::Link(link.to_owned())), ..found })
+    }
+}
+
+/// How others come to a path.
+pub enum Way {
+    Link(PathBuf),
+    /// A file that makes a folder a part of a repository.
+    Part(PathBuf),
+    Setting {
+        file: PathBuf,
+        key: String,
+    },
+}
+
+impl Way {
+    fn relative(self, shorten: impl Fn(&Path) -> PathBuf) -> Self {
+        match self {
+            Self::Link(path) => Self::Link(shorten(&path)),
+            Self::Part(path) => Self::Part(shorten(&path)),
+            Self::Setting { file, key } => Self::Setting { file: shorten(&file), key },
+        }
+    }
+}
+
+fn is_entered(folder: &Path) -> bool {
+    let is_one_of =
+        |names: &[&str]| folder.file_name().is_some_and(|name| names.iter().any(|one| name == *one));
+    let is_in_git = || folder.components().any(|part| part.as_os_str() == ".git");
+    !is_one_of(&FILLED_BY_TOOLS) && !(is_one_of(&FILLED_BY_GIT) && is_in_git())
+}
+
+/// Where an absolute path leads, whether or not anything is there yet.
+pub fn led_to(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        if let Ok(real) = path.canonicalize() {
+            return real;
+        }
+        // A link that leads to nothing: it may lead to what is made now.
+        let next = path.ancestors().find_map(|ancestor| {
+            let target = std::fs::read_link(ancestor).ok()?;
+            let rest = path.strip_prefix(ancestor).ok()?;
+            // Without a slash at its end, which would ask for a folder.
+            Some(ancestor.parent()?.join(target).join(rest).components().collect())
+        });
+        match next {
+            Some(next) => path = next,
+            None => break,
+        }
+    }
+    let real = path.ancestors().find_map(|ancestor| Some((ancestor.canonicalize().ok()?, ancestor)));
+    let (real, ancestor) = real.unwrap_or((PathBuf::new(), Path::new("")));
+    let rest = path.strip_prefix(ancestor).unwrap_or(&path);
+    rest.components().fold(real, |mut path, part| {
+        match part {
+            Component::ParentDir => _ = path.pop(),
+            part => path.push(part),
+        }
+        path
+    })
+}

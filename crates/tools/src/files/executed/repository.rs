@@ -1,0 +1,219 @@
+//! What git reads of a repository, and the files that it runs or obeys because of that.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::path::{Component, Path, PathBuf};
+
+use lango_domain::pattern::{Star, fits};
+
+use super::REPOSITORY_PARTS;
+use super::links::{Changed, Way, led_to};
+use super::settings::{Setting, read, settings};
+
+/// So much is looked at; git itself has no such bounds, and what lies beyond them is not seen.
+const MAX_FILES: usize = 32;
+const MAX_WORDS: usize = 2_000;
+/// Settings that name files or words, and make git neither run nor obey them.
+const HARMLESS: [&str; 16] = [
+    "blame.ignorerevsfile",
+    "branch.*",
+    "commit.template",
+    "core.excludesfile",
+    "core.worktree",
+    "extensions.*",
+    "init.defaultbranch",
+    "mailmap.*",
+    "remote.*.fetch",
+    "remote.*.push",
+    "remote.*.pushurl",
+    "remote.*.url",
+    "submodule.*.active",
+    "submodule.*.path",
+    "submodule.*.url",
+    "user.*",
+];
+/// Settings that name a folder, and mean what lies in it.
+const FOLDERS: [&str; 2] = ["core.hookspath", "init.templatedir"];
+const QUOTES: [char; 2] = ['"', '\''];
+/// What separates words of a command.
+const SEPARATORS: &[char] =
+    &[' ', '\t', '\n', ';', '&', '|', '(', ')', '{', '}', '<', '>', '`', '"', '\'', '=', '!', '$', ',', ':'];
+/// In an address this names a program that fetches.
+const PROGRAM_OF_ADDRESS: &str = "::";
+
+pub struct Repository {
+    /// Where git begins to read.
+    entry: PathBuf,
+    folder: PathBuf,
+    /// What several work trees share.
+    common: PathBuf,
+    tree: PathBuf,
+}
+
+/// A setting, and the file it stands in.
+struct Read {
+    file: PathBuf,
+    setting: Setting,
+}
+
+impl Repository {
+    /// The repository that git finds in a folder with files: below `.git`, or where a file of that name points.
+    pub fn of_tree(tree: &Path) -> Option<Self> {
+        let entry = tree.join(".git");
+        let known = std::fs::metadata(&entry).ok()?;
+        let folder = if known.is_dir() {
+            led_to(&entry)
+        } else {
+            let text = read(&entry)?;
+            led_to(&tree.join(text.strip_prefix("gitdir:")?.trim()))
+        };
+        Some(Self { common: common(&folder), entry, folder, tree: tree.to_owned() })
+    }
+
+    /// A folder that is itself a repository.
+    pub fn at(folder: PathBuf) -> Self {
+        Self { entry: folder.clone(), common: common(&folder), tree: folder.clone(), folder }
+    }
+
+    /// How git comes to what is changed.
+    pub fn way_to(&self, changed: &Changed) -> Option<Way> {
+        self.part(changed).or_else(|| self.link(changed)).or_else(|| self.setting(changed))
+    }
+
+    /// A repository in a place that only its work tree, or another part of it, points to.
+    fn part(&self, changed: &Changed) -> Option<Way> {
+        let is_part = |folder: &Path| match changed.path.strip_prefix(folder) {
+            Ok(inside) if self.is_around_files(folder) => {
+                inside.iter().next().is_some_and(is_part_of_repository)
+            }
+            Ok(_) => true,
+            Err(_) => changed.reaches(folder),
+        };
+        if self.folder != self.entry && is_part(&self.folder) {
+            return Some(Way::Part(self.entry.clone()));
+        }
+        let is_shared = self.common != self.folder && is_part(&self.common);
+        is_shared.then(|| Way::Part(self.folder.join("commondir")))
+    }
+
+    /// Work trees may lie in the repository, beside its parts.
+    fn is_around_files(&self, folder: &Path) -> bool {
+        self.tree.starts_with(folder)
+    }
+
+    fn link(&self, changed: &Changed) -> Option<Way> {
+        let folders = [
+            self.common.join("hooks"),
+            self.common.join("info"),
+            self.folder.join("info"),
+            self.common.clone(),
+            self.folder.clone(),
+        ];
+        let entries = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+        let mut links = entries.filter(|entry| {
+            let is_read = entry.path().parent().is_none_or(|folder| !self.is_around_files(folder))
+                || is_part_of_repository(&entry.file_name());
+            is_read && entry.file_type().is_ok_and(|kind| kind.is_symlink())
+        });
+        links.find_map(|entry| {
+            let target = led_to(&entry.path());
+            let is_led_to = changed.path.starts_with(&target) || changed.reaches(&target);
+            is_led_to.then(|| Way::Link(entry.path()))
+        })
+    }
+
+    fn setting(&self, changed: &Changed) -> Option<Way> {
+        let all = self.settings();
+        let trees = all.iter().filter(|read| read.setting.key == "core.worktree");
+        let trees = trees.map(|read| led_to(&self.folder.join(&read.setting.value)));
+        let mut places = vec![self.tree.clone(), self.folder.clone(), self.common.clone()];
+        places.extend(trees);
+        let mut words = MAX_WORDS;
+        let found = all.into_iter().find(|read| {
+            let is_harmless = HARMLESS.iter().any(|key| fits(key, &read.setting.key, Star::Anything))
+                && !read.setting.value.contains(PROGRAM_OF_ADDRESS);
+            !is_harmless && self.is_named(read, &places, changed, &mut words)
+        })?;
+        Some(Way::Setting { file: found.file, key: found.setting.key })
+    }
+
+    /// All that git may read as its settings here, included files too, whatever their condition is.
+    fn settings(&self) -> Vec<Read> {
+        let names = ["config", "config.worktree"];
+        let mut files: Vec<PathBuf> = names.iter().map(|name| self.common.join(name)).collect();
+        files.extend(names.iter().map(|name| self.folder.join(name)));
+        let mut seen = HashSet::new();
+        let mut all = Vec::new();
+        while let Some(file) = files.pop() {
+            if seen.len() == MAX_FILES {
+                break;
+            }
+            if !seen.insert(file.clone()) {
+                continue;
+            }
+            for setting in read(&file).map(|text| settings(&text)).unwrap_or_default() {
+                if setting.is_include() {
+                    files.push(file.parent().unwrap_or(&self.folder).join(expanded(&setting.value)));
+                }
+                all.push(Read { file: file.clone(), setting });
+            }
+        }
+        all
+    }
+
+    fn is_named(&self, read: &Read, places: &[PathBuf], changed: &Changed, left: &mut usize) -> bool {
+        let value = read.setting.value.as_str();
+        let around = read.file.parent().unwrap_or(&self.folder);
+        let places = || places.iter().map(PathBuf::as_path).chain([around]);
+        let mut named = |word: &str, is_folder: bool| {
+            *left = left.saturating_sub(1);
+            let path = expanded(word);
+            *left > 0
+                && places().any(|place| {
+                    let named = led_to(&place.join(&path));
+                    // The whole work tree is no folder of hooks; their names are known wherever they lie.
+                    let is_above = || changed.path.starts_with(&named) && !self.tree.starts_with(&named);
+                    changed.reaches(&named) || (is_folder && is_above())
+                })
+        };
+        if FOLDERS.contains(&read.setting.key.as_str()) {
+            return named(value, true);
+        }
+        let mut words = std::iter::once(value)
+            .chain(value.split(QUOTES))
+            .chain(value.split_whitespace())
+            .chain(value.split(SEPARATORS))
+            .filter(|word| !word.is_empty());
+        words.any(|word| named(word, false) || self.is_meant(word, changed))
+    }
+
+    /// Whether a word of a command looks like the path. A command may enter another folder first, or compute its name.
+    fn is_meant(&self, word: &str, changed: &Changed) -> bool {
+        let path: PathBuf =
+            Path::new(word).components().filter(|part| matches!(part, Component::Normal(_))).collect();
+        let is_path = word.contains(['.', '/']) && !path.as_os_str().is_empty();
+        let inside =
+            changed.path.strip_prefix(&self.tree).ok().filter(|inside| !inside.as_os_str().is_empty());
+        let is_longer = || !word.starts_with('/') && inside.is_some_and(|inside| path.ends_with(inside));
+        is_path && (changed.path.ends_with(&path) || is_longer())
+    }
+}
+
+fn is_part_of_repository(name: &OsStr) -> bool {
+    REPOSITORY_PARTS.iter().any(|part| name == *part)
+}
+
+fn common(folder: &Path) -> PathBuf {
+    match read(&folder.join("commondir")) {
+        Some(text) => led_to(&folder.join(text.trim())),
+        None => folder.to_owned(),
+    }
+}
+
+/// With the home folder in the place of its sign.
+fn expanded(path: &str) -> PathBuf {
+    match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
+        (Some(rest), Some(home)) => Path::new(&home).join(rest),
+        _ => PathBuf::from(path),
+    }
+}
