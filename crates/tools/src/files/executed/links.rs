@@ -24,6 +24,8 @@ const FILLED_BY_GIT: [&str; 3] = ["objects", "refs", "logs"];
 /// Beside the mark of a repository, they make git read settings.
 const SETTINGS: [&str; 3] = ["config", "config.worktree", "commondir"];
 
+const READ_BY_GIT: &str = "git runs it, or obeys what it says";
+
 /// What a call changes.
 pub struct Changed {
     pub path: PathBuf,
@@ -108,7 +110,11 @@ impl Workspace {
     fn executed_by_repository(&self, repository: &Repository, changed: &Changed) -> Option<Finding> {
         let relative = |path: &Path| path.strip_prefix(self.root()).unwrap_or(path).to_owned();
         let way = repository.way_to(changed)?;
-        Some(Finding { path: relative(&changed.path), reason: REPOSITORY, way: Some(way.relative(relative)) })
+        Some(Finding {
+            path: relative(&changed.path),
+            reason: READ_BY_GIT,
+            way: Some(way.relative(relative)),
+        })
     }
 
     /// What a change means to those who come through a link.

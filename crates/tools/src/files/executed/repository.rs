@@ -153,7 +153,10 @@ impl Repository {
             }
             for setting in read(&file).map(|text| settings(&text)).unwrap_or_default() {
                 if setting.is_include() {
-                    files.push(file.parent().unwrap_or(&self.folder).join(expanded(&setting.value)));
+                    let named = file.parent().unwrap_or(&self.folder).join(expanded(&setting.value));
+                    files.extend(
+                        named.parent().zip(named.file_name()).map(|(folder, name)| led_to(folder).join(name)),
+                    );
                 }
                 all.push(Read { file: file.clone(), setting });
             }
