@@ -45,6 +45,17 @@ const FORGETTING_UNSPACED: &str = "잊어, 잊으, 忘れて, 忘记, 忘掉";
 /// So many words of politeness may stand before it.
 const MOST_POLITE: usize = 6;
 
+/// Orders to do away with something. What they repeat is told in order to be gone.
+const DELETING: &str = "forget, unlearn, erase, delete, remove, discard, wipe, purge, scrub, disregard";
+const NEGATIONS: &str =
+    "dont, not, never, no, stop, quit, avoid, shouldnt, mustnt, neednt, cannot, cant, wont";
+const KEEPING: &str = "remember, remembering, memorise, memorising, memorize, memorizing, save, saving, keep, keeping, \
+    note, noting, store, storing, learn, learning, record, recording, retain, retaining";
+/// What may stand before and between these words without saying anything by itself.
+const ASKING: &str = "please, kindly, just, also, now, you, can, could, would, will, should, may, must, might, do, i, we, id, \
+    wed, want, wanted, need, like, rather, prefer, have, to, there, theres, is, it, ever, even, bother, any, longer, more, feel, free, \
+    lets, let, us, go, ahead, and, ok, okay, well, so, then, hey, lango, actually, but, yes, thanks";
+
 /// Whether a sentence asks, orders or wishes.
 pub(crate) fn is_request(sentence: &str) -> bool {
     let words = plain_words(sentence);
@@ -56,6 +67,7 @@ pub(crate) fn is_request(sentence: &str) -> bool {
         || is_begun(QUESTIONS)
         || rows(ORDERS_UNSPACED).any(|order| sentence.contains(order))
         || sentence.trim_start().starts_with('/')
+        || wants_gone(sentence)
 }
 
 /// Whether a sentence asks for something to be forgotten.
@@ -68,7 +80,24 @@ pub(crate) fn asks_to_forget(sentence: &str) -> bool {
         begun.iter().take(polite).any(is_meant)
     });
     let is_unspaced = || rows(FORGETTING_UNSPACED).any(|forgetting| sentence.contains(forgetting));
-    !words.windows(2).any(refuses) && (is_asked || is_unspaced())
+    !words.windows(2).any(refuses) && (is_asked || is_unspaced() || wants_gone(sentence))
+}
+
+/// Whether a clause orders to do away with something, or not to keep it: "you can delete that", "don't save it".
+fn wants_gone(sentence: &str) -> bool {
+    sentence.split([',', ':', '—', '–', '(']).any(|clause| {
+        let words = plain_words(clause);
+        let is_of = |list: &'static str, word: &String| rows(list).any(|row| row == word);
+        let Some(at) = words.iter().position(|word| !is_of(ASKING, word) && !is_of(NEGATIONS, word)) else {
+            return false;
+        };
+        let (before, order) = (&words[..at], &words[at]);
+        // "I never save" tells of oneself; "I want you to save" asks.
+        let holds = |list: &'static str| before.iter().any(|word| rows(list).any(|row| row == word));
+        let is_order = !holds("i, we, id, wed") || holds("you");
+        let is_negated = before.iter().any(|word| is_of(NEGATIONS, word));
+        is_order && if is_negated { is_of(KEEPING, order) } else { is_of(DELETING, order) }
+    })
 }
 
 fn is_question(sentence: &str) -> bool {
@@ -95,6 +124,31 @@ fn begins_with(words: &[String], row: &str) -> bool {
 fn rows(list: &'static str) -> impl Iterator<Item = &'static str> {
     list.split(',').map(str::trim)
 }
+
+/// Ways to say that something is not to be kept, for the tests of whoever keeps things.
+#[cfg(test)]
+pub(crate) const NOT_TO_KEEP: [&str; 20] = [
+    "don't remember that my cat is called Xylo",
+    "Don’t remember that my cat is called Xylo.",
+    "please do not remember that I prefer tea",
+    "do not save that I prefer tea",
+    "delete the memory that I love tea",
+    "Delete the fact that my name is Ada.",
+    "could you remove the note that my sister is Anna",
+    "you can forget that I love tea",
+    "you may now forget that my name is Ada",
+    "please remove from your memory that my cat is called Xylo",
+    "stop remembering that I love tea",
+    "never store that I live in Rome",
+    "I don't want you to remember that I prefer tea",
+    "I'd like you to erase that my name is Ada",
+    "no need to remember that I live in Rome",
+    "you don't have to keep that my dog is old",
+    "you should not learn that I hate rain",
+    "I love tea, but don't remember that",
+    "ok, let's forget that I love tea",
+    "Lango, discard that I work at Acme",
+];
 
 #[cfg(test)]
 mod tests {
@@ -147,6 +201,9 @@ mod tests {
     /// B106
     #[test]
     fn asking_to_forget_is_known_however_politely() {
+        for sentence in NOT_TO_KEEP {
+            assert!(asks_to_forget(sentence) && is_request(sentence), "{sentence}");
+        }
         for sentence in [
             "forget that I prefer tea",
             "Please forget that I prefer tea",
@@ -157,9 +214,21 @@ mod tests {
         ] {
             assert!(asks_to_forget(sentence), "{sentence}");
         }
-        for sentence in
-            ["don't forget that I prefer tea", "do not forget the milk", "I forget names", "remember tea"]
-        {
+        for sentence in [
+            "don't forget that I prefer tea",
+            "do not forget the milk",
+            "I forget names",
+            "remember tea",
+            "I never save receipts",
+            "I do not keep sugar at home, my wife does",
+            "my sister does not remember names",
+            "we stopped saving money",
+            "I would like to learn Spanish",
+            "please save that I prefer tea",
+            "please do not",
+            "you",
+            ",,,",
+        ] {
             assert!(!asks_to_forget(sentence), "{sentence}");
         }
     }

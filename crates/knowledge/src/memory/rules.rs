@@ -236,6 +236,16 @@ mod tests {
         assert_eq!(told(&long), None);
     }
 
+    /// B106
+    #[test]
+    fn what_is_not_to_be_kept_is_not_learned() {
+        for text in crate::requests::NOT_TO_KEEP {
+            assert_eq!(told(text), None, "{text}");
+        }
+        let kept = told("I love tea. Don't forget that my cat is called Xylo.");
+        assert_eq!(kept.map(|(_, text)| text).as_deref(), Some("I love tea"));
+    }
+
     #[test]
     fn a_full_stop_within_a_word_ends_nothing() {
         let all: Vec<&str> = sentences("I live in St.Gallen at v1.2. Really!\nYes").collect();
