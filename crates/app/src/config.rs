@@ -23,7 +23,7 @@ use hiding::Placed;
 use merge::Merged;
 use project::{Folders, Named, Said, Withheld};
 
-pub use asked::{Asked, ShownFile, beginning};
+pub use asked::{Asked, Shown, ShownFile};
 pub use merge::Origin;
 pub use reference::{Entry, commented_file, entries, reference_page};
 

@@ -2,6 +2,7 @@
 //!
 //! What is found is never repeated. A doubtful case counts as a secret: being asked to word a fact anew costs little.
 
+mod masked;
 mod shapes;
 mod stated;
 
@@ -9,6 +10,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use lango_domain::secret::Secret;
+
+pub use masked::{Masked, masked};
 
 /// What nobody may keep, told from ordinary words by what is known and by how it looks. Cheap to clone.
 #[derive(Clone, Default)]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lango_domain::text;
-use lango_knowledge::secrecy::Secrecy;
+use lango_knowledge::secrecy::masked;
 use lango_team::{MarkdownFile, MarkdownFolder};
 use serde_json::Value;
 
@@ -13,9 +13,10 @@ use super::{ConfigError, Loaded, Overrides, file, merge, project_file, trust};
 use crate::environment::Environment;
 use crate::settings::Settings;
 
-/// A file with no more lines than this is shown whole; of a longer one, so many.
-const MOST_LINES: usize = 40;
-const MOST_LETTERS: usize = 4000;
+/// Nobody reads more than this before confirming it.
+const MOST_BYTES: usize = 256 * 1024;
+/// So many pieces that look like keys may be masked; more of them could say something.
+const MOST_MASKED: usize = 32;
 
 /// Settings of a project's file that are not used by themselves, and the files that they name.
 #[derive(Clone, Debug)]
@@ -34,7 +35,7 @@ pub struct ShownFile {
     /// Relative to the project.
     pub path: PathBuf,
     pub bytes: usize,
-    /// Its beginning, or all of it; why it is not shown where it seems to hold a secret.
+    /// All of it, without what looks like a key.
     pub text: String,
 }
 
@@ -52,12 +53,16 @@ impl Loaded {
             let hint = "a project's files are regular ones below its folder; until this is changed, nothing of it is used";
             return Err(ConfigError::new(message).with_hint(hint));
         };
-        let files = named
-            .folders
-            .values()
-            .flat_map(|folder| folder.files.iter().map(|file| shown(root, folder, file)));
         let settings = Placed::at_root(&schema).without_secrets(&closed.to_value());
-        Ok(Some(Asked { file: path, settings, files: files.collect(), fingerprint }))
+        let mut shown = Shown::default();
+        shown.count(&settings.to_string(), 0)?;
+        let mut files = Vec::new();
+        for folder in named.folders.values() {
+            for file in &folder.files {
+                files.push(shown.file(root, folder, file)?);
+            }
+        }
+        Ok(Some(Asked { file: path, settings, files, fingerprint }))
     }
 }
 
@@ -68,25 +73,47 @@ impl Asked {
     }
 }
 
-fn shown(root: &Path, folder: &MarkdownFolder, file: &MarkdownFile) -> ShownFile {
-    let place = folder.place_of(file);
-    let content = file.content.as_deref().unwrap_or_default();
-    let path = place.strip_prefix(root).unwrap_or(&place).to_owned();
-    ShownFile { path, bytes: content.len(), text: beginning(&String::from_utf8_lossy(content)) }
+/// What somebody is shown before it is confirmed. What cannot be shown cannot be confirmed.
+#[derive(Debug, Default)]
+pub struct Shown {
+    bytes: usize,
+    masked: usize,
 }
 
-/// The beginning of a text that a model will read; why it is not shown where it seems to hold a secret.
-pub fn beginning(content: &str) -> String {
-    if let Some(likeness) = Secrecy::default().secret_in(content) {
-        return format!("(not shown: it seems to hold {likeness})");
+impl Shown {
+    /// A whole text that a model will read: what looks like a key is masked, and hidden characters are written out.
+    pub fn text(&mut self, content: &str) -> Result<String, ConfigError> {
+        let masked = masked(content);
+        self.count(content, masked.count)?;
+        Ok(text::with_hidden_escaped(&masked.text))
     }
-    let lines: Vec<&str> = content.lines().take(MOST_LINES).collect();
-    let mut text: String = text::visible(&lines.join("\n")).chars().take(MOST_LETTERS).collect();
-    let left = content.lines().count().saturating_sub(lines.len());
-    if left > 0 {
-        text.push_str(&format!("\n… and {left} more lines"));
-    } else if text.chars().count() == MOST_LETTERS {
-        text.push_str(" …");
+
+    fn file(
+        &mut self,
+        root: &Path,
+        folder: &MarkdownFolder,
+        file: &MarkdownFile,
+    ) -> Result<ShownFile, ConfigError> {
+        let place = folder.place_of(file);
+        let content = file.content.as_deref().unwrap_or_default();
+        let path = place.strip_prefix(root).unwrap_or(&place).to_owned();
+        Ok(ShownFile { path, bytes: content.len(), text: self.text(&String::from_utf8_lossy(content))? })
     }
-    text
+
+    fn count(&mut self, content: &str, masked: usize) -> Result<(), ConfigError> {
+        self.bytes += content.len();
+        self.masked += masked;
+        let refused = |why: String, hint: &str| {
+            Err(ConfigError::new(format!("this cannot be confirmed: {why}")).with_hint(hint))
+        };
+        if self.bytes > MOST_BYTES {
+            let why = format!("nobody can look through more than {MOST_BYTES} bytes of settings and files");
+            return refused(why, "make the prompts, agents or skills of this folder shorter");
+        }
+        if self.masked > MOST_MASKED {
+            let why = format!("more than {MOST_MASKED} places look like keys, which are not shown");
+            return refused(why, "take keys and passwords out of the files of this folder");
+        }
+        Ok(())
+    }
 }

@@ -2,8 +2,8 @@
 
 use lango_domain::located::{self, Child};
 use lango_domain::secret::{self, Secret};
-use lango_knowledge::secrecy::Secrecy;
-use serde_json::Value;
+use lango_knowledge::secrecy::{Secrecy, masked};
+use serde_json::{Map, Value};
 
 const HIDDEN: &str = "***";
 
@@ -41,22 +41,25 @@ impl<'a> Placed<'a> {
         self.is_secret() || each.is_some_and(secret::is_secret)
     }
 
-    /// The same value without what must not be seen.
+    /// The same value for whoever confirms it: of a secret nothing but the variables that it takes, of what only looks
+    /// like one everything else.
     pub(super) fn without_secrets(self, value: &Value) -> Value {
         match value {
             Value::Null => Value::Null,
-            Value::String(text) if names_a_variable(text) => value.clone(),
             Value::Object(map) if !self.is_secret() => {
-                let shown = |(key, value): (&String, &Value)| {
-                    (without_secrets(key), self.key(key).without_secrets(value))
-                };
-                Value::Object(map.iter().map(shown).collect())
+                let mut shown = Map::new();
+                for (key, value) in map {
+                    let name = free_name(&shown, masked(key).text);
+                    shown.insert(name, self.key(key).without_secrets(value));
+                }
+                Value::Object(shown)
             }
+            Value::String(text) if self.is_for_secrets() => Value::from(only_variables(text)),
             _ if self.is_for_secrets() => Value::from(HIDDEN),
             Value::Array(items) => {
                 Value::Array(items.iter().map(|item| self.element().without_secrets(item)).collect())
             }
-            Value::String(text) => Value::from(without_secrets(text)),
+            Value::String(text) => Value::from(masked(text).text),
             other => other.clone(),
         }
     }
@@ -91,6 +94,28 @@ pub(super) fn is_secret(schema: &Value, path: &[String]) -> bool {
         }
     }
     false
+}
+
+/// Two keys may look the same without what is masked; neither may hide the other.
+fn free_name(taken: &Map<String, Value>, name: String) -> String {
+    let numbered = (2..).map(|number| format!("{name} ({number})"));
+    let mut names = std::iter::once(name.clone()).chain(numbered);
+    names.find(|name| !taken.contains_key(name)).unwrap_or(name)
+}
+
+/// A secret text without anything but the `${NAME}`s in it: who confirms it sees what of the environment it takes.
+fn only_variables(text: &str) -> String {
+    let (mut shown, mut rest) = (String::new(), text);
+    while let Some(start) = rest.find("${") {
+        let end = rest[start..].find('}').map_or(rest.len(), |end| start + end + 1);
+        shown.push_str(if start > 0 { HIDDEN } else { "" });
+        shown.push_str(&rest[start..end]);
+        rest = &rest[end..];
+    }
+    if !rest.is_empty() || text.is_empty() {
+        shown.push_str(HIDDEN);
+    }
+    shown
 }
 
 /// A text as it may be shown: one that seems to hold a secret is not.

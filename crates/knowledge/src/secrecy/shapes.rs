@@ -1,5 +1,7 @@
 //! Secrets that are known by how they look.
 
+use std::ops::Range;
+
 use super::Likeness;
 
 /// How keys of well-known providers begin, and how many characters follow at least.
@@ -42,20 +44,33 @@ const DISORDER: f64 = 4.2;
 const CARD: std::ops::RangeInclusive<usize> = 13..=19;
 
 pub(super) fn find(text: &str) -> Option<Likeness> {
-    if text.contains("-----BEGIN ") && text.contains("PRIVATE KEY") {
+    if has_private_key(text) {
         return Some(Likeness::PrivateKey);
     }
-    if has_card_number(text) {
+    if !card_numbers(text).is_empty() {
         return Some(Likeness::CardNumber);
     }
-    text.split(|c: char| {
-        c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>' | '(' | ')' | ',' | ';')
-    })
-    .find_map(|word| of_word(word, text))
+    words(text).find_map(|(_, word)| of_word(word, text))
 }
 
-fn of_word(word: &str, text: &str) -> Option<Likeness> {
-    if has_credentials(word) {
+pub(super) fn has_private_key(text: &str) -> bool {
+    text.contains("-----BEGIN ") && text.contains("PRIVATE KEY")
+}
+
+/// The words of a text, each with its place.
+pub(super) fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let is_between =
+        |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>' | '(' | ')' | ',' | ';');
+    let mut at = 0;
+    text.split_inclusive(is_between).map(move |piece| {
+        let start = at;
+        at += piece.len();
+        (start, piece.trim_end_matches(is_between))
+    })
+}
+
+pub(super) fn of_word(word: &str, text: &str) -> Option<Likeness> {
+    if password_of_address(word).is_some() {
         return Some(Likeness::Password);
     }
     if is_hexadecimal_key(word) && !speaks_of_transactions(text) {
@@ -88,14 +103,27 @@ fn is_signed_token(word: &str) -> bool {
     parts.len() >= 3 && parts.iter().take(3).all(|part| part.len() >= 8 && part.chars().all(is_of_key))
 }
 
-/// `scheme://name:password@host`.
-fn has_credentials(word: &str) -> bool {
-    let Some((_, rest)) = word.split_once("://") else { return false };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
-    let Some((credentials, _)) = authority.rsplit_once('@') else { return false };
-    credentials
-        .split_once(':')
-        .is_some_and(|(_, password)| !password.is_empty() && !password.starts_with(['$', '<', '*', '{']))
+/// Where the password stands in `scheme://name:password@host`. A backslash ends the host, as it does for browsers.
+pub(super) fn password_of_address(word: &str) -> Option<Range<usize>> {
+    let authority = authority_of_address(word)?;
+    let at = authority.start;
+    let (credentials, _) = word[authority].rsplit_once('@')?;
+    let (name, password) = credentials.split_once(':')?;
+    let is_told = !password.is_empty() && !password.starts_with(['$', '<', '*', '{']);
+    is_told.then(|| at + name.len() + 1..at + credentials.len())
+}
+
+/// Where the host stands in an address.
+pub(super) fn host_of_address(word: &str) -> Option<Range<usize>> {
+    let authority = authority_of_address(word)?;
+    let before = word[authority.clone()].rfind('@').map_or(0, |at| at + 1);
+    Some(authority.start + before..authority.end)
+}
+
+fn authority_of_address(word: &str) -> Option<Range<usize>> {
+    let start = word.find("://")? + "://".len();
+    let length = word[start..].find(['/', '\\', '?', '#']).unwrap_or(word.len() - start);
+    Some(start..start + length)
 }
 
 fn is_hexadecimal_key(word: &str) -> bool {
@@ -133,9 +161,9 @@ fn disorder(run: &str) -> f64 {
 }
 
 /// Digits in the usual groups whose check digit is right.
-fn has_card_number(text: &str) -> bool {
+pub(super) fn card_numbers(text: &str) -> Vec<Range<usize>> {
     let is_digit = |c: char| c.is_ascii_digit();
-    let mut rest = text;
+    let (mut rest, mut found) = (text, Vec::new());
     while let Some(at) = rest.find(is_digit) {
         let run = &rest[at..];
         let end = run.find(|c: char| !(is_digit(c) || c == ' ' || c == '-')).unwrap_or(run.len());
@@ -143,11 +171,12 @@ fn has_card_number(text: &str) -> bool {
         let stands_alone = !rest[..at].ends_with(|c: char| c.is_alphanumeric() || c == '-' || c == '.');
         if stands_alone && CARD.contains(&digits.len()) && (3..=6).contains(&digits[0]) && is_checked(&digits)
         {
-            return true;
+            let start = text.len() - run.len();
+            found.push(start..start + run[..end].trim_end_matches([' ', '-']).len());
         }
         rest = &run[end..];
     }
-    false
+    found
 }
 
 /// Luhn's sum.

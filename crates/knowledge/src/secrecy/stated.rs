@@ -1,5 +1,7 @@
 //! Secrets that a sentence calls by what they are: "the password is …".
 
+use std::collections::BTreeSet;
+
 use super::Likeness;
 
 /// What is behind these is a secret, whatever it looks like.
@@ -85,6 +87,14 @@ pub(super) fn find(text: &str) -> Option<Likeness> {
     let told = behind(&small, &PASSWORDS).filter_map(value).any(|value| is_told(&value));
     let likely = || behind(&small, &DOUBTFUL).filter_map(value).any(|value| is_no_word(&value.word));
     (told || likely()).then_some(Likeness::Password)
+}
+
+/// What is said to be secret and is no word, in small letters.
+pub(super) fn values(text: &str) -> BTreeSet<String> {
+    let small = text.to_lowercase();
+    let names = [&PASSWORDS[..], &DOUBTFUL[..]].concat();
+    let told = behind(&small, &names).filter_map(value).map(|value| value.word);
+    told.filter(|word| is_no_word(word)).collect()
 }
 
 /// What follows each of these names where it stands as a word.

@@ -4,17 +4,14 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 
 use lango_app::Loaded;
-use lango_app::config::{Asked, ShownFile, beginning};
-use lango_domain::text::{one_line, visible};
+use lango_app::config::{Asked, Shown, ShownFile};
+use lango_domain::text::{one_line, with_hidden_escaped};
 use lango_tools::skills::{Origin, Shelf, Skill, check, files_of};
 use serde_json::{Value, json};
 
 use crate::args::Global;
 use crate::commands::{Setting, environment, skill};
 use crate::output::{DIM, Failure, NAME, Output, complain, styled};
-
-/// So many files of one skill are named.
-const MOST_FILES: usize = 50;
 
 pub fn run(global: &Global, yes: bool) -> Result<Output, Failure> {
     let environment = environment()?;
@@ -24,7 +21,7 @@ pub fn run(global: &Global, yes: bool) -> Result<Output, Failure> {
     if asked.is_none() && skills.is_empty() {
         return Err(Failure::usage("there is nothing in this folder that would need it"));
     }
-    let shown = told(asked.as_ref(), &skills);
+    let shown = told(asked.as_ref(), &skills)?;
     let json = json!({
         "file": asked.as_ref().map(|asked| &asked.file),
         "trusted": asked.as_ref().map_or(json!({}), |asked| asked.settings.clone()),
@@ -52,35 +49,42 @@ fn unconfirmed(shelf: &Shelf) -> Vec<&Skill> {
     shelf.skills().iter().map(AsRef::as_ref).filter(is_new).collect()
 }
 
-fn told(asked: Option<&Asked>, skills: &[&Skill]) -> String {
+fn told(asked: Option<&Asked>, skills: &[&Skill]) -> Result<String, Failure> {
     let mut text = String::new();
     if let Some(Asked { file, settings, files, .. }) = asked {
-        let place = one_line(&file.to_string_lossy());
-        let _ = writeln!(text, "{} sets:\n{}", styled(NAME, place), visible(&format!("{settings:#}")));
-        for ShownFile { path, bytes, text: beginning } in files {
-            let path = styled(NAME, one_line(&path.to_string_lossy()));
-            let _ = writeln!(text, "\n{path}  {}\n{beginning}", styled(DIM, format!("({bytes} bytes)")));
+        let settings = with_hidden_escaped(&format!("{settings:#}"));
+        let _ = writeln!(text, "{} sets:\n{settings}", styled(NAME, named(&file.to_string_lossy())));
+        for ShownFile { path, bytes, text: content } in files {
+            let path = styled(NAME, named(&path.to_string_lossy()));
+            let _ = writeln!(text, "\n{path}  {}\n{content}", styled(DIM, format!("({bytes} bytes)")));
         }
     }
+    let mut shown = Shown::default();
     for skill in skills {
-        let _ = writeln!(text, "\nThe skill {}", told_skill(skill));
+        let _ = writeln!(text, "\nThe skill {}", told_skill(skill, &mut shown)?);
     }
-    text
+    Ok(text)
 }
 
 /// What models read of a skill, and what else is in its folder.
-fn told_skill(skill: &Skill) -> String {
+fn told_skill(skill: &Skill, shown: &mut Shown) -> Result<String, Failure> {
     let name = styled(NAME, &skill.name);
-    let (description, body) = (beginning(&skill.description), beginning(&skill.body));
+    let (description, body) = (shown.text(&skill.description)?, shown.text(&skill.body)?);
     let mut text = format!("{name}  {description}\n{body}\n");
-    let files = files_of(skill).unwrap_or_default();
-    for (path, bytes) in files.iter().take(MOST_FILES) {
-        let _ = writeln!(text, "- {}  {}", one_line(path), styled(DIM, format!("({bytes} bytes)")));
+    let files = files_of(skill).ok_or_else(|| {
+        Failure::usage(format!("the skill {} cannot be confirmed: it changed just now", skill.name))
+            .with_hint("look at it again")
+    })?;
+    for (path, bytes) in files {
+        let path = named(&shown.text(&path)?);
+        let _ = writeln!(text, "- {path}  {}", styled(DIM, format!("({bytes} bytes)")));
     }
-    if files.len() > MOST_FILES {
-        let _ = writeln!(text, "… and {} more files", files.len() - MOST_FILES);
-    }
-    text + &skill::lines(&check(&skill.folder))
+    Ok(text + &skill::lines(&check(&skill.folder)))
+}
+
+/// A path on one line, with what hides in it.
+fn named(path: &str) -> String {
+    one_line(&with_hidden_escaped(path))
 }
 
 fn file(file: &ShownFile) -> Value {
