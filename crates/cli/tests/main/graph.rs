@@ -156,6 +156,7 @@ fn the_offline_model_asks_the_graph() {
         assert_eq!(run.exit, 0, "{text}: {}", run.stderr);
         run.stdout
     };
+    assert!(ask("how is the Spree related to Germany?").contains("Berlin capital of Germany"));
     assert!(ask("how is Spree related to Germany?").contains("Berlin capital of Germany"));
     assert!(ask("what is connected to Paris?").contains("Paris capital of France"));
     assert!(ask("add the fact that Rome is the capital of Italy").contains("Kept: Rome capital Italy"));

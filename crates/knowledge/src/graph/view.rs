@@ -91,8 +91,11 @@ impl View {
         Self { net }
     }
 
+    /// As it is written, else without the article before it: "the Spree" is the Spree, and The Hague stays itself.
     pub fn find(&self, name: &str) -> Result<u32, Unknown> {
-        known(&self.net.names, "name", name)
+        known(&self.net.names, "name", name).or_else(|unknown| {
+            without_article(name).and_then(|name| self.net.names.find(name)).ok_or(unknown)
+        })
     }
 
     pub fn find_predicate(&self, name: &str) -> Result<u32, Unknown> {
@@ -230,6 +233,11 @@ fn largest(counts: impl Iterator<Item = Count>, most: usize) -> Vec<Count> {
     counts.sort_by(|a, b| b.facts.cmp(&a.facts).then_with(|| a.name.cmp(&b.name)));
     counts.truncate(most);
     counts
+}
+
+fn without_article(name: &str) -> Option<&str> {
+    let (article, name) = name.trim_start().split_once(char::is_whitespace)?;
+    ["the", "a", "an"].iter().any(|known| article.eq_ignore_ascii_case(known)).then_some(name)
 }
 
 fn known(names: &Names, what: &'static str, name: &str) -> Result<u32, Unknown> {

@@ -38,6 +38,22 @@ async fn facts_are_found_by_their_parts_however_names_are_written() {
     assert!(unknown.to_string().contains("did you mean `Berlin`"));
 }
 
+/// S80
+#[tokio::test]
+async fn an_article_before_a_name_is_left_out_where_it_is_no_part_of_it() {
+    let desk = Desk::new();
+    desk.tell("Spree | flows through | Berlin\n The Hague | in | Holland\n Hague | kind of | name").await;
+    let view = desk.view().await;
+    let named = |name: &str| view.find(name).map(|found| view.name(found).to_owned());
+    assert_eq!(named("the Spree").as_deref(), Ok("Spree"));
+    assert_eq!(named(" THE \u{3000} spree ").as_deref(), Ok("Spree"));
+    assert_eq!(named("the hague").as_deref(), Ok("The Hague"));
+    for unknown in ["the", "the ", "the Rhine", "theSpree", "the the Spree", ""] {
+        assert!(named(unknown).is_err(), "{unknown}");
+    }
+    assert_eq!(named("the Rhine").unwrap_err().name, "the Rhine");
+}
+
 #[tokio::test]
 async fn facts_hold_for_a_time_and_can_be_retired() {
     let desk = Desk::new();
