@@ -22,6 +22,7 @@ use crate::colleagues::{colleagues, no_colleagues};
 use crate::config::{ConfigError, Loaded};
 use crate::environment::Environment;
 use crate::ollama;
+use crate::sessions;
 use crate::stores::Stores;
 use crate::tape::Tape;
 use crate::team::{Team, assemble_team_with};
@@ -90,7 +91,8 @@ impl Conversation {
             Tape::Off | Tape::Record(_) => stores.open()?,
         };
         let beside = beside(loaded, environment, &store, tape, &connected)?;
-        let warnings = loaded.warnings.iter().cloned().chain(team.warnings()).collect();
+        let unkept = sessions::unkept(loaded, environment);
+        let warnings = loaded.warnings.iter().cloned().chain(team.warnings()).chain(unkept).collect();
         let model_name = connected.name();
         let agents = team.tree.agents().map(|agent| agent.name.to_string()).collect();
         let runner = Runner::new(Parts {

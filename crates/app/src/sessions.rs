@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use jiff::{Timestamp, ToSpan};
 use lango_domain::event::{Principal, SessionId};
 use lango_store::{Place, SqliteStore, Trouble};
+use lango_tools::files::forget_turns;
 use lango_tools::shell::forget_outputs;
 
 use crate::config::Loaded;
@@ -19,6 +20,15 @@ pub fn store_place(loaded: &Loaded, environment: &Environment) -> Place {
         Some(path) => Place::File(loaded.resolve(environment, "store.path", path)),
         None => environment.data_folder().map_or(Place::Memory, |folder| Place::File(folder.join(FILE))),
     }
+}
+
+/// Said where nobody chose that nothing is kept.
+pub(crate) fn unkept(loaded: &Loaded, environment: &Environment) -> Option<String> {
+    let is_chosen = loaded.settings.store.path.is_some();
+    (!is_chosen && environment.data_folder().is_none()).then(|| {
+        "nothing of this is kept: there is no home folder; set HOME or LANGO_HOME, or `store.path` for the sessions alone"
+            .to_owned()
+    })
 }
 
 /// Deletes what `store.retentionDays` says, and gives the number of sessions that went.
@@ -44,6 +54,7 @@ pub async fn keep_retention(
 pub fn forget_files(environment: &Environment, principal: &Principal, session: &SessionId) {
     if let Some(data) = environment.data_folder() {
         forget_outputs(&data, principal, session);
+        forget_turns(&data, principal, session);
     }
 }
 

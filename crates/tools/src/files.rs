@@ -30,7 +30,7 @@ use std::path::Path;
 use lango_domain::{Tool, ToolFailure};
 use lango_files::beneath;
 
-pub use journal::Journal;
+pub use journal::{Journal, forget_turns};
 pub use limits::{Closed, Limits};
 pub use trash::{Kind, Trash, TrashError, Trashed};
 pub use undo::{UndoError, Undone};

@@ -380,3 +380,25 @@ fn json_lines_cannot_command_a_terminal_and_lose_nothing() {
     let answer = events(&run).into_iter().find(|event| event["type"] == "answer").unwrap();
     assert_eq!(answer["text"], odd);
 }
+
+#[test]
+fn without_a_home_it_is_said_once_that_nothing_is_kept() {
+    let desk = Desk::new();
+    let ask = |set: &[&str], variables: &[(&str, &str)]| {
+        let args = [&["ask", "--provider", "offline", "hello"][..], set].concat();
+        let run = desk.lango_with(&args, &[&[("LANGO_HOME", "")], variables].concat());
+        assert_eq!(run.exit, 0, "{}", run.stderr);
+        run.stderr
+    };
+    let warned = ask(&[], &[]);
+    assert_eq!(warned.matches("nothing of this is kept").count(), 1, "{warned}");
+    assert!(warned.contains("LANGO_HOME"), "{warned}");
+    let home = desk.path().join("home").display().to_string();
+    for (set, variables) in [
+        (&["--set", "store.path=:memory:"][..], &[][..]),
+        (&[], &[("HOME", home.as_str())]),
+        (&[], &[("XDG_DATA_HOME", home.as_str())]),
+    ] {
+        assert_eq!(ask(set, variables), "", "{set:?} {variables:?}");
+    }
+}

@@ -316,3 +316,35 @@ fn a_projects_own_file_opens_no_door_and_names_no_reader() {
     );
     assert_eq!(desk.lango(&["config", "show", "--json"]).json()["server"]["host"], "0.0.0.0");
 }
+
+/// Every file below a folder, with its content.
+fn everything_below(folder: &std::path::Path) -> Vec<u8> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        all.extend(entry.path().to_string_lossy().as_bytes());
+        match entry.file_type().unwrap().is_dir() {
+            true => all.extend(everything_below(&entry.path())),
+            false => all.extend(std::fs::read(entry.path()).unwrap()),
+        }
+    }
+    all
+}
+
+/// B106
+#[test]
+fn commands_of_a_deleted_session_are_in_no_file() {
+    let desk = desk();
+    for (session, word) in [("gone", "XYLOPHONE"), ("stays", "ZEPPELIN")] {
+        let run = ask(&desk, &["--yes", "--session", session, &format!("run `echo {word}`")]);
+        assert_eq!(run.exit, 0, "{}", run.stderr);
+    }
+    let holds = |word: &str| {
+        let all = everything_below(&desk.path().join("home"));
+        all.windows(word.len()).any(|part| part == word.as_bytes())
+    };
+    assert!(holds("XYLOPHONE") && holds("ZEPPELIN"));
+    assert_eq!(desk.lango(&["session", "delete", "gone"]).exit, 0);
+    assert!(!holds("XYLOPHONE") && holds("ZEPPELIN"));
+    let undo: Vec<_> = std::fs::read_dir(desk.path().join("home/undo")).unwrap().collect();
+    assert_eq!(undo.len(), 1, "the other session's turn can still be undone");
+}

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
+use lango_domain::event::{Principal, SessionId};
 use lango_domain::{ToolContext, ToolFailure};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -15,6 +16,7 @@ use super::trash::Trash;
 
 /// Older turns are forgotten.
 const MAX_TURNS: usize = 50;
+const FOLDER: &str = "undo";
 const TURN: &str = "turn.json";
 const UNDONE: &str = "undone";
 
@@ -29,6 +31,9 @@ pub struct Journal {
 /// A turn as the journal knows it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Turn {
+    /// Whose session it is. Turns that were noted without it are anybody's.
+    #[serde(default)]
+    pub principal: String,
     pub session: String,
     pub turn: String,
     pub at: Timestamp,
@@ -83,7 +88,7 @@ impl Keepsake {
 impl Journal {
     /// Kept below `data`; without such a folder nothing is kept.
     pub(super) fn in_folder(data: Option<&Path>, trash: Trash) -> Self {
-        Self { folder: data.map(|data| data.join("undo")), trash, writing: Arc::default() }
+        Self { folder: data.map(|data| data.join(FOLDER)), trash, writing: Arc::default() }
     }
 
     /// Notes a command, which cannot be taken back.
@@ -189,6 +194,20 @@ impl Journal {
     }
 }
 
+/// What the turns of a deleted session did: its command lines, its paths, and the states before them.
+pub fn forget_turns(data: &Path, principal: &Principal, session: &SessionId) {
+    let (principal, session) = (principal.to_string(), session.to_string());
+    for folder in turn_folders(&data.join(FOLDER)) {
+        let turn: Option<Turn> = private::read_json(&folder.join(TURN));
+        let is_of_session = |turn: Turn| {
+            turn.session == session && (turn.principal.is_empty() || turn.principal == principal)
+        };
+        if turn.is_some_and(is_of_session) {
+            let _ = private::remove_folder(&folder);
+        }
+    }
+}
+
 pub(super) fn hash(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
@@ -200,6 +219,7 @@ pub(super) fn hex(digest: &[u8]) -> String {
 /// The folder of the turn that calls; the first change of a turn makes it and forgets the oldest ones.
 fn turn_folder(journal: &Path, context: &ToolContext) -> io::Result<PathBuf> {
     let (session, turn) = (context.session.to_string(), context.turn.to_string());
+    let principal = context.principal.to_string();
     let name = &hash(format!("{session}\0{turn}").as_bytes())[..16];
     let known = turn_folders(journal);
     let is_this =
@@ -210,7 +230,7 @@ fn turn_folder(journal: &Path, context: &ToolContext) -> io::Result<PathBuf> {
     let at = Timestamp::now();
     let folder = journal.join(format!("{:016}-{name}", at.as_microsecond()));
     private::make_folder(&folder)?;
-    private::write_json(&folder.join(TURN), &Turn { session, turn, at })?;
+    private::write_json(&folder.join(TURN), &Turn { principal, session, turn, at })?;
     for old in known.iter().take((known.len() + 1).saturating_sub(MAX_TURNS)) {
         let _ = private::remove_folder(old);
     }
