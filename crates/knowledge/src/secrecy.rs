@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use lango_domain::secret::Secret;
 
-pub use masked::{Masked, masked};
+pub use masked::{Masked, has_address_with_password, masked};
 
 /// What nobody may keep, told from ordinary words by what is known and by how it looks. Cheap to clone.
 #[derive(Clone, Default)]

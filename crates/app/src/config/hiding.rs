@@ -2,7 +2,7 @@
 
 use lango_domain::located::{self, Child};
 use lango_domain::secret::{self, Secret};
-use lango_knowledge::secrecy::{Secrecy, masked};
+use lango_knowledge::secrecy::{Secrecy, has_address_with_password, masked};
 use serde_json::{Map, Value};
 
 const HIDDEN: &str = "***";
@@ -64,18 +64,30 @@ impl<'a> Placed<'a> {
         }
     }
 
-    /// Whether a secret setting has a value of its own in there. Local servers take `x` or `test` as a key.
-    pub(super) fn holds_a_secret(self, value: &Value) -> bool {
+    /// Where in there a secret setting has a value of its own, or an address a password. Local servers take `x` or
+    /// `test` as a key. An element of a list is written `[0]`.
+    pub(super) fn secret_in(self, value: &Value) -> Option<Vec<String>> {
+        let below = |part: String, found: Option<Vec<String>>| {
+            found.map(|rest| std::iter::once(part).chain(rest).collect())
+        };
         match value {
-            Value::Object(map) => map.iter().any(|(key, value)| self.key(key).holds_a_secret(value)),
-            Value::Array(items) => items.iter().any(|item| self.element().holds_a_secret(item)),
-            Value::String(text) => {
-                self.is_for_secrets()
-                    && !names_a_variable(text)
-                    && Secret::new(text.as_str()).is_worth_hiding()
+            Value::Object(map) => {
+                map.iter().find_map(|(key, value)| below(key.clone(), self.key(key).secret_in(value)))
             }
-            Value::Number(number) => self.is_secret() && Secret::new(number.to_string()).is_worth_hiding(),
-            Value::Null | Value::Bool(_) => false,
+            Value::Array(items) => items
+                .iter()
+                .enumerate()
+                .find_map(|(at, item)| below(format!("[{at}]"), self.element().secret_in(item))),
+            Value::String(text) => {
+                let is_key = self.is_for_secrets()
+                    && !names_a_variable(text)
+                    && Secret::new(text.as_str()).is_worth_hiding();
+                (is_key || has_address_with_password(text)).then(Vec::new)
+            }
+            Value::Number(number) => {
+                (self.is_secret() && Secret::new(number.to_string()).is_worth_hiding()).then(Vec::new)
+            }
+            Value::Null | Value::Bool(_) => None,
         }
     }
 }

@@ -35,8 +35,8 @@ pub(super) fn from_assignment(schema: &Value, assignment: &str) -> Result<Layer,
         return Err(malformed());
     }
     let node = nested(&key, value_node(&value_for(schema, &key, value)));
-    if Placed::at_root(schema).holds_a_secret(&node.to_value()) {
-        return Err(secret_in_arguments(schema, &key));
+    if let Some(place) = Placed::at_root(schema).secret_in(&node.to_value()) {
+        return Err(secret_in_arguments(schema, &place));
     }
     Ok(Layer { source: Source::Set(key.join(".")), node })
 }
@@ -49,8 +49,8 @@ fn secret_in_arguments(schema: &Value, key: &[String]) -> ConfigError {
     let variable =
         (is_name && key_of_variable(schema, &name) == key).then(|| format!("set the variable {name}, or "));
     let message = format!(
-        "--set {}: a key is not taken from the command line, which everybody on this machine can read",
-        key.join(".")
+        "--set {}: a key or password is not taken from the command line, which everybody on this machine can read",
+        hiding::without_secrets(&key.join("."))
     );
     ConfigError::new(message).with_hint(format!(
         "{}write it into your configuration file; `${{NAME}}` there stands for the variable NAME",

@@ -371,6 +371,22 @@ fn keys_do_not_stand_on_the_command_line() {
     }
     let run = clone.lango(&["config", "show", "--set", "providers.x.apiKey=0123456789"]);
     assert!(run.stderr.contains("LANGO_PROVIDERS__X__API_KEY"), "{}", run.stderr);
+    for (set, variable) in [
+        ("providers={\"openai\":{\"apiKey\":\"0123456789\"}}", "LANGO_PROVIDERS__OPENAI__API_KEY"),
+        ("providers.openai={\"apiKey\":\"0123456789\"}", "LANGO_PROVIDERS__OPENAI__API_KEY"),
+        ("providers.openai.baseUrl=https://u:0123456789@host", "LANGO_PROVIDERS__OPENAI__BASE_URL"),
+    ] {
+        let run = clone.lango(&["config", "show", "--set", set]);
+        assert!(run.exit == 2 && !run.stderr.contains("0123456789"), "{set}: {}", run.stderr);
+        assert!(run.stderr.contains(&format!("set the variable {variable}, or")), "{set}: {}", run.stderr);
+        let works = clone.desk.lango_with(&["config", "check"], &[(variable, "https://u:0123456789@host")]);
+        assert_eq!(works.exit, 0, "{variable}: {}", works.stderr);
+    }
+    let listed = "a2a.remoteAgents=[{\"name\":\"w\",\"token\":\"0123456789\"}]";
+    assert!(
+        !clone.lango(&["config", "show", "--set", listed]).stderr.contains("LANGO_"),
+        "a list has no variable"
+    );
     let named = clone.lango(&["ask", "--set", "providers.x.apiKey=${SPIED}", "hello"]);
     assert_eq!(named.exit, 0, "{}", named.stderr);
     assert!(clone.server.requests()[0].head.contains(&format!("Bearer {VARIABLE}")));

@@ -44,6 +44,11 @@ pub fn masked(text: &str) -> Masked {
     without(text, ranges)
 }
 
+/// Whether an address with a password in it stands in a text: `https://name:password@host`.
+pub fn has_address_with_password(text: &str) -> bool {
+    shapes::words(text).any(|(_, word)| shapes::password_of_address(word).is_some())
+}
+
 fn is_line_of_key(piece: &str) -> bool {
     piece.len() >= KEY_LINE && piece.bytes().all(|b| b.is_ascii_alphanumeric() || b"+/=".contains(&b))
 }
