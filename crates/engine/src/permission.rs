@@ -85,10 +85,11 @@ impl Driver {
         // A rule about a command says nothing about what else the call gives along, such as another folder.
         let is_all =
             || flow::texts(&call.arguments).iter().all(|text| intent.subject.contains(text.as_str()));
+        let is_named = || self.approval.names(&tool.name, &intent.subject) && is_all();
         intent.level == Safety::Dangerous
             && !tool.only_reads(&call.arguments)
             && !words.order(&call.arguments)
-            && !(self.approval.names(&tool.name, &intent.subject) && is_all())
+            && !is_named()
     }
 
     /// Agents in other processes describe themselves to the orchestrator. That is no reason to warn of every call, but none
