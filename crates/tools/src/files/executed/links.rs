@@ -166,7 +166,8 @@ fn is_entered(folder: &Path) -> bool {
     let is_one_of =
         |names: &[&str]| folder.file_name().is_some_and(|name| names.iter().any(|one| name == *one));
     let is_in_git = || folder.components().any(|part| part.as_os_str() == ".git");
-    !is_one_of(&FILLED_BY_TOOLS) && !(is_one_of(&FILLED_BY_GIT) && is_in_git())
+    let is_filled = is_one_of(&FILLED_BY_TOOLS) || (is_one_of(&FILLED_BY_GIT) && is_in_git());
+    !is_filled
 }
 
 /// Where an absolute path leads, whether or not anything is there yet.

@@ -46,7 +46,7 @@ pub struct Repository {
     entry: PathBuf,
     folder: PathBuf,
     /// What several work trees share.
-    common: PathBuf,
+    shared: PathBuf,
     tree: PathBuf,
 }
 
@@ -67,12 +67,12 @@ impl Repository {
             let text = read(&entry)?;
             led_to(&tree.join(text.strip_prefix("gitdir:")?.trim()))
         };
-        Some(Self { common: common(&folder), entry, folder, tree: tree.to_owned() })
+        Some(Self { shared: shared_folder(&folder), entry, folder, tree: tree.to_owned() })
     }
 
     /// A folder that is itself a repository.
     pub fn at(folder: PathBuf) -> Self {
-        Self { entry: folder.clone(), common: common(&folder), tree: folder.clone(), folder }
+        Self { entry: folder.clone(), shared: shared_folder(&folder), tree: folder.clone(), folder }
     }
 
     /// How git comes to what is changed.
@@ -92,7 +92,7 @@ impl Repository {
         if self.folder != self.entry && is_part(&self.folder) {
             return Some(Way::Part(self.entry.clone()));
         }
-        let is_shared = self.common != self.folder && is_part(&self.common);
+        let is_shared = self.shared != self.folder && is_part(&self.shared);
         is_shared.then(|| Way::Part(self.folder.join("commondir")))
     }
 
@@ -103,10 +103,10 @@ impl Repository {
 
     fn link(&self, changed: &Changed) -> Option<Way> {
         let folders = [
-            self.common.join("hooks"),
-            self.common.join("info"),
+            self.shared.join("hooks"),
+            self.shared.join("info"),
             self.folder.join("info"),
-            self.common.clone(),
+            self.shared.clone(),
             self.folder.clone(),
         ];
         let entries = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
@@ -126,7 +126,7 @@ impl Repository {
         let all = self.settings();
         let trees = all.iter().filter(|read| read.setting.key == "core.worktree");
         let trees = trees.map(|read| led_to(&self.folder.join(&read.setting.value)));
-        let mut places = vec![self.tree.clone(), self.folder.clone(), self.common.clone()];
+        let mut places = vec![self.tree.clone(), self.folder.clone(), self.shared.clone()];
         places.extend(trees);
         let mut words = MAX_WORDS;
         let found = all.into_iter().find(|read| {
@@ -140,7 +140,7 @@ impl Repository {
     /// All that git may read as its settings here, included files too, whatever their condition is.
     fn settings(&self) -> Vec<Read> {
         let names = ["config", "config.worktree"];
-        let mut files: Vec<PathBuf> = names.iter().map(|name| self.common.join(name)).collect();
+        let mut files: Vec<PathBuf> = names.iter().map(|name| self.shared.join(name)).collect();
         files.extend(names.iter().map(|name| self.folder.join(name)));
         let mut seen = HashSet::new();
         let mut all = Vec::new();
@@ -206,7 +206,7 @@ fn is_part_of_repository(name: &OsStr) -> bool {
     REPOSITORY_PARTS.iter().any(|part| name == *part)
 }
 
-fn common(folder: &Path) -> PathBuf {
+fn shared_folder(folder: &Path) -> PathBuf {
     match read(&folder.join("commondir")) {
         Some(text) => led_to(&folder.join(text.trim())),
         None => folder.to_owned(),
