@@ -2,10 +2,11 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::setup::Desk;
 
@@ -74,9 +75,22 @@ fn damaged_rows_are_named_and_hide_nothing() {
     ask(&desk, "bad", "hello");
 }
 
+/// The binary where every user may run it: the build folder may lie in a private one.
+fn public_binary() -> (TempDir, PathBuf) {
+    let folder = TempDir::new().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let binary = folder.path().join("lango");
+    // Another process writes it: a file that this one has open for writing could not be run.
+    let copied =
+        Command::new("cp").arg(assert_cmd::cargo::cargo_bin!("lango")).arg(&binary).status().unwrap();
+    assert!(copied.success());
+    std::fs::set_permissions(&binary, std::fs::Permissions::from_mode(0o755)).unwrap();
+    (folder, binary)
+}
+
 /// Runs the binary as somebody whom file modes bind: root is not.
-fn bound(desk: &Desk, args: &[&str]) -> Output {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("lango"));
+fn bound(binary: &Path, desk: &Desk, args: &[&str]) -> Output {
+    let mut command = Command::new(binary);
     command.args(args).current_dir(desk.path()).env_clear().env("LANGO_HOME", desk.path().join("home"));
     if is_root(desk) {
         command.uid(65534).gid(65534);
@@ -105,6 +119,7 @@ fn hand_over(path: &Path, folders: u32, files: u32) {
 /// B71: neither the file nor its folder can be written.
 #[test]
 fn what_cannot_be_written_can_be_looked_at() {
+    let (_folder, binary) = public_binary();
     let desk = Desk::new();
     ask(&desk, "s", "save this fact: the office closes at six");
     ask(&desk, "s", "remember that I prefer tea");
@@ -124,7 +139,7 @@ fn what_cannot_be_written_can_be_looked_at() {
             (&["usage"], "All in all"),
             (&["inquiry", "list"], "No inquiry"),
         ] {
-            let run = bound(&desk, args);
+            let run = bound(&binary, &desk, args);
             assert!(run.status.success() && text(&run).contains(told), "{args:?} {files:o}: {}", text(&run));
         }
         for args in [
@@ -133,14 +148,14 @@ fn what_cannot_be_written_can_be_looked_at() {
             &["knowledge", "delete", "office closes six"],
             &["ask", "--provider", "offline", "--session", "s", "hello"],
         ] {
-            let run = bound(&desk, args);
+            let run = bound(&binary, &desk, args);
             let said = text(&run);
             let is_clear = said.matches("cannot be written").count() == 1;
             assert!(!run.status.success() && is_clear, "{args:?} {folders:o} {files:o}: {said}");
         }
         hand_over(desk.path(), 0o700, 0o600);
     }
-    assert!(bound(&desk, &["session", "delete", "s"]).status.success());
+    assert!(bound(&binary, &desk, &["session", "delete", "s"]).status.success());
 }
 
 /// A tmpfs of its own is filled to the last byte, and a session is deleted in it.
