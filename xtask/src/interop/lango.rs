@@ -30,13 +30,15 @@ pub struct Lango {
     program: PathBuf,
     home: tempfile::TempDir,
     settings: Vec<String>,
+    /// Agents elsewhere, as JSON. There may be tokens in it, which are not for a command line.
+    remotes: Option<String>,
 }
 
 impl Lango {
     pub fn new(peers: &Peers) -> Result<Self> {
         let home = tempfile::tempdir()?;
         fs::create_dir(home.path().join(WORKSPACE))?;
-        Ok(Self { program: peers.lango.clone(), home, settings: Vec::new() })
+        Ok(Self { program: peers.lango.clone(), home, settings: Vec::new(), remotes: None })
     }
 
     pub fn with_setting(mut self, setting: &str) -> Self {
@@ -57,7 +59,7 @@ impl Lango {
             remote["token"] = Value::from(token);
         }
         self.settings.push("a2a.enabled=true".to_owned());
-        self.settings.push(format!("a2a.remoteAgents={}", json!([remote])));
+        self.remotes = Some(json!([remote]).to_string());
         self
     }
 
@@ -66,6 +68,9 @@ impl Lango {
         command.args(words).args(["--provider", "offline"]).env("LANGO_HOME", self.home.path().join("own"));
         for setting in &self.settings {
             command.args(["--set", setting]);
+        }
+        if let Some(remotes) = &self.remotes {
+            command.env("LANGO_A2A__REMOTE_AGENTS", remotes);
         }
         command.current_dir(self.home.path().join(WORKSPACE));
         command
