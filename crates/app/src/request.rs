@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 const STDIN: &str = "standard input";
 
-/// Typed words are the user's own. What is piped in is data: nobody knows who wrote it (B101).
+/// Typed text is the user's own. Piped text is data of unknown origin (B101).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     pub text: String,
@@ -20,7 +20,7 @@ impl Request {
         Self { text: text.into(), piped: None }
     }
 
-    /// The request of a turn. Where nothing is typed, what is piped in says what to do, still as somebody else's words.
+    /// Builds the turn's request. Piped text alone becomes the request, but keeps its label.
     pub fn into_turn(self, session: SessionId, principal: Principal) -> TurnRequest {
         let label = Label::untrusted(STDIN).joined(&Label::private(STDIN));
         match self.piped {

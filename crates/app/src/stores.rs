@@ -32,7 +32,7 @@ impl Stores {
         Ok(opened.insert(store).clone())
     }
 
-    /// The store, where somebody opened it.
+    /// The store, if it is open.
     pub fn at_hand(&self) -> Option<SqliteStore> {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
