@@ -1,6 +1,6 @@
 //! From settings to agents in other processes.
 
-use lango_domain::Mode;
+use lango_domain::TeamMode;
 use lango_remote::{RemoteTeam, Settings};
 
 use crate::config::{ConfigError, Loaded};
@@ -12,7 +12,7 @@ use crate::team::roster;
 pub fn colleagues(loaded: &Loaded, environment: &Environment) -> Result<RemoteTeam, ConfigError> {
     let settings = &loaded.settings;
     // Whoever works alone delegates to nobody.
-    if settings.agent.team.mode() == Mode::Single || !settings.a2a.enabled {
+    if settings.agent.team.mode() == TeamMode::Single || !settings.a2a.enabled {
         return Ok(no_colleagues());
     }
     let taken = roster(loaded, environment)?.specs.into_iter().map(|spec| spec.name).collect();

@@ -13,7 +13,7 @@ mod variables;
 
 use std::path::{Path, PathBuf};
 
-use lango_domain::located::Node;
+use lango_domain::spanned::SpannedValue;
 use lango_team::MarkdownFolder;
 use serde_json::Value;
 
@@ -80,7 +80,7 @@ pub(crate) enum FilesOf<'a> {
 /// One source of settings.
 struct Layer {
     source: Source,
-    node: Node,
+    node: SpannedValue,
 }
 
 /// Who says so.

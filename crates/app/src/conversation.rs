@@ -9,7 +9,7 @@ use lango_domain::event::{SessionId, TurnId};
 use lango_domain::model::{Model, ModelError};
 use lango_domain::seams::Approver;
 use lango_domain::session::SessionStore;
-use lango_domain::{AgentTree, Mode, Tool, suggest};
+use lango_domain::{AgentTree, TeamMode, Tool, suggest};
 use lango_engine::{Beside, Models, Parts, Runner, Surroundings};
 use lango_models::offline::{self, OfflineFirst};
 use lango_models::{AgentSettings, Chosen, NoModel, Plan, RouterChoice, Secret, choose};
@@ -251,7 +251,7 @@ pub(crate) fn connect(
         let own = plan.for_agent(LIBRARIAN, &chosen).transpose()?;
         let librarian = per_agent.get(LIBRARIAN).unwrap_or(&default);
         let librarian = (!own.as_ref().unwrap_or(&chosen).is_offline()).then(|| Arc::clone(librarian));
-        if plan.agent.router == RouterChoice::OfflineFirst && team.tree.mode == Mode::Multi {
+        if plan.agent.router == RouterChoice::OfflineFirst && team.tree.mode == TeamMode::Multi {
             let root = &team.tree.root.name;
             let model = Arc::clone(per_agent.get(root).unwrap_or(&default));
             let confidence = plan.agent.router_confidence.get();

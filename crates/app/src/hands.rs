@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lango_domain::{Tool, ToolFailure};
+use lango_domain::{Tool, ToolError};
 use lango_engine::{Approval, Verdict};
 use lango_knowledge::Grounds;
 use lango_tools::files::{self, Closed, Files, Keeping, Limits, Workspace};
@@ -105,9 +105,9 @@ struct InWorkspace {
 }
 
 impl Grounds for InWorkspace {
-    fn place(&self, path: &str) -> Result<(PathBuf, String), ToolFailure> {
+    fn place(&self, path: &str) -> Result<(PathBuf, String), ToolError> {
         match &self.closed {
-            Some(why) => Err(ToolFailure(why.clone())),
+            Some(why) => Err(ToolError(why.clone())),
             None => self.workspace.place_of(path),
         }
     }
@@ -255,16 +255,16 @@ fn at_home(environment: &Environment, path: &Path) -> PathBuf {
 /// The same tool, which only says why it does nothing.
 fn refusing(tool: Tool, why: &str) -> Tool {
     let (told, why) = (why.to_owned(), why.to_owned());
-    tool.intent_wrapped(move |_, _| {
+    tool.wrap_intent(move |_, _| {
         Arc::new(move |_, _| {
             let why = told.clone();
-            Box::pin(async move { Err(ToolFailure(why)) })
+            Box::pin(async move { Err(ToolError(why)) })
         })
     })
-    .wrapped(move |_, _| {
+    .wrap_function(move |_, _| {
         Arc::new(move |_, _| {
             let why = why.clone();
-            Box::pin(async move { Err(ToolFailure(why)) })
+            Box::pin(async move { Err(ToolError(why)) })
         })
     })
 }

@@ -7,7 +7,7 @@ use lango_domain::Tool;
 use lango_domain::inquiries::InquiryStore;
 use lango_domain::knowledge::KnowledgeStore;
 use lango_domain::model::Model;
-use lango_domain::seams::{Advisor, Afterwards, ContextSource};
+use lango_domain::seams::{Advisor, AfterTurn, ContextSource};
 use lango_engine::Beside;
 use lango_knowledge::inquiries::{self, Inquiries};
 use lango_knowledge::knowing::{self, Advice, Knowing, Outcomes, Recalling};
@@ -56,7 +56,7 @@ pub(crate) fn beside(
     let (knowing, sessions) = (knowing(loaded, environment, store), Arc::new(store.clone()));
     let mut sources: Vec<Arc<dyn ContextSource>> = vec![Arc::new(Recalling(knowing.clone()))];
     let outcomes = Outcomes { knowing: knowing.clone(), sessions: sessions.clone() };
-    let mut afterwards: Vec<Arc<dyn Afterwards>> = vec![Arc::new(outcomes)];
+    let mut afterwards: Vec<Arc<dyn AfterTurn>> = vec![Arc::new(outcomes)];
     if settings.librarian.enabled {
         let inquiries = Arc::new(Inquiries::new(inquiries::Means {
             store: Lazily::at_hand(Arc::new(store.clone()) as Arc<dyn InquiryStore>),

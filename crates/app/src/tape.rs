@@ -11,7 +11,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use lango_domain::event::{SessionId, TurnId};
 use lango_domain::model::{Fragment, Message, ModelError, ModelRequest, ToolDeclaration};
-use lango_domain::seams::{Approver, Decision};
+use lango_domain::seams::{Approver, ApprovalDecision};
 use lango_domain::{AgentName, Intent, Label, Tool};
 use lango_engine::Surroundings;
 use serde::{Deserialize, Serialize};
@@ -71,7 +71,7 @@ enum Line {
     /// What a call would have done.
     Intent { agent: AgentName, tool: String, args: Value, intent: Result<Intent, String> },
     /// The answer to a question about a call.
-    Decision { tool: String, args: Value, decision: Decision },
+    Decision { tool: String, args: Value, decision: ApprovalDecision },
 }
 
 /// What a model was asked.

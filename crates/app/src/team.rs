@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lango_domain::{AgentName, AgentSpec, AgentTree, Mode, Prompt, Tool, suggest};
+use lango_domain::{AgentName, AgentSpec, AgentTree, TeamMode, Prompt, Tool, suggest};
 use lango_remote::{RemoteMember, RemoteStatus, RemoteTeam};
 use lango_team::{
     AgentFileMistake, BuildError, ClaimError, Config, PromptSources, RemoteCard, Roster, TeamChoice,
@@ -69,7 +69,7 @@ fn cards(colleagues: &RemoteTeam) -> Vec<RemoteCard> {
 fn about(loaded: &Loaded, colleagues: &RemoteTeam) -> Vec<String> {
     let settings = &loaded.settings;
     let mut warnings = colleagues.warnings();
-    if settings.agent.team.mode() == Mode::Single
+    if settings.agent.team.mode() == TeamMode::Single
         && settings.a2a.enabled
         && !settings.a2a.remote_agents.is_empty()
     {
@@ -199,7 +199,7 @@ impl Team {
             ignored.map(|file| format!("{file}: this name means nothing here; the file is not used")),
         );
         warnings.extend(self.about_remotes.iter().cloned());
-        if self.tree.mode == Mode::Multi {
+        if self.tree.mode == TeamMode::Multi {
             warnings.extend(self.misleading_words());
             if self.tree.specialists.is_empty() {
                 warnings.push("the team has no specialists; the orchestrator can only talk".to_owned());

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
 use lango_app::{Conversation, Environment, Loaded, Means, Overrides, Stores, Tape};
-use lango_domain::event::{Body, Principal, SessionId, Update};
+use lango_domain::event::{EventBody, Principal, SessionId, Update};
 use lango_engine::TurnRequest;
 use lango_testkit::endless;
 use lango_testkit::server::{ModelServer, Play};
@@ -95,7 +95,7 @@ pub fn child(child: &Child) -> Result<()> {
         let mut code = "answered".to_owned();
         while let Some(update) = updates.next().await {
             if let Update::Event(event) = update
-                && let Body::TurnFailed { code: failed, .. } = &event.body
+                && let EventBody::TurnFailed { code: failed, .. } = &event.body
             {
                 code = failed.to_string();
             }

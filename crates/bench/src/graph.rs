@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use lango_domain::event::Principal;
-use lango_domain::graph::Source;
+use lango_domain::graph::FactSource;
 use lango_knowledge::graph::exchange::{self, Format};
 use lango_knowledge::graph::{Direction, Graph, Pattern, View, Walk, When};
 use lango_store::{Place, SqliteStore};
@@ -65,7 +65,7 @@ fn write_facts(file: &Path, triples: usize) -> Result<()> {
 
 async fn load(graph: &Graph, file: &Path, home: &Path) -> Result<()> {
     let lines = BufReader::with_capacity(1 << 18, std::fs::File::open(file).context("the file of facts")?);
-    let source = Source::Import(file.display().to_string());
+    let source = FactSource::Import(file.display().to_string());
     let began = Instant::now();
     let imported =
         exchange::import(graph, &Principal::local(), Box::new(lines), (Format::Tsv, source), &|_| ()).await?;

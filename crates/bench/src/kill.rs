@@ -12,8 +12,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use futures::StreamExt;
 use lango_app::{Conversation, Environment, Hands, Loaded, Means, Overrides, Stores, Tape};
-use lango_domain::event::{Body, CallId, Event, Principal, SessionId, Update};
-use lango_domain::session::{Reach, SessionKey, SessionStore};
+use lango_domain::event::{EventBody, CallId, Event, Principal, SessionId, Update};
+use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_engine::TurnRequest;
 use lango_testkit::server::{ModelServer, Play, Seen};
 use serde::Serialize;
@@ -220,9 +220,9 @@ impl Harness {
     fn events(&self, session: &str) -> Result<Vec<Arc<Event>>> {
         let (loaded, environment) = settings(&self.folder, &self.base_url)?;
         let store = Stores::new(&loaded, &environment).open()?;
-        let key = SessionKey { session: &SessionId::new(session), principal: &Principal::local() };
+        let key = SessionKeyRef { session: &SessionId::new(session), principal: &Principal::local() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(runtime.block_on(store.load(key, Reach::Everything))?)
+        Ok(runtime.block_on(store.load(key, HistoryWindow::Everything))?)
     }
 
     /// A last whole turn in every session, then the reckoning.
@@ -231,7 +231,7 @@ impl Harness {
             let session = format!("s{session}");
             let last = self.command(&session, Some(format!("append Lend-{session}."))).output()?;
             let events = self.events(&session)?;
-            let ended = events.last().is_some_and(|event| event.body == Body::TurnDone);
+            let ended = events.last().is_some_and(|event| event.body == EventBody::TurnDone);
             self.counts.unopened += usize::from(!last.status.success() || !ended);
             self.counts.open_calls += open_calls(&events);
             let kept: HashMap<u64, &Event> = events.iter().map(|event| (event.seq, &**event)).collect();
@@ -259,10 +259,10 @@ fn open_calls(events: &[Arc<Event>]) -> usize {
     let mut results: HashMap<(&str, &CallId), i32> = HashMap::new();
     for event in events {
         match &event.body {
-            Body::ToolCall { id, .. } | Body::Transfer { id, .. } => {
+            EventBody::ToolCall { id, .. } | EventBody::Transfer { id, .. } => {
                 *results.entry((event.turn.as_str(), id)).or_default() += 1
             }
-            Body::ToolResult { id, .. } | Body::TransferResult { id, .. } => {
+            EventBody::ToolResult { id, .. } | EventBody::TransferResult { id, .. } => {
                 *results.entry((event.turn.as_str(), id)).or_default() -= 1;
             }
             _ => {}

@@ -9,10 +9,10 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use jiff::Timestamp;
 use lango_domain::Label;
-use lango_domain::event::{Body, Principal, SessionId, TurnId, Update};
-use lango_domain::memory::{Kind, Memories, NewMemory, Note, Priority, Words};
+use lango_domain::event::{EventBody, Principal, SessionId, TurnId, Update};
+use lango_domain::memory::{Kind, MemoryStore, NewMemory, Note, Priority, MemorySpeaker};
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
-use lango_domain::seams::Conversation;
+use lango_domain::seams::SessionKey;
 use lango_engine::{Approval, Beside, Limits, Models, Parts, Runner, Surroundings, TurnRequest};
 use lango_knowledge::memory::{Chronicle, Observer, Settings};
 use lango_knowledge::secrecy::Secrecy;
@@ -101,8 +101,8 @@ async fn prefix() -> Result<()> {
     Ok(())
 }
 
-fn of(session: &str) -> Conversation {
-    Conversation { session: SessionId::new(session), principal: Principal::local() }
+fn of(session: &str) -> SessionKey {
+    SessionKey { session: SessionId::new(session), principal: Principal::local() }
 }
 
 fn observation(number: usize) -> NewMemory {
@@ -116,7 +116,7 @@ fn observation(number: usize) -> NewMemory {
         text,
         kind,
         priority: Priority::Medium,
-        words: Words::User,
+        words: MemorySpeaker::User,
         label: Label::default(),
         at: Timestamp::now(),
     };
@@ -162,7 +162,7 @@ async fn turn(runner: &Runner, session: &str, text: &str) -> Result<()> {
     let mut updates = runner.run(request);
     while let Some(update) = updates.next().await {
         if let Update::Event(event) = update
-            && let Body::TurnFailed { code, message, .. } = &event.body
+            && let EventBody::TurnFailed { code, message, .. } = &event.body
         {
             bail!("the turn failed: {code} {message}");
         }

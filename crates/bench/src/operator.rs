@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use lango_domain::event::{CallId, Principal, SessionId, TurnId};
-use lango_domain::{AgentName, Live, ToolContext};
+use lango_domain::{AgentName, ToolOutputSink, ToolContext};
 use lango_tools::files::{self, Files, Keeping, Workspace};
 use lango_tools::shell::{Errand, Program, SandboxChoice, Settings, Shell, ShellParts};
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ fn context() -> Result<ToolContext> {
         agent: AgentName::new("operator").context("the agent's name")?,
         call: CallId::new("c"),
         label: Default::default(),
-        live: Live::nobody(),
+        live: ToolOutputSink::disconnected(),
     })
 }
 

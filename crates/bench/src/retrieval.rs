@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use lango_domain::documents::{NewDocument, NewPiece, Place, Unit};
+use lango_domain::documents::{NewDocument, NewChunk, DocumentSpan, SpanUnit};
 use lango_domain::event::Principal;
 use lango_knowledge::embedding::{Embedder, Hashed, Purpose};
 use lango_knowledge::lexical::Lexical;
@@ -185,8 +185,8 @@ fn direction(chance: &mut Chance) -> Vec<f32> {
 }
 
 fn document_of(number: usize, chance: &mut Chance) -> NewDocument {
-    let place = |at: usize| Place { unit: Unit::Lines, first: at as u32 * 10 + 1, last: at as u32 * 10 + 10 };
-    let piece = |at: usize| NewPiece {
+    let place = |at: usize| DocumentSpan { unit: SpanUnit::Lines, first: at as u32 * 10 + 1, last: at as u32 * 10 + 10 };
+    let piece = |at: usize| NewChunk {
         text: text(chance, WORDS_IN_A_PIECE, WORDS),
         hash: String::new(),
         heading: String::new(),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use lango_domain::event::{Body, Draft, Principal, SessionId};
-use lango_domain::session::{Reach, SessionKey, SessionStore};
+use lango_domain::event::{EventBody, NewEvent, Principal, SessionId};
+use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_store::{Place, SqliteStore};
 use lango_testkit::conformance::{asks, draft};
 use serde_json::json;
@@ -37,7 +37,7 @@ pub fn run(folder: Option<&Path>, seconds: f64) -> Result<()> {
     })
 }
 
-fn one() -> Draft {
+fn one() -> NewEvent {
     draft("t", asks("what is eating my disk, and since when?"))
 }
 
@@ -65,7 +65,7 @@ async fn appends(store: &SqliteStore, sessions: usize, time: Duration) -> Result
                 let session = SessionId::new(format!("w{sessions}-{number}"));
                 let mut count = 0_u32;
                 while began.elapsed() < time {
-                    let key = SessionKey { session: &session, principal: &Principal::local() };
+                    let key = SessionKeyRef { session: &session, principal: &Principal::local() };
                     store.append(key, vec![one()]).await?;
                     count += 1;
                 }
@@ -83,18 +83,18 @@ async fn appends(store: &SqliteStore, sessions: usize, time: Duration) -> Result
 /// The whole of a session, and the last 50 events that a turn would need.
 async fn opening(store: &SqliteStore, length: usize) -> Result<()> {
     let session = SessionId::new(format!("long-{length}"));
-    let key = SessionKey { session: &session, principal: &Principal::local() };
+    let key = SessionKeyRef { session: &session, principal: &Principal::local() };
     for chunk in 0..length.div_ceil(1_000) {
         let drafts = (chunk * 1_000..length.min((chunk + 1) * 1_000)).map(|number| match number % 10 {
             0 => one(),
-            9 => draft("t", Body::TurnDone),
-            _ => draft("t", Body::Note { text: "a step of the work at hand".to_owned() }),
+            9 => draft("t", EventBody::TurnDone),
+            _ => draft("t", EventBody::Note { text: "a step of the work at hand".to_owned() }),
         });
         store.append(key, drafts.collect()).await?;
     }
     let mut times = [0.0; 2];
     let mut events = [0; 2];
-    for (at, reach) in [Reach::Everything, Reach::Recent { bytes: 2_200 }].into_iter().enumerate() {
+    for (at, reach) in [HistoryWindow::Everything, HistoryWindow::Recent { bytes: 2_200 }].into_iter().enumerate() {
         store.load(key, reach).await?;
         let began = Instant::now();
         events[at] = store.load(key, reach).await?.len();
@@ -113,8 +113,8 @@ async fn many_sessions(store: &SqliteStore) -> Result<()> {
     let mut held: Vec<Arc<dyn std::any::Any>> = Vec::new();
     for number in 0..OPEN_SESSIONS {
         let session = SessionId::new(format!("open-{number}"));
-        let key = SessionKey { session: &session, principal: &Principal::local() };
-        let events = store.load(key, Reach::Everything).await?;
+        let key = SessionKeyRef { session: &session, principal: &Principal::local() };
+        let events = store.load(key, HistoryWindow::Everything).await?;
         held.push(Arc::new((session, events)));
     }
     let grown = measure::rss_mb()? - before;

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use futures::StreamExt;
 use jiff::Timestamp;
-use lango_domain::event::{Body, Principal, SessionId, TurnId, Update};
+use lango_domain::event::{EventBody, Principal, SessionId, TurnId, Update};
 use lango_domain::session::SessionStore;
-use lango_engine::{Approval, Beside, Limits, MemoryStore, Models, Parts, Runner, Surroundings, TurnRequest};
+use lango_engine::{Approval, Beside, Limits, InMemorySessionStore, Models, Parts, Runner, Surroundings, TurnRequest};
 use lango_models::{Dialect, HttpModel, Target, Timing, client};
 use lango_store::{Place, SqliteStore};
 
@@ -28,7 +28,7 @@ pub fn run(load: &Load, started: Instant) -> Result<()> {
 fn runner(base_url: String, file: Option<&Path>) -> Result<Runner> {
     let store: Arc<dyn SessionStore> = match file {
         Some(file) => Arc::new(SqliteStore::open(Place::of(file))?),
-        None => Arc::new(MemoryStore::default()),
+        None => Arc::new(InMemorySessionStore::default()),
     };
     let timing = Timing {
         connect: Duration::from_secs(5),
@@ -76,8 +76,8 @@ async fn turn(runner: Runner, number: usize) -> Result<()> {
     while let Some(update) = updates.next().await {
         if let Update::Event(event) = update {
             match &event.body {
-                Body::Answer { .. } => answered = true,
-                Body::TurnFailed { code, message, .. } => bail!("the turn failed: {code} {message}"),
+                EventBody::Answer { .. } => answered = true,
+                EventBody::TurnFailed { code, message, .. } => bail!("the turn failed: {code} {message}"),
                 _ => {}
             }
         }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures::future::{BoxFuture, FutureExt, ready};
 use lango_domain::Safety;
 use lango_domain::event::Decider;
-use lango_domain::seams::{Approver, Decision, Question, Scope};
-use lango_domain::text::{one_line, visible};
+use lango_domain::seams::{Approver, ApprovalDecision, ApprovalQuestion, ApprovalScope};
+use lango_domain::text::{one_line, strip_control_chars};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{QueueSelector, tcflush};
 
@@ -33,17 +33,17 @@ pub fn approver(yes: bool) -> Option<Arc<dyn Approver>> {
 struct Yes;
 
 impl Approver for Yes {
-    fn ask(&self, _: Question) -> BoxFuture<'static, Decision> {
-        ready(Decision::Approved { scope: Scope::Once, by: Decider::Yes }).boxed()
+    fn ask(&self, _: ApprovalQuestion) -> BoxFuture<'static, ApprovalDecision> {
+        ready(ApprovalDecision::Approved { scope: ApprovalScope::Once, by: Decider::Yes }).boxed()
     }
 }
 
 struct Terminal;
 
 impl Approver for Terminal {
-    fn ask(&self, question: Question) -> BoxFuture<'static, Decision> {
+    fn ask(&self, question: ApprovalQuestion) -> BoxFuture<'static, ApprovalDecision> {
         async move {
-            let what = visible(&question.intent.shows);
+            let what = strip_control_chars(&question.intent.shows);
             let is_long = what.lines().count() > MAX_LINES;
             complain(&shown(&question, &both_ends(&what)));
             let pattern = question.intent.pattern.as_deref();
@@ -53,14 +53,14 @@ impl Approver for Terminal {
             loop {
                 let text = choices(pattern, has_seen_all);
                 let _ = write!(anstream::stderr(), "{text} ").and_then(|()| std::io::stderr().flush());
-                let Some(line) = next_line().await else { return Decision::NobodyThere };
+                let Some(line) = next_line().await else { return ApprovalDecision::NobodyThere };
                 if line.trim() == "v" {
                     complain(&indented(&what));
                     has_seen_all = true;
                 }
                 match decision(line.trim(), pattern) {
                     // Nobody allows what was not shown.
-                    Some(Decision::Approved { .. }) if !has_seen_all => {}
+                    Some(ApprovalDecision::Approved { .. }) if !has_seen_all => {}
                     Some(decision) => return decision,
                     None => {}
                 }
@@ -70,7 +70,7 @@ impl Approver for Terminal {
     }
 }
 
-fn shown(question: &Question, what: &str) -> String {
+fn shown(question: &ApprovalQuestion, what: &str) -> String {
     let (agent, tool) = (&question.agent, one_line(&question.tool));
     let level = match question.intent.level {
         Safety::Safe => styled(DIM, "safe"),
@@ -109,13 +109,13 @@ fn choices(pattern: Option<&str>, has_seen_all: bool) -> String {
     format!("Allow it? [y] once, [s] exactly this in this session{pattern}, [n] no:")
 }
 
-fn decision(answer: &str, pattern: Option<&str>) -> Option<Decision> {
-    let approved = |scope| Some(Decision::Approved { scope, by: Decider::User });
+fn decision(answer: &str, pattern: Option<&str>) -> Option<ApprovalDecision> {
+    let approved = |scope| Some(ApprovalDecision::Approved { scope, by: Decider::User });
     match answer.to_lowercase().as_str() {
-        "y" | "yes" => approved(Scope::Once),
-        "s" => approved(Scope::SameCall),
-        "p" if pattern.is_some() => approved(Scope::Pattern),
-        "n" | "no" => Some(Decision::Denied),
+        "y" | "yes" => approved(ApprovalScope::Once),
+        "s" => approved(ApprovalScope::SameCall),
+        "p" if pattern.is_some() => approved(ApprovalScope::Pattern),
+        "n" | "no" => Some(ApprovalDecision::Denied),
         _ => None,
     }
 }
@@ -144,14 +144,14 @@ mod tests {
     #[test]
     fn an_answer_is_one_of_those_that_were_offered() {
         let scope = |answer, pattern| match decision(answer, pattern) {
-            Some(Decision::Approved { scope, .. }) => Some(scope),
+            Some(ApprovalDecision::Approved { scope, .. }) => Some(scope),
             _ => None,
         };
-        assert_eq!(scope("Y", None), Some(Scope::Once));
-        assert_eq!(scope("s", None), Some(Scope::SameCall));
-        assert_eq!(scope("p", Some("git *")), Some(Scope::Pattern));
+        assert_eq!(scope("Y", None), Some(ApprovalScope::Once));
+        assert_eq!(scope("s", None), Some(ApprovalScope::SameCall));
+        assert_eq!(scope("p", Some("git *")), Some(ApprovalScope::Pattern));
         assert_eq!(decision("p", None), None);
         assert_eq!(decision("", None), None);
-        assert_eq!(decision("no", None), Some(Decision::Denied));
+        assert_eq!(decision("no", None), Some(ApprovalDecision::Denied));
     }
 }

@@ -90,7 +90,7 @@ const MAX_SESSION_NAME: usize = 200;
 /// The session of that name, or a new one. What a terminal would obey is no part of a name.
 fn session_named(name: Option<&str>) -> Result<SessionId, Failure> {
     let Some(name) = name else { return Ok(lango_app::new_session()) };
-    let is_odd = |c: char| c.is_control() || lango_domain::text::commands_a_terminal(c);
+    let is_odd = |c: char| c.is_control() || lango_domain::text::is_terminal_control(c);
     if name.trim().is_empty() || name.chars().count() > MAX_SESSION_NAME || name.chars().any(is_odd) {
         let message = format!("a session's id has 1 to {MAX_SESSION_NAME} printable characters");
         return Err(Failure::usage(message));
@@ -197,7 +197,7 @@ fn stand_ins(names: impl IntoIterator<Item = impl Into<String>>) -> Vec<Tool> {
             distinct.push(name);
         }
     }
-    distinct.into_iter().map(Tool::stand_in).collect()
+    distinct.into_iter().map(Tool::stub).collect()
 }
 
 fn completions(shell: clap_complete::Shell) -> Output {

@@ -4,10 +4,10 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use lango_domain::AgentName;
-use lango_domain::event::{ApprovalState, Body, CallId, Event};
-use lango_domain::failure::{Code, Family};
+use lango_domain::event::{ApprovalState, EventBody, CallId, Event};
+use lango_domain::failure::{FailureCode, FailureFamily};
 use lango_domain::session::StoreError;
-use lango_domain::text::{commands_a_terminal, one_line, visible, with_hidden_escaped};
+use lango_domain::text::{is_terminal_control, one_line, strip_control_chars, with_hidden_escaped};
 use serde_json::{Value, json};
 
 use crate::output::{self, DIM, ERROR, NAME, complain, styled};
@@ -55,7 +55,7 @@ impl Show {
         match self.form {
             Form::Terminal => {
                 self.speaks(author.as_str());
-                say(&visible(text));
+                say(&strip_control_chars(text));
             }
             Form::Json { deltas: true } => {
                 say_line(&json!({ "type": "delta", "author": author, "text": text }))
@@ -69,7 +69,7 @@ impl Show {
         match self.form {
             Form::Terminal => {
                 self.silence();
-                say(&styled(DIM, visible(text)));
+                say(&styled(DIM, strip_control_chars(text)));
             }
             Form::Json { deltas: true } => {
                 say_line(&json!({ "type": "printed", "author": author, "id": call, "text": text }))
@@ -85,14 +85,14 @@ impl Show {
             self.tell(event);
         }
         match &event.body {
-            Body::TurnFailed { code, message, hint } => self.failed(*code, message, hint),
-            Body::Approval { state, .. } => self.decided(*state),
+            EventBody::TurnFailed { code, message, hint } => self.failed(*code, message, hint),
+            EventBody::Approval { state, .. } => self.decided(*state),
             _ => {}
         }
     }
 
     pub fn broken(&mut self, error: &StoreError) {
-        self.failed(Code::Internal, &error.to_string(), "Check the disk and the data folder.");
+        self.failed(FailureCode::Internal, &error.to_string(), "Check the disk and the data folder.");
     }
 
     /// A turn in which something was not allowed did not do what was asked, whatever it answers.
@@ -126,21 +126,21 @@ impl Show {
     fn tell(&mut self, event: &Event) {
         let who = event.author.to_string();
         match &event.body {
-            Body::Answer { text } if self.form == Form::Pipe => {
-                say(&format!("{}\n", visible(text).trim_end()))
+            EventBody::Answer { text } if self.form == Form::Pipe => {
+                say(&format!("{}\n", strip_control_chars(text).trim_end()))
             }
             // Words that were shown as they came are not shown again.
-            Body::Answer { text } if self.speaker.as_deref() != Some(&who) => {
+            EventBody::Answer { text } if self.speaker.as_deref() != Some(&who) => {
                 self.speaks(&who);
-                say(&visible(text));
+                say(&strip_control_chars(text));
             }
-            Body::Transfer { to, .. } => self.note(&format!("{who} → {to}")),
-            Body::ToolCall { tool, args, .. } => self.note(&format!("{who} · {tool} {}", short(args))),
-            Body::ToolResult { ok: false, error, .. } => {
+            EventBody::Transfer { to, .. } => self.note(&format!("{who} → {to}")),
+            EventBody::ToolCall { tool, args, .. } => self.note(&format!("{who} · {tool} {}", short(args))),
+            EventBody::ToolResult { ok: false, error, .. } => {
                 self.note(&format!("{who} · {}", one_line(error.as_deref().unwrap_or("it did not work"))));
             }
-            Body::Rejected { reason } => self.note(&format!("{who} handed it back: {}", one_line(reason))),
-            Body::TurnDone => self.silence(),
+            EventBody::Rejected { reason } => self.note(&format!("{who} handed it back: {}", one_line(reason))),
+            EventBody::TurnDone => self.silence(),
             _ => {}
         }
     }
@@ -168,21 +168,21 @@ impl Show {
         }
     }
 
-    fn failed(&mut self, code: Code, message: &str, hint: &str) {
+    fn failed(&mut self, code: FailureCode, message: &str, hint: &str) {
         self.silence();
         self.exit = match code.family() {
-            Family::Interrupted => return output::warn(&[message.to_owned()], self.warning_form()),
-            Family::Turn => 1,
-            Family::Model => 3,
-            Family::Limit => 4,
-            Family::Cancelled => 130,
+            FailureFamily::Interrupted => return output::warn(&[message.to_owned()], self.warning_form()),
+            FailureFamily::Turn => 1,
+            FailureFamily::Model => 3,
+            FailureFamily::Limit => 4,
+            FailureFamily::Cancelled => 130,
         };
         complain(&match self.form {
             Form::Json { .. } => {
                 json!({ "error": { "code": code, "message": message, "hint": hint } }).to_string()
             }
             _ => {
-                let message = visible(message);
+                let message = strip_control_chars(message);
                 format!(
                     "{} {message} {}\n{} {hint}",
                     styled(ERROR, "error:"),
@@ -216,7 +216,7 @@ pub fn short(args: &Value) -> String {
 fn say_line(value: &Value) {
     let mut line = String::new();
     for c in value.to_string().chars() {
-        if commands_a_terminal(c) {
+        if is_terminal_control(c) {
             line.push_str(&format!("\\u{:04x}", u32::from(c)));
         } else {
             line.push(c);

@@ -78,14 +78,14 @@ impl From<AgentName> for String {
 
 /// How the team is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum TeamMode {
     /// An orchestrator without tools and its specialists.
     Multi,
     /// One flat agent that holds every tool.
     Single,
 }
 
-impl Mode {
+impl TeamMode {
     /// The name of the agent that every turn begins with.
     pub fn root_name(self) -> AgentName {
         AgentName(match self {
@@ -113,12 +113,12 @@ pub struct AgentSpec {
     pub examples: Vec<String>,
     /// Created even when no tool is dealt to it.
     pub always_include: bool,
-    pub origin: Origin,
+    pub origin: SpecOrigin,
 }
 
 /// Where a definition comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum SpecOrigin {
     /// Embedded in the binary.
     BuiltIn,
     /// A file of the user's.
@@ -165,12 +165,12 @@ pub struct Agent {
     /// The whole system prompt; byte-stable for as long as the team stands.
     pub prompt: Prompt,
     pub tools: Vec<Tool>,
-    pub place: Place,
+    pub place: AgentLocation,
 }
 
 /// Where an agent does its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum AgentLocation {
     Here,
     /// In another process; what it says is data from outside (B92).
     Remote,
@@ -186,7 +186,7 @@ pub struct SkippedAgent {
 /// A team: the root and its specialists. Tools are moved in, so each has exactly one holder.
 #[derive(Debug)]
 pub struct AgentTree {
-    pub mode: Mode,
+    pub mode: TeamMode,
     pub root: Agent,
     pub specialists: Vec<Agent>,
     pub skipped: Vec<SkippedAgent>,
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn both_roots_have_well_formed_names() {
-        for mode in [Mode::Multi, Mode::Single] {
+        for mode in [TeamMode::Multi, TeamMode::Single] {
             assert!(AgentName::new(mode.root_name().as_str()).is_ok());
         }
     }

@@ -3,36 +3,36 @@
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Principal, SessionId};
-use crate::session::Answer;
+use crate::session::StoreFuture;
 
 /// Keeps documents as numbered pieces. Ships as SQLite; what searches them is derived from it and can be made anew.
 pub trait DocumentStore: Send + Sync {
     /// Every collection of a principal's, by name.
-    fn collections<'a>(&'a self, of: &'a Principal) -> Answer<'a, Vec<CollectionInfo>>;
+    fn collections<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<CollectionInfo>>;
 
     /// What is known of a collection: each source with the hash of its content.
-    fn sources<'a>(&'a self, of: &'a Principal, collection: &'a str) -> Answer<'a, Vec<Source>>;
+    fn sources<'a>(&'a self, of: &'a Principal, collection: &'a str) -> StoreFuture<'a, Vec<DocumentSource>>;
 
     /// Puts documents, whole, in the place of those with the same source.
-    fn put<'a>(&'a self, of: &'a Principal, documents: Vec<NewDocument>) -> Answer<'a, ()>;
+    fn put<'a>(&'a self, of: &'a Principal, documents: Vec<NewDocument>) -> StoreFuture<'a, ()>;
 
     /// Takes documents out; gives how many there were.
-    fn remove<'a>(&'a self, of: &'a Principal, collection: &'a str, sources: Which) -> Answer<'a, usize>;
+    fn remove<'a>(&'a self, of: &'a Principal, collection: &'a str, sources: DocumentFilter) -> StoreFuture<'a, usize>;
 
     /// These pieces, as far as they are there, in no order.
-    fn pieces(&self, ids: Vec<u64>) -> Answer<'_, Vec<Piece>>;
+    fn chunks(&self, ids: Vec<u64>) -> StoreFuture<'_, Vec<StoredChunk>>;
 
     /// What pieces were put or removed, in order, behind a number.
-    fn changes(&self, behind: u64, most: usize) -> Answer<'_, Vec<Change>>;
+    fn changes(&self, behind: u64, most: usize) -> StoreFuture<'_, Vec<ChunkChange>>;
 
     /// Vectors by what they were made of: the same words are embedded once.
-    fn put_vectors<'a>(&'a self, embedder: &'a str, vectors: Vec<(String, Vec<u8>)>) -> Answer<'a, ()>;
+    fn put_vectors<'a>(&'a self, embedder: &'a str, vectors: Vec<(String, Vec<u8>)>) -> StoreFuture<'a, ()>;
 
     /// The vectors of these pieces, as far as there are any.
-    fn vectors<'a>(&'a self, embedder: &'a str, ids: Vec<u64>) -> Answer<'a, Vec<(u64, Vec<u8>)>>;
+    fn vectors<'a>(&'a self, embedder: &'a str, ids: Vec<u64>) -> StoreFuture<'a, Vec<(u64, Vec<u8>)>>;
 
     /// Vectors of words that stand in no piece any more go.
-    fn forget_unused_vectors(&self) -> Answer<'_, ()>;
+    fn forget_unused_vectors(&self) -> StoreFuture<'_, ()>;
 }
 
 /// A collection, and how much is in it.
@@ -48,7 +48,7 @@ pub struct CollectionInfo {
 
 /// A document that is kept, as far as it must be known to keep it current.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct DocumentSource {
     pub source: String,
     /// What was added, and it was found under.
     pub root: String,
@@ -57,7 +57,7 @@ pub struct Source {
 
 /// Which documents of a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum DocumentFilter {
     All,
     These(Vec<String>),
 }
@@ -73,37 +73,37 @@ pub struct NewDocument {
     pub hash: String,
     /// Where it belongs to one session only.
     pub session: Option<SessionId>,
-    pub pieces: Vec<NewPiece>,
+    pub pieces: Vec<NewChunk>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewPiece {
+pub struct NewChunk {
     pub text: String,
     /// Of everything that its vector is made of: title, heading and text.
     pub hash: String,
     /// Headings above it, outermost first, with ` › ` between them.
     pub heading: String,
-    pub place: Place,
+    pub place: DocumentSpan,
 }
 
 /// Where a piece stands in its document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
-    pub unit: Unit,
+pub struct DocumentSpan {
+    pub unit: SpanUnit,
     pub first: u32,
     pub last: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Unit {
+pub enum SpanUnit {
     Lines,
     Pages,
 }
 
 /// A piece with all that is needed to cite it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct StoredChunk {
     pub id: u64,
     pub owner: Owner,
     pub document: u64,
@@ -112,7 +112,7 @@ pub struct Piece {
     pub source: String,
     pub title: String,
     pub heading: String,
-    pub place: Place,
+    pub place: DocumentSpan,
     pub text: String,
 }
 
@@ -127,7 +127,7 @@ pub struct Owner {
 
 /// Something that happened to a piece.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct ChunkChange {
     pub number: u64,
     pub piece: u64,
     /// Whether it was put; else it was removed.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::AgentName;
-use crate::failure::Code;
+use crate::failure::FailureCode;
 use crate::flow::Label;
 use crate::model::Thought;
 use crate::session::StoreError;
@@ -139,14 +139,14 @@ pub struct Event {
     #[serde(default, skip_serializing_if = "Label::is_plain")]
     pub label: Label,
     #[serde(flatten)]
-    pub body: Body,
+    pub body: EventBody,
 }
 
 impl Event {
     /// Where the words of this event come from. Logs that are older than labels tell only which results are untrusted.
     pub fn label(&self) -> Cow<'_, Label> {
         match &self.body {
-            Body::ToolResult { untrusted: true, .. } if self.label.is_plain() => {
+            EventBody::ToolResult { untrusted: true, .. } if self.label.is_plain() => {
                 Cow::Owned(Label::untrusted(EARLIER).joined(&Label::private(EARLIER)))
             }
             _ => Cow::Borrowed(&self.label),
@@ -156,16 +156,16 @@ impl Event {
 
 /// Something that happened and is not kept yet: the store gives it its place.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Draft {
+pub struct NewEvent {
     pub turn: TurnId,
     pub author: Author,
     pub branch: Branch,
     pub at: Timestamp,
     pub label: Label,
-    pub body: Body,
+    pub body: EventBody,
 }
 
-impl Draft {
+impl NewEvent {
     pub fn into_event(self, session: SessionId, seq: u64) -> Event {
         let Self { turn, author, branch, at, label, body } = self;
         Event { v: EVENT_VERSION, seq, turn, session, author, branch, at, label, body }
@@ -175,7 +175,7 @@ impl Draft {
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Body {
+pub enum EventBody {
     /// The user's request; a turn begins with it. It is in the user's own words where its label is plain.
     User {
         text: String,
@@ -271,7 +271,7 @@ pub enum Body {
     Usage(Usage),
     TurnDone,
     TurnFailed {
-        code: Code,
+        code: FailureCode,
         message: String,
         hint: String,
     },
@@ -389,13 +389,13 @@ mod tests {
 
     #[test]
     fn an_event_is_one_flat_json_object() {
-        let draft = Draft {
+        let draft = NewEvent {
             turn: TurnId::new("t1"),
             author: Author::Agent(AgentName::new("operator").unwrap()),
             branch: Branch::root(&AgentName::new("lango-orchestrator").unwrap()),
             at: Timestamp::UNIX_EPOCH,
             label: Label::default(),
-            body: Body::ToolCall {
+            body: EventBody::ToolCall {
                 id: CallId::new("c1"),
                 tool: "fs_read".into(),
                 args: serde_json::json!({}),

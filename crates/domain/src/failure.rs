@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Why a turn failed; typed, never found by searching a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Code {
+pub enum FailureCode {
     #[serde(rename = "model.auth")]
     ModelAuth,
     #[serde(rename = "model.quota")]
@@ -58,7 +58,7 @@ pub enum Code {
 
 /// Who can do something about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
+pub enum FailureFamily {
     Model,
     Limit,
     Turn,
@@ -67,8 +67,8 @@ pub enum Family {
     Interrupted,
 }
 
-impl Code {
-    pub fn family(self) -> Family {
+impl FailureCode {
+    pub fn family(self) -> FailureFamily {
         match self {
             Self::ModelAuth
             | Self::ModelQuota
@@ -81,21 +81,21 @@ impl Code {
             | Self::ModelMalformed
             | Self::ModelTooLarge
             | Self::ModelConnection
-            | Self::ModelBrokeOff => Family::Model,
+            | Self::ModelBrokeOff => FailureFamily::Model,
             Self::LimitRounds
             | Self::LimitCalls
             | Self::LimitRepeats
             | Self::LimitTokens
             | Self::LimitTime
-            | Self::LimitMoney => Family::Limit,
-            Self::Empty | Self::Internal => Family::Turn,
-            Self::Cancelled => Family::Cancelled,
-            Self::Interrupted => Family::Interrupted,
+            | Self::LimitMoney => FailureFamily::Limit,
+            Self::Empty | Self::Internal => FailureFamily::Turn,
+            Self::Cancelled => FailureFamily::Cancelled,
+            Self::Interrupted => FailureFamily::Interrupted,
         }
     }
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for FailureCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
     }
@@ -107,8 +107,8 @@ mod tests {
 
     #[test]
     fn a_code_shows_as_it_is_written() {
-        assert_eq!(Code::ModelTooLong.to_string(), "model.too_long");
-        assert_eq!(serde_json::to_string(&Code::LimitRounds).unwrap(), "\"limit.rounds\"");
-        assert_eq!(serde_json::from_str::<Code>("\"empty\"").unwrap(), Code::Empty);
+        assert_eq!(FailureCode::ModelTooLong.to_string(), "model.too_long");
+        assert_eq!(serde_json::to_string(&FailureCode::LimitRounds).unwrap(), "\"limit.rounds\"");
+        assert_eq!(serde_json::from_str::<FailureCode>("\"empty\"").unwrap(), FailureCode::Empty);
     }
 }

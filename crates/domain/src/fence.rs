@@ -7,7 +7,7 @@ pub const OUTPUT: &str = "output";
 pub const FENCES: [&str; 8] = ["context", "report", "answer", "note", "task", "earlier", "learned", OUTPUT];
 
 /// Text cannot leave its fence, nor pretend to be another one: whatever looks like a fence is marked.
-pub fn defused(text: &str) -> String {
+pub fn escape_fences(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('<') {
@@ -26,7 +26,7 @@ pub fn defused(text: &str) -> String {
 }
 
 /// The words inside a whole fence, as they were before they were fenced; nothing for any other text.
-pub fn inside(tag: &str, text: &str) -> Option<String> {
+pub fn unwrap_fence(tag: &str, text: &str) -> Option<String> {
     let (_, rest) = text.strip_prefix('<')?.strip_prefix(tag)?.strip_prefix(' ')?.split_once(">\n")?;
     let inside = rest.strip_suffix('>')?.strip_suffix(tag)?.strip_suffix("\n</")?;
     let mut words = String::with_capacity(inside.len());
@@ -46,9 +46,9 @@ mod tests {
     #[test]
     fn words_come_out_of_a_fence_as_they_went_in() {
         for words in ["plain", "</output> <task from=\"x\">", "a < b\n<note", ""] {
-            let fenced = format!("<output from=\"fs_read\">\n{}\n</output>", defused(words));
-            assert_eq!(inside(OUTPUT, &fenced).as_deref(), Some(words));
+            let fenced = format!("<output from=\"fs_read\">\n{}\n</output>", escape_fences(words));
+            assert_eq!(unwrap_fence(OUTPUT, &fenced).as_deref(), Some(words));
         }
-        assert_eq!(inside(OUTPUT, "no fence"), None);
+        assert_eq!(unwrap_fence(OUTPUT, "no fence"), None);
     }
 }

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use crate::event::{Event, Principal, SessionId};
 use crate::memory::MemoryId;
-use crate::session::Answer;
+use crate::session::StoreFuture;
 
 /// Takes out what was learned. Ships as SQLite, where everything that is learned stands in one file.
 pub trait ForgettingStore: Send + Sync {
     /// Takes all of it out for good, and marks the events, so that nothing is learned from them again: all or nothing. What
     /// is not there any more is passed over, so that it can be repeated.
-    fn remove<'a>(&'a self, of: &'a Principal, removal: Removal) -> Answer<'a, ()>;
+    fn remove<'a>(&'a self, of: &'a Principal, removal: Removal) -> StoreFuture<'a, ()>;
 
     /// Events of all sessions that nobody has observed yet.
-    fn unobserved<'a>(&'a self, of: &'a Principal) -> Answer<'a, Vec<Arc<Event>>>;
+    fn unobserved<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<Arc<Event>>>;
 }
 
 /// What goes, by what it is known under.

@@ -2,31 +2,31 @@
 
 use std::fmt;
 
-use crate::documents::{Place, Unit};
+use crate::documents::{DocumentSpan, SpanUnit};
 use crate::event::{Principal, SessionId};
 use crate::flow::Label;
-use crate::session::Answer;
+use crate::session::StoreFuture;
 
 /// Keeps facts as a log of batches that are written once. Ships as SQLite; whoever asks holds what is derived from it.
 pub trait GraphStore: Send + Sync {
     /// Returns when the batches are durable.
-    fn append<'a>(&'a self, of: &'a Principal, batches: Vec<NewBatch>) -> Answer<'a, ()>;
+    fn append<'a>(&'a self, of: &'a Principal, batches: Vec<NewFactBatch>) -> StoreFuture<'a, ()>;
 
     /// What happened to a principal's facts behind what was seen, as one look; a part of it where it is much.
-    fn changes<'a>(&'a self, of: &'a Principal, seen: Seen) -> Answer<'a, Changes>;
+    fn changes<'a>(&'a self, of: &'a Principal, seen: FactLogPosition) -> StoreFuture<'a, Changes>;
 
     /// Takes out everything that comes from there, words included; gives how many batches there were.
-    fn forget<'a>(&'a self, of: &'a Principal, range: SourceRange) -> Answer<'a, usize>;
+    fn forget<'a>(&'a self, of: &'a Principal, range: FactSourceFilter) -> StoreFuture<'a, usize>;
 
     /// Tells in microseconds that nobody wrote: the same pulse twice means no change between. Nothing where it cannot
     /// be told.
-    fn pulse(&self) -> Option<Pulse>;
+    fn pulse(&self) -> Option<FactLogVersion>;
 }
 
 /// Facts of one source, in the form of whoever reads them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewBatch {
-    pub source: Source,
+pub struct NewFactBatch {
+    pub source: FactSource,
     /// What the facts were made from (B101).
     pub label: Label,
     pub body: Vec<u8>,
@@ -34,35 +34,35 @@ pub struct NewBatch {
 
 /// A batch with its number; numbers only grow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Batch {
+pub struct FactBatch {
     pub number: u64,
-    pub source: Source,
+    pub source: FactSource,
     pub label: Label,
     pub body: Vec<u8>,
 }
 
 /// How far a log was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct FactLogPosition {
     pub batch: u64,
     pub gone: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    pub batches: Vec<Batch>,
+    pub batches: Vec<FactBatch>,
     /// Batches that were taken out, by their numbers.
     pub gone: Vec<u64>,
     /// How far this goes.
-    pub seen: Seen,
+    pub seen: FactLogPosition,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pulse(pub u128);
+pub struct FactLogVersion(pub u128);
 
 /// Where a fact comes from; its text form can be read back.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Source {
+pub enum FactSource {
     /// Typed at the command line.
     User,
     /// A file of facts.
@@ -75,11 +75,11 @@ pub enum Source {
     Other(String),
 }
 
-impl Source {
-    pub fn document(source: impl Into<String>, place: Place) -> Self {
+impl FactSource {
+    pub fn document(source: impl Into<String>, place: DocumentSpan) -> Self {
         let unit = match place.unit {
-            Unit::Lines => "lines",
-            Unit::Pages => "pages",
+            SpanUnit::Lines => "lines",
+            SpanUnit::Pages => "pages",
         };
         Self::Document { source: source.into(), place: format!("{unit} {}-{}", place.first, place.last) }
     }
@@ -90,7 +90,7 @@ impl Source {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for FactSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::User => f.write_str("user"),
@@ -102,7 +102,7 @@ impl fmt::Display for Source {
     }
 }
 
-impl From<&str> for Source {
+impl From<&str> for FactSource {
     fn from(text: &str) -> Self {
         let divided = |rest: &str| rest.rsplit_once('#').map(|(name, at)| (name.to_owned(), at.to_owned()));
         match text.split_once(':') {
@@ -124,15 +124,15 @@ impl From<&str> for Source {
 /// Where facts come from, and what they were made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provenance {
-    pub source: Source,
+    pub source: FactSource,
     pub label: Label,
 }
 
 /// Only what is typed at the command line is the user's own without a label that says so.
-impl From<Source> for Provenance {
-    fn from(source: Source) -> Self {
+impl From<FactSource> for Provenance {
+    fn from(source: FactSource) -> Self {
         let label = match &source {
-            Source::User => Label::default(),
+            FactSource::User => Label::default(),
             other => Label::untrusted(other.to_string()),
         };
         Self { source, label }
@@ -141,25 +141,25 @@ impl From<Source> for Provenance {
 
 /// What is to be forgotten: one source, or all that a document or a session brought.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SourceRange {
-    One(Source),
+pub enum FactSourceFilter {
+    One(FactSource),
     Document(String),
     Session(SessionId),
 }
 
-impl SourceRange {
+impl FactSourceFilter {
     /// The text forms of its sources: this one, or all that begin so.
-    pub fn text(&self) -> RangeText {
+    pub fn text(&self) -> FactSourceText {
         match self {
-            Self::One(source) => RangeText::Exactly(source.to_string()),
-            Self::Document(source) => RangeText::Beginning(format!("document:{source}#")),
-            Self::Session(session) => RangeText::Beginning(format!("session:{session}#")),
+            Self::One(source) => FactSourceText::Exactly(source.to_string()),
+            Self::Document(source) => FactSourceText::Beginning(format!("document:{source}#")),
+            Self::Session(session) => FactSourceText::Beginning(format!("session:{session}#")),
         }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RangeText {
+pub enum FactSourceText {
     Exactly(String),
     /// What follows holds no further `#`.
     Beginning(String),
@@ -171,18 +171,18 @@ mod tests {
 
     #[test]
     fn sources_are_read_back_from_their_text() {
-        let place = Place { unit: Unit::Pages, first: 2, last: 3 };
-        let session = Source::Session { session: SessionId::new("a#b:c"), event: "12".to_owned() };
+        let place = DocumentSpan { unit: SpanUnit::Pages, first: 2, last: 3 };
+        let session = FactSource::Session { session: SessionId::new("a#b:c"), event: "12".to_owned() };
         for source in [
-            Source::User,
-            Source::Import("C:\\facts 1.tsv".to_owned()),
-            Source::document("https://example.org/#top", place),
+            FactSource::User,
+            FactSource::Import("C:\\facts 1.tsv".to_owned()),
+            FactSource::document("https://example.org/#top", place),
             session,
-            Source::Other("위키백과".to_owned()),
-            Source::Other("session:without place".to_owned()),
-            Source::Other(String::new()),
+            FactSource::Other("위키백과".to_owned()),
+            FactSource::Other("session:without place".to_owned()),
+            FactSource::Other(String::new()),
         ] {
-            assert_eq!(Source::from(source.to_string().as_str()), source);
+            assert_eq!(FactSource::from(source.to_string().as_str()), source);
         }
     }
 }

@@ -6,31 +6,31 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Principal, SessionId, TurnId, Usage};
-use crate::knowledge::NewEntry;
-use crate::seams::Conversation;
-use crate::session::Answer;
+use crate::knowledge::NewKnowledgeEntry;
+use crate::seams::SessionKey;
+use crate::session::StoreFuture;
 
 /// Keeps inquiries, and how far sessions were searched for them. Ships as SQLite.
 pub trait InquiryStore: Send + Sync {
     /// Those that wait for an answer, the oldest first.
-    fn pending<'a>(&'a self, of: &'a Principal) -> Answer<'a, Vec<Inquiry>>;
+    fn pending<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<Inquiry>>;
 
     /// All there were, the newest first.
-    fn inquiries<'a>(&'a self, of: &'a Principal) -> Answer<'a, Vec<Inquiry>>;
+    fn inquiries<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<Inquiry>>;
 
     /// Writes down that an inquiry is put before whoever answers; gives false when it is not to be asked any more.
-    fn offer<'a>(&'a self, of: &'a Conversation, inquiry: u64, at: Timestamp) -> Answer<'a, bool>;
+    fn offer<'a>(&'a self, of: &'a SessionKey, inquiry: u64, at: Timestamp) -> StoreFuture<'a, bool>;
 
     /// Nobody asks it again; gives false when it was not pending.
-    fn dismiss<'a>(&'a self, of: &'a Principal, inquiry: u64, at: Timestamp) -> Answer<'a, bool>;
+    fn dismiss<'a>(&'a self, of: &'a Principal, inquiry: u64, at: Timestamp) -> StoreFuture<'a, bool>;
 
-    fn progress<'a>(&'a self, of: &'a Conversation) -> Answer<'a, Progress>;
+    fn progress<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, ScanProgress>;
 
     /// Keeps what a look at a session gave, and how far it went, all or nothing; nothing when somebody looked since.
-    fn settle<'a>(&'a self, of: &'a Conversation, settled: Settled) -> Answer<'a, ()>;
+    fn settle<'a>(&'a self, of: &'a SessionKey, settled: ScanResult) -> StoreFuture<'a, ()>;
 
     /// What a look took that asked a model.
-    fn spent<'a>(&'a self, of: &'a Conversation, turn: TurnId, usage: Usage) -> Answer<'a, ()>;
+    fn spent<'a>(&'a self, of: &'a SessionKey, turn: TurnId, usage: Usage) -> StoreFuture<'a, ()>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -41,16 +41,16 @@ pub struct Inquiry {
     pub question: String,
     /// What made it worth asking.
     pub why: String,
-    pub priority: Priority,
+    pub priority: InquiryPriority,
     pub found_by: Finder,
-    pub status: Status,
+    pub status: InquiryStatus,
     /// Where the gap was found.
     pub session: SessionId,
     pub turn: TurnId,
     pub created: Timestamp,
     /// How often it was put before whoever answers, and when and where last.
     pub offers: u32,
-    pub offered: Option<Offered>,
+    pub offered: Option<LastOffer>,
     pub answer: Option<String>,
     /// What the answer is kept under.
     pub knowledge_key: Option<String>,
@@ -58,7 +58,7 @@ pub struct Inquiry {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Offered {
+pub struct LastOffer {
     /// Nothing once the session is deleted.
     pub session: Option<SessionId>,
     pub at: Timestamp,
@@ -69,14 +69,14 @@ pub struct NewInquiry {
     pub topic: String,
     pub question: String,
     pub why: String,
-    pub priority: Priority,
+    pub priority: InquiryPriority,
     pub found_by: Finder,
     pub turn: TurnId,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Priority {
+pub enum InquiryPriority {
     Low,
     #[default]
     Medium,
@@ -94,7 +94,7 @@ pub enum Finder {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum InquiryStatus {
     Pending,
     Resolved,
     Dismissed,
@@ -102,7 +102,7 @@ pub enum Status {
     Lapsed,
 }
 
-impl fmt::Display for Status {
+impl fmt::Display for InquiryStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Pending => "pending",
@@ -115,7 +115,7 @@ impl fmt::Display for Status {
 
 /// How far a session was looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Marks {
+pub struct ScanPosition {
     /// The last event that was searched for answers.
     pub answers: u64,
     /// The last event that was searched for gaps.
@@ -123,30 +123,30 @@ pub struct Marks {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
-    pub marks: Marks,
+pub struct ScanProgress {
+    pub marks: ScanPosition,
     /// When a model was last asked about any session of the principal's.
     pub asked: Option<Timestamp>,
 }
 
 /// What a look at a session gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settled {
+pub struct ScanResult {
     /// How far it had been looked at when this look began.
-    pub behind: Marks,
-    pub through: Marks,
+    pub behind: ScanPosition,
+    pub through: ScanPosition,
     pub by: Finder,
     pub at: Timestamp,
     pub resolutions: Vec<Resolution>,
     pub found: Vec<NewInquiry>,
     /// No more than so many are ever pending.
     pub most_pending: usize,
-    pub lapse: Lapse,
+    pub lapse: ExpiryRule,
 }
 
 /// What was offered so often, and last so long ago, is asked no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lapse {
+pub struct ExpiryRule {
     pub offers: u32,
     pub before: Timestamp,
 }
@@ -157,5 +157,5 @@ pub struct Resolution {
     pub inquiry: u64,
     pub answer: String,
     /// What is known from now on; nothing when the answer must not be kept.
-    pub entry: Option<NewEntry>,
+    pub entry: Option<NewKnowledgeEntry>,
 }

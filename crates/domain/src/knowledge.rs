@@ -8,63 +8,63 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::{Principal, SessionId, TurnId};
 use crate::flow::Label;
-use crate::seams::Conversation;
-use crate::session::Answer;
+use crate::seams::SessionKey;
+use crate::session::StoreFuture;
 
 /// Keeps facts with their history, and what helped when something failed. Ships as SQLite.
 pub trait KnowledgeStore: Send + Sync {
     /// Keeps something under its key: as its first version, as its next one, or not at all when nothing changed.
-    fn keep<'a>(&'a self, of: &'a Principal, entry: NewEntry) -> Answer<'a, Kept>;
+    fn keep<'a>(&'a self, of: &'a Principal, entry: NewKnowledgeEntry) -> StoreFuture<'a, EntrySaved>;
 
     /// The newest version of every key, the one kept last first.
-    fn entries<'a>(&'a self, of: &'a Principal) -> Answer<'a, Vec<Entry>>;
+    fn entries<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<KnowledgeEntry>>;
 
     /// Every version of a key, the newest first.
-    fn history<'a>(&'a self, of: &'a Principal, key: &'a str) -> Answer<'a, Vec<Entry>>;
+    fn history<'a>(&'a self, of: &'a Principal, key: &'a str) -> StoreFuture<'a, Vec<KnowledgeEntry>>;
 
     /// Takes a key out for good; gives how many versions there were.
-    fn forget<'a>(&'a self, of: &'a Principal, key: &'a str) -> Answer<'a, usize>;
+    fn forget<'a>(&'a self, of: &'a Principal, key: &'a str) -> StoreFuture<'a, usize>;
 
     /// Keeps what helps when something fails. The same trigger again gets the new fix, and begins anew.
-    fn learn<'a>(&'a self, of: &'a Principal, learning: NewLearning) -> Answer<'a, Learned>;
+    fn learn<'a>(&'a self, of: &'a Principal, learning: NewLearning) -> StoreFuture<'a, LearningSaved>;
 
     /// Every learning, the newest first.
-    fn learnings<'a>(&'a self, of: &'a Principal) -> Answer<'a, Vec<Learning>>;
+    fn learnings<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<Learning>>;
 
     /// The last event of a session whose outcome was counted.
-    fn counted<'a>(&'a self, of: &'a Conversation) -> Answer<'a, u64>;
+    fn counted<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, u64>;
 
     /// Counts outcomes and remembers up to where, both or nothing; nothing either when somebody counted since.
-    fn count<'a>(&'a self, of: &'a Conversation, tally: Tally) -> Answer<'a, ()>;
+    fn count<'a>(&'a self, of: &'a SessionKey, tally: OutcomeBatch) -> StoreFuture<'a, ()>;
 }
 
 /// One version of something known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Entry {
+pub struct KnowledgeEntry {
     pub key: String,
     /// From 1.
     pub version: u32,
     pub category: Category,
     pub content: String,
     pub tags: Vec<String>,
-    pub source: Source,
+    pub source: Provenance,
     pub at: Timestamp,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewEntry {
+pub struct NewKnowledgeEntry {
     /// In small letters, on one line.
     pub key: String,
     pub category: Category,
     pub content: String,
     pub tags: Vec<String>,
-    pub source: Source,
+    pub source: Provenance,
     pub at: Timestamp,
 }
 
 /// Where something comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Source {
+pub struct Provenance {
     /// Nothing once the session is deleted.
     pub session: Option<SessionId>,
     pub turn: TurnId,
@@ -77,7 +77,7 @@ pub struct Source {
 
 /// What became of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum EntrySaved {
     New,
     /// As this version.
     Changed(u32),
@@ -130,12 +130,12 @@ pub struct Learning {
     pub id: u64,
     pub trigger: String,
     pub fix: String,
-    pub category: Trouble,
+    pub category: FailureCategory,
     /// How often what failed worked afterwards.
     pub helped: u32,
     /// How often it failed again.
     pub failed: u32,
-    pub source: Source,
+    pub source: Provenance,
     pub at: Timestamp,
 }
 
@@ -143,14 +143,14 @@ pub struct Learning {
 pub struct NewLearning {
     pub trigger: String,
     pub fix: String,
-    pub category: Trouble,
-    pub source: Source,
+    pub category: FailureCategory,
+    pub source: Provenance,
     pub at: Timestamp,
 }
 
 /// What became of a learning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Learned {
+pub enum LearningSaved {
     New(u64),
     /// The trigger was known; this is its fix from now on.
     Changed(u64),
@@ -161,7 +161,7 @@ pub enum Learned {
 /// What kind of trouble a learning is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Trouble {
+pub enum FailureCategory {
     ToolError,
     ProviderError,
     UserCorrection,
@@ -171,7 +171,7 @@ pub enum Trouble {
     General,
 }
 
-impl Trouble {
+impl FailureCategory {
     pub const ALL: [Self; 6] = [
         Self::ToolError,
         Self::ProviderError,
@@ -197,7 +197,7 @@ impl Trouble {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for FailureCategory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -215,17 +215,17 @@ impl Learning {
 
 /// Outcomes of a part of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tally {
+pub struct OutcomeBatch {
     /// The last event that was counted before.
     pub behind: u64,
     /// The last event that is counted now.
     pub through: u64,
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<LearningOutcome>,
 }
 
 /// What came of showing a learning once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct LearningOutcome {
     pub learning: u64,
     pub effect: Effect,
 }
@@ -244,8 +244,8 @@ mod tests {
     fn confidence_follows_outcomes_both_ways() {
         let confidence = |helped, failed| {
             let source =
-                Source { session: None, turn: TurnId::new("t"), by: String::new(), label: Label::default() };
-            let (trigger, fix, category) = (String::new(), String::new(), Trouble::General);
+                Provenance { session: None, turn: TurnId::new("t"), by: String::new(), label: Label::default() };
+            let (trigger, fix, category) = (String::new(), String::new(), FailureCategory::General);
             Learning { id: 1, trigger, fix, category, helped, failed, source, at: Timestamp::UNIX_EPOCH }
                 .confidence()
         };
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn names_read_back() {
         assert!(Category::ALL.iter().all(|category| Category::named(category.as_str()) == Some(*category)));
-        assert!(Trouble::ALL.iter().all(|trouble| Trouble::named(trouble.as_str()) == Some(*trouble)));
+        assert!(FailureCategory::ALL.iter().all(|trouble| FailureCategory::named(trouble.as_str()) == Some(*trouble)));
         assert_eq!(Category::named("nonsense"), None);
     }
 }

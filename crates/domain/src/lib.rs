@@ -1,7 +1,7 @@
 //! The words of Lango: plain values and the seams between its parts. Nothing here does IO.
 
 pub mod agent;
-pub mod bill;
+pub mod usage;
 pub mod documents;
 pub mod event;
 pub mod failure;
@@ -11,7 +11,7 @@ pub mod forgetting;
 pub mod graph;
 pub mod inquiries;
 pub mod knowledge;
-pub mod located;
+pub mod spanned;
 pub mod memory;
 pub mod model;
 pub mod pattern;
@@ -22,15 +22,15 @@ pub mod secret;
 pub mod session;
 pub mod suggest;
 pub mod text;
-pub mod tokens;
+pub mod token_estimate;
 pub mod tool;
-pub mod wording;
+pub mod markers;
 
 pub use agent::{
-    Agent, AgentName, AgentSpec, AgentTree, InvalidAgentName, Mode, Origin, Place, Prefix, SkippedAgent,
+    Agent, AgentName, AgentSpec, AgentTree, InvalidAgentName, TeamMode, SpecOrigin, AgentLocation, Prefix, SkippedAgent,
 };
 pub use flow::{Destination, Label, Labelled, Outgoing};
 pub use prompt::{Prompt, Section};
 pub use tool::{
-    Intent, Live, Safety, Tool, ToolContext, ToolFailure, ToolFunction, ToolFuture, ToolOutput, Trust,
+    Intent, ToolOutputSink, Safety, Tool, ToolContext, ToolError, ToolFunction, ToolFuture, ToolOutput, Trust,
 };

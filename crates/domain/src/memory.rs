@@ -10,68 +10,68 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::{Event, Principal, SessionId, TurnId, Usage};
 use crate::flow::Label;
-use crate::seams::Conversation;
-use crate::session::Answer;
+use crate::seams::SessionKey;
+use crate::session::StoreFuture;
 
 /// Keeps memory of conversations. Ships as SQLite, in the same file as the sessions that it tells of.
-pub trait Memories: Send + Sync {
+pub trait MemoryStore: Send + Sync {
     /// How far a session is observed.
-    fn progress<'a>(&'a self, of: &'a Conversation) -> Answer<'a, Progress>;
+    fn progress<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, ObservationProgress>;
 
     /// Whole turns behind an event, in order, without the one that still runs; no further than the turn with which so many
     /// bytes are reached.
     fn turns_behind<'a>(
         &'a self,
-        of: &'a Conversation,
+        of: &'a SessionKey,
         seq: u64,
         bytes: usize,
-    ) -> Answer<'a, Vec<Arc<Event>>>;
+    ) -> StoreFuture<'a, Vec<Arc<Event>>>;
 
     /// What the user asked for in a turn, with the event's number.
-    fn request<'a>(&'a self, of: &'a Conversation, turn: &'a TurnId) -> Answer<'a, Option<(u64, String)>>;
+    fn request<'a>(&'a self, of: &'a SessionKey, turn: &'a TurnId) -> StoreFuture<'a, Option<(u64, String)>>;
 
     /// These events, as far as they are there.
-    fn events<'a>(&'a self, of: &'a Conversation, seqs: Vec<u64>) -> Answer<'a, Vec<Arc<Event>>>;
+    fn events<'a>(&'a self, of: &'a SessionKey, seqs: Vec<u64>) -> StoreFuture<'a, Vec<Arc<Event>>>;
 
     /// Those of these events that nothing may be remembered of any more.
-    fn forgotten<'a>(&'a self, of: &'a Principal, events: Vec<(TurnId, u64)>) -> Answer<'a, Vec<u64>>;
+    fn forgotten<'a>(&'a self, of: &'a Principal, events: Vec<(TurnId, u64)>) -> StoreFuture<'a, Vec<u64>>;
 
     /// Keeps what was observed of a piece and, with it, that the piece was observed: both or nothing.
-    fn keep_piece<'a>(&'a self, of: &'a Conversation, piece: Piece) -> Answer<'a, Kept>;
+    fn keep_piece<'a>(&'a self, of: &'a SessionKey, piece: ObservedSpan) -> StoreFuture<'a, MemoryWrite>;
 
     /// From now on the observations up to this event stand for it.
-    fn activate<'a>(&'a self, of: &'a Conversation, through: u64) -> Answer<'a, ()>;
+    fn activate<'a>(&'a self, of: &'a SessionKey, through: u64) -> StoreFuture<'a, ()>;
 
     /// What stands for the earlier part of a session: reflections, then what none of them has condensed, in order.
-    fn told<'a>(&'a self, of: &'a Conversation) -> Answer<'a, Vec<Memory>>;
+    fn told<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, Vec<Memory>>;
 
     /// What of a session no reflection has condensed, active or not, in order.
-    fn uncondensed<'a>(&'a self, of: &'a Conversation) -> Answer<'a, Vec<Memory>>;
+    fn uncondensed<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, Vec<Memory>>;
 
     /// Keeps reflections in the place of those before them.
-    fn keep_reflections<'a>(&'a self, of: &'a Conversation, new: Reflections) -> Answer<'a, Kept>;
+    fn keep_reflections<'a>(&'a self, of: &'a SessionKey, new: NewReflections) -> StoreFuture<'a, MemoryWrite>;
 
     /// Keeps what somebody asked to be remembered, and gives its number.
-    fn store<'a>(&'a self, of: &'a Conversation, memory: NewMemory) -> Answer<'a, MemoryId>;
+    fn store<'a>(&'a self, of: &'a SessionKey, memory: NewMemory) -> StoreFuture<'a, MemoryId>;
 
     /// The observer did not get through; when it may try again.
-    fn put_off<'a>(&'a self, of: &'a Conversation, setback: Setback) -> Answer<'a, ()>;
+    fn put_off<'a>(&'a self, of: &'a SessionKey, setback: ObserverBackoff) -> StoreFuture<'a, ()>;
 
     /// What a call of the observer's took.
-    fn spent<'a>(&'a self, of: &'a Conversation, turn: TurnId, usage: Usage) -> Answer<'a, ()>;
+    fn spent<'a>(&'a self, of: &'a SessionKey, turn: TurnId, usage: Usage) -> StoreFuture<'a, ()>;
 
     /// A number for what there is, which changes with it.
-    fn revision<'a>(&'a self, of: &'a Principal) -> Answer<'a, Revision>;
+    fn revision<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Revision>;
 
     /// Observations behind a number, in order.
-    fn observations_behind<'a>(&'a self, of: &'a Principal, id: u64, most: usize) -> Answer<'a, Vec<Memory>>;
+    fn observations_behind<'a>(&'a self, of: &'a Principal, id: u64, most: usize) -> StoreFuture<'a, Vec<Memory>>;
 
     /// Observations or reflections, the newest first.
-    fn list<'a>(&'a self, of: &'a Principal, which: Listing) -> Answer<'a, Vec<Memory>>;
+    fn list<'a>(&'a self, of: &'a Principal, which: MemoryQuery) -> StoreFuture<'a, Vec<Memory>>;
 
-    fn memory<'a>(&'a self, of: &'a Principal, id: MemoryId) -> Answer<'a, Option<Memory>>;
+    fn memory<'a>(&'a self, of: &'a Principal, id: MemoryId) -> StoreFuture<'a, Option<Memory>>;
 
-    fn census<'a>(&'a self, of: &'a Principal) -> Answer<'a, Census>;
+    fn census<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, MemoryStats>;
 }
 
 /// The number of an observation (`o12`) or a reflection (`r3`).
@@ -92,12 +92,12 @@ impl fmt::Display for MemoryId {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no memory's id; those look like o12 and r3")]
-pub struct NoMemoryId(String);
+pub struct InvalidMemoryId(String);
 
 impl FromStr for MemoryId {
-    type Err = NoMemoryId;
+    type Err = InvalidMemoryId;
 
-    fn from_str(text: &str) -> Result<Self, NoMemoryId> {
+    fn from_str(text: &str) -> Result<Self, InvalidMemoryId> {
         let mut letters = text.trim().chars();
         let kind = letters.next().map(|letter| letter.to_ascii_lowercase());
         let digits = letters.as_str();
@@ -105,7 +105,7 @@ impl FromStr for MemoryId {
         match (kind, number) {
             (Some('o'), Some(number)) => Ok(Self::Observation(number)),
             (Some('r'), Some(number)) => Ok(Self::Reflection(number)),
-            _ => Err(NoMemoryId(text.to_owned())),
+            _ => Err(InvalidMemoryId(text.to_owned())),
         }
     }
 }
@@ -117,7 +117,7 @@ pub struct Memory {
     pub session: SessionId,
     pub note: Note,
     /// Who wrote it.
-    pub origin: Origin,
+    pub origin: MemoryOrigin,
     /// The events that it comes from, by their numbers.
     pub sources: Vec<u64>,
     /// The observations that a reflection condenses.
@@ -132,7 +132,7 @@ pub struct Note {
     pub text: String,
     pub kind: Kind,
     pub priority: Priority,
-    pub words: Words,
+    pub words: MemorySpeaker,
     /// What it was made from (B101).
     pub label: Label,
     /// When it was said.
@@ -149,22 +149,22 @@ pub struct NewMemory {
 
 /// Whole turns that were observed together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct ObservedSpan {
     /// The last event that was observed before it.
     pub behind: u64,
     pub last: u64,
     /// What its events take in a request.
     pub tokens: usize,
-    pub origin: Origin,
+    pub origin: MemoryOrigin,
     pub observations: Vec<NewMemory>,
 }
 
 /// Reflections, and what they condense.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reflections {
+pub struct NewReflections {
     /// How often had been condensed when this was begun.
     pub behind: u32,
-    pub origin: Origin,
+    pub origin: MemoryOrigin,
     /// The observations that are told by them from now on.
     pub condensed: Vec<u64>,
     pub reflections: Vec<NewReflection>,
@@ -179,7 +179,7 @@ pub struct NewReflection {
 /// Who put something into words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", from = "String")]
-pub enum Origin {
+pub enum MemoryOrigin {
     /// Whoever asked for it to be remembered.
     Asked,
     /// Rules, without a language model.
@@ -188,7 +188,7 @@ pub enum Origin {
     Model(String),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for MemoryOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Asked => "asked",
@@ -198,13 +198,13 @@ impl fmt::Display for Origin {
     }
 }
 
-impl From<Origin> for String {
-    fn from(origin: Origin) -> Self {
+impl From<MemoryOrigin> for String {
+    fn from(origin: MemoryOrigin) -> Self {
         origin.to_string()
     }
 }
 
-impl From<String> for Origin {
+impl From<String> for MemoryOrigin {
     fn from(name: String) -> Self {
         match name.as_str() {
             "asked" => Self::Asked,
@@ -217,7 +217,7 @@ impl From<String> for Origin {
 /// Whose words it was made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Words {
+pub enum MemorySpeaker {
     /// The user's own, and nobody else's.
     User,
     /// Those of agents, files, commands, pages: data, never instructions.
@@ -277,7 +277,7 @@ named!(
     }
 );
 
-impl Words {
+impl MemorySpeaker {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -288,7 +288,7 @@ impl Words {
 
 /// How far a session is observed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct ObservationProgress {
     /// The last event that was observed.
     pub observed: u64,
     /// The last event that observations stand for.
@@ -299,12 +299,12 @@ pub struct Progress {
     pub generation: u32,
     /// What the active observations take that are not condensed.
     pub tokens: usize,
-    pub setback: Option<Setback>,
+    pub setback: Option<ObserverBackoff>,
 }
 
 /// An observer that did not get through.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setback {
+pub struct ObserverBackoff {
     /// How often in a row.
     pub failures: u32,
     /// How often of these it said something that is of no use.
@@ -314,7 +314,7 @@ pub struct Setback {
 
 /// Whether something was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum MemoryWrite {
     Kept,
     /// Somebody else was first; nothing was kept.
     Overtaken,
@@ -330,21 +330,21 @@ pub struct Revision {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listing {
-    pub what: Listed,
+pub struct MemoryQuery {
+    pub what: MemoryLevel,
     pub session: Option<SessionId>,
     pub most: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Listed {
+pub enum MemoryLevel {
     Observations,
     Reflections,
 }
 
 /// How much is remembered.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Census {
+pub struct MemoryStats {
     /// Everything but reflections.
     pub observations: u64,
     /// Those that somebody asked for.
@@ -377,6 +377,6 @@ mod tests {
     fn words_have_names() {
         assert_eq!(Kind::named(" Preference "), Some(Kind::Preference));
         assert_eq!(Priority::named("urgent"), None);
-        assert_eq!(Origin::from("x/y".to_owned()), Origin::Model("x/y".to_owned()));
+        assert_eq!(MemoryOrigin::from("x/y".to_owned()), MemoryOrigin::Model("x/y".to_owned()));
     }
 }

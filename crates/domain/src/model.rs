@@ -48,21 +48,21 @@ pub enum Message {
     Assistant {
         thoughts: Vec<Thought>,
         text: String,
-        calls: Vec<Call>,
+        calls: Vec<ToolCall>,
     },
     /// The results of the calls right before, in their order.
-    Results(Vec<CallResult>),
+    Results(Vec<ToolCallResult>),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Call {
+pub struct ToolCall {
     pub id: CallId,
     pub name: String,
     /// An object where the model did it right; whatever it gave where it did not.
     pub arguments: Value,
 }
 
-impl Call {
+impl ToolCall {
     /// The same tool with the same arguments, whatever their order and the call's id.
     pub fn is_same_as(&self, other: &Self) -> bool {
         self.name == other.name && self.arguments == other.arguments
@@ -82,7 +82,7 @@ pub struct Thought {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CallResult {
+pub struct ToolCallResult {
     pub id: CallId,
     pub name: String,
     pub ok: bool,
@@ -95,7 +95,7 @@ pub struct CallResult {
 pub enum Fragment {
     Text(String),
     Thought(Thought),
-    Call(Call),
+    Call(ToolCall),
     /// What the reply has taken so far, all in all: of several the last stands.
     Usage(Usage),
     /// The reply is whole. A stream that ends without it broke off.
@@ -137,7 +137,7 @@ pub enum ModelError {
 impl ModelError {
     /// The same error with its words changed: to take out what must not be shown.
     #[must_use]
-    pub fn map_words(self, change: impl FnOnce(&str) -> String) -> Self {
+    pub fn map_message(self, change: impl FnOnce(&str) -> String) -> Self {
         match self {
             Self::NotFound(words) => Self::NotFound(change(&words)),
             Self::Rejected(words) => Self::Rejected(change(&words)),

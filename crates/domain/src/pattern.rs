@@ -2,13 +2,13 @@
 
 /// What a `*` stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Star {
+pub enum Wildcard {
     Anything,
     /// Not for what turns one allowed command into another, or leaves a folder.
     Plain,
 }
 
-impl Star {
+impl Wildcard {
     fn takes(self, text: &str) -> bool {
         const CHAINS: [char; 14] = [';', '&', '|', '<', '>', '$', '`', '(', ')', '{', '}', '\\', '\n', '\r'];
         self == Self::Anything || !(text.contains(CHAINS) || text.contains(".."))
@@ -17,7 +17,7 @@ impl Star {
 
 /// The pieces between the stars in order: the first at the beginning, the last at the end, each other at the first place
 /// where it stands.
-pub fn fits(pattern: &str, text: &str, star: Star) -> bool {
+pub fn matches(pattern: &str, text: &str, star: Wildcard) -> bool {
     // `git *` is also `git` alone.
     if pattern.strip_suffix(" *") == Some(text) {
         return true;
@@ -45,8 +45,8 @@ mod tests {
         for chained in
             ["git a;b", "git a&&b", "git a|b", "git $(b)", "git `b`", "git a\nb", "git a > b", "git ../x"]
         {
-            assert!(!fits("git *", chained, Star::Plain), "{chained}");
-            assert!(fits("git *", chained, Star::Anything), "{chained}");
+            assert!(!matches("git *", chained, Wildcard::Plain), "{chained}");
+            assert!(matches("git *", chained, Wildcard::Anything), "{chained}");
         }
     }
 
@@ -66,7 +66,7 @@ mod tests {
             ("git *", "git", true),
             ("git *", "gitk", false),
         ] {
-            assert_eq!(fits(pattern, text, Star::Plain), expected, "{pattern} {text}");
+            assert_eq!(matches(pattern, text, Wildcard::Plain), expected, "{pattern} {text}");
         }
     }
 }

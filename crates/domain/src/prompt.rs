@@ -1,6 +1,6 @@
 //! A system prompt: ordered, named sections, each with a cap (B41), joined into one text.
 
-use crate::tokens;
+use crate::token_estimate;
 
 /// One named part of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,8 +27,8 @@ impl Section {
     pub fn capped(id: &str, text: &str, cap: usize) -> Self {
         const MARK: &str = "\n[cut here: this section is longer than its cap]";
         let text = text.trim();
-        let text = if tokens::estimate(text) > cap {
-            format!("{}{MARK}", tokens::cut(text, cap.saturating_sub(tokens::estimate(MARK))))
+        let text = if token_estimate::estimate(text) > cap {
+            format!("{}{MARK}", token_estimate::truncate(text, cap.saturating_sub(token_estimate::estimate(MARK))))
         } else {
             text.to_owned()
         };
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn a_section_over_its_cap_is_cut_and_says_so() {
         let long = Section::new("safety", &"be careful ".repeat(20_000));
-        assert!(tokens::estimate(&long.text) <= Section::CAP);
+        assert!(token_estimate::estimate(&long.text) <= Section::CAP);
         assert!(long.text.ends_with("its cap]"));
     }
 

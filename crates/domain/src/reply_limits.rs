@@ -150,7 +150,7 @@ fn count(sum: &mut usize, more: usize, most: usize, excess: Excess) -> Result<()
 mod tests {
     use super::*;
     use crate::event::{CallId, Usage};
-    use crate::model::{Call, Thought};
+    use crate::model::{ToolCall, Thought};
     use serde_json::json;
 
     fn refused(mut piece: impl FnMut(usize) -> Fragment) -> (usize, Excess) {
@@ -168,7 +168,7 @@ mod tests {
     fn every_kind_of_fragment_has_its_cap() {
         let text = || "x".repeat(1024);
         let call = |name: String, id: String| {
-            Fragment::Call(Call { id: CallId::new(id), name, arguments: json!({}) })
+            Fragment::Call(ToolCall { id: CallId::new(id), name, arguments: json!({}) })
         };
         let thought =
             |text: String, seal| Fragment::Thought(Thought { provider: "p".into(), text, seal, call: None });
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(refused(|_| thought(String::new(), Some(json!(text())))).1, Excess::Thoughts);
         assert_eq!(refused(|_| thought(String::new(), None)).1, Excess::Thoughts, "empty ones are not free");
         let many = || json!(vec![json!({ "": 0 }); 2_000]);
-        let arguments = || Call { id: CallId::new(""), name: String::new(), arguments: many() };
+        let arguments = || ToolCall { id: CallId::new(""), name: String::new(), arguments: many() };
         assert_eq!(refused(|_| Fragment::Call(arguments())), (5, Excess::Values));
         assert_eq!(refused(|_| thought(String::new(), Some(many()))), (5, Excess::Values));
         assert_eq!(refused(|_| Fragment::Usage(Usage::default())), (MAX_FRAGMENTS + 1, Excess::Fragments));

@@ -12,12 +12,12 @@ use crate::tool::Intent;
 
 /// Asks whoever may decide. Ships for the terminal, HTTP and A2A; tests script it.
 pub trait Approver: Send + Sync {
-    fn ask(&self, question: Question) -> BoxFuture<'static, Decision>;
+    fn ask(&self, question: ApprovalQuestion) -> BoxFuture<'static, ApprovalDecision>;
 }
 
 /// What exactly is about to happen.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Question {
+pub struct ApprovalQuestion {
     /// The call that it is about; the approval events carry the same id.
     pub call: CallId,
     pub session: SessionId,
@@ -30,8 +30,8 @@ pub struct Question {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Decision {
-    Approved { scope: Scope, by: Decider },
+pub enum ApprovalDecision {
+    Approved { scope: ApprovalScope, by: Decider },
     Denied,
     TimedOut,
     NobodyThere,
@@ -40,7 +40,7 @@ pub enum Decision {
 /// How far a permission reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum ApprovalScope {
     /// This call.
     Once,
     /// The very same call, for the rest of the session.
@@ -69,8 +69,8 @@ pub struct ContextError(pub String);
 
 /// Tells the earlier part of a session in few words, which then stand in its place. Ships as observational memory; tests
 /// script it.
-pub trait Digests: Send + Sync {
-    fn digest(&self, of: Conversation) -> BoxFuture<'static, Result<Option<Digest>, ContextError>>;
+pub trait DigestSource: Send + Sync {
+    fn digest(&self, of: SessionKey) -> BoxFuture<'static, Result<Option<Digest>, ContextError>>;
 }
 
 /// What stands for the beginning of a session in every request (B40: it only grows at its end, until it is written anew).
@@ -85,14 +85,14 @@ pub struct Digest {
 
 /// A session, and whose it is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Conversation {
+pub struct SessionKey {
     pub session: SessionId,
     pub principal: Principal,
 }
 
 /// Is told of every turn that ended, off its path. Ships as the observer of conversations and the search for gaps.
-pub trait Afterwards: Send + Sync {
-    fn turn_ended(&self, of: Conversation) -> BoxFuture<'static, ()>;
+pub trait AfterTurn: Send + Sync {
+    fn turn_ended(&self, of: SessionKey) -> BoxFuture<'static, ()>;
 }
 
 /// Knows what helped when a call failed before. Ships as the librarian's learnings; tests script it.

@@ -31,12 +31,12 @@ impl Secret {
     }
 
     /// Whether the value can be told from ordinary words; local servers take `x` or `test` as a key.
-    pub fn is_worth_hiding(&self) -> bool {
+    pub fn is_redactable(&self) -> bool {
         self.expose().len() >= 8
     }
 
     /// `text` without this value in it.
-    pub fn hide_in(&self, text: &str) -> String {
+    pub fn redact(&self, text: &str) -> String {
         if self.expose().is_empty() { text.to_owned() } else { text.replace(self.expose(), "***") }
     }
 }
@@ -118,8 +118,8 @@ mod tests {
         let secret = Secret::new("sk-123");
         assert_eq!(format!("{secret:?}"), "***");
         assert_eq!(serde_json::to_string(&secret).unwrap(), "\"***\"");
-        assert_eq!(secret.hide_in("key sk-123 is wrong"), "key *** is wrong");
-        assert_eq!(Secret::new("").hide_in("abc"), "abc");
+        assert_eq!(secret.redact("key sk-123 is wrong"), "key *** is wrong");
+        assert_eq!(Secret::new("").redact("abc"), "abc");
         assert_eq!(serde_json::from_str::<Secret>("12345678901").unwrap(), Secret::new("12345678901"));
         assert!(
             serde_json::from_str::<Secret>("[\"sk-1\"]")

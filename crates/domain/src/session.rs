@@ -4,27 +4,27 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use crate::event::{ApprovalState, Body, Draft, Event, Grant, Principal, SessionId};
+use crate::event::{ApprovalState, EventBody, NewEvent, Event, Grant, Principal, SessionId};
 
 /// Keeps sessions as append-only logs. Ships in memory and as SQLite; one suite of tests holds for both.
 pub trait SessionStore: Send + Sync {
     /// Waits until no other turn of the session runs, and keeps others waiting until the lock is dropped (B60).
-    fn lock<'a>(&'a self, key: SessionKey<'a>) -> Answer<'a, TurnLock>;
+    fn lock<'a>(&'a self, key: SessionKeyRef<'a>) -> StoreFuture<'a, TurnLock>;
 
     /// Events in order up to the newest, at least as far back as asked for; none for a session that does not exist yet.
-    fn load<'a>(&'a self, key: SessionKey<'a>, reach: Reach) -> Answer<'a, Vec<Arc<Event>>>;
+    fn load<'a>(&'a self, key: SessionKeyRef<'a>, reach: HistoryWindow) -> StoreFuture<'a, Vec<Arc<Event>>>;
 
     /// Returns when the events are durable.
-    fn append<'a>(&'a self, key: SessionKey<'a>, drafts: Vec<Draft>) -> Answer<'a, Vec<Arc<Event>>>;
+    fn append<'a>(&'a self, key: SessionKeyRef<'a>, drafts: Vec<NewEvent>) -> StoreFuture<'a, Vec<Arc<Event>>>;
 
     /// The permissions for calls of a tool that were given for the rest of the session, however long ago.
-    fn grants<'a>(&'a self, key: SessionKey<'a>, tool: &'a str) -> Answer<'a, Vec<Grant>>;
+    fn grants<'a>(&'a self, key: SessionKeyRef<'a>, tool: &'a str) -> StoreFuture<'a, Vec<Grant>>;
 }
 
 /// The permission that an event gives, if it is for that tool.
-pub fn grant_in(event: &Event, of: &str) -> Option<Grant> {
+pub fn grant_from_event(event: &Event, of: &str) -> Option<Grant> {
     match &event.body {
-        Body::Approval { tool, state: ApprovalState::Approved, grant: Some(grant), .. } if tool == of => {
+        EventBody::Approval { tool, state: ApprovalState::Approved, grant: Some(grant), .. } if tool == of => {
             Some(grant.clone())
         }
         _ => None,
@@ -33,14 +33,14 @@ pub fn grant_in(event: &Event, of: &str) -> Option<Grant> {
 
 /// A session of one principal's: the same id under another principal is another session (B74).
 #[derive(Clone, Copy, Debug)]
-pub struct SessionKey<'a> {
+pub struct SessionKeyRef<'a> {
     pub session: &'a SessionId,
     pub principal: &'a Principal,
 }
 
 /// How much of a session is read: whole turns, backwards from the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum HistoryWindow {
     Everything,
     /// The fewest turns whose events hold so many bytes.
     Recent {
@@ -48,9 +48,9 @@ pub enum Reach {
     },
 }
 
-impl Reach {
+impl HistoryWindow {
     /// Whether so many bytes will do.
-    pub fn is_enough(self, bytes: usize) -> bool {
+    pub fn is_satisfied_by(self, bytes: usize) -> bool {
         match self {
             Self::Everything => false,
             Self::Recent { bytes: wanted } => bytes >= wanted,
@@ -68,7 +68,7 @@ impl TurnLock {
 }
 
 /// What a store gives, in time.
-pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("what is kept could not be read or written: {0}")]

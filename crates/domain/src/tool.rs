@@ -36,21 +36,21 @@ pub struct ToolContext {
     /// What the call was made from: a tool that keeps something keeps this with it (B101).
     pub label: Label,
     /// Where it shows what it prints while it runs.
-    pub live: Live,
+    pub live: ToolOutputSink,
 }
 
 /// Whoever watches a call while it runs. What is shown here is no part of the log.
 #[derive(Clone, Default)]
-pub struct Live(Option<Watcher>);
+pub struct ToolOutputSink(Option<Watcher>);
 
 type Watcher = Arc<dyn Fn(&str) + Send + Sync>;
 
-impl Live {
+impl ToolOutputSink {
     pub fn to(watcher: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(watcher)))
     }
 
-    pub fn nobody() -> Self {
+    pub fn disconnected() -> Self {
         Self(None)
     }
 
@@ -61,7 +61,7 @@ impl Live {
     }
 }
 
-impl fmt::Debug for Live {
+impl fmt::Debug for ToolOutputSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_some() { "Live(watched)" } else { "Live(unwatched)" })
     }
@@ -112,14 +112,14 @@ impl ToolOutput {
 /// A call that did not work, said so that the model can do better next time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct ToolFailure(pub String);
+pub struct ToolError(pub String);
 
 /// What a call comes to.
-pub type ToolFuture = BoxFuture<'static, Result<ToolOutput, ToolFailure>>;
+pub type ToolFuture = BoxFuture<'static, Result<ToolOutput, ToolError>>;
 
 /// The function that says what a call would do, before it does it.
 pub type IntentFunction =
-    Arc<dyn Fn(ToolContext, Value) -> BoxFuture<'static, Result<Intent, ToolFailure>> + Send + Sync>;
+    Arc<dyn Fn(ToolContext, Value) -> BoxFuture<'static, Result<Intent, ToolError>> + Send + Sync>;
 
 /// The function that says what a call would send to somebody else; nothing for arguments that cannot work.
 type OutgoingFunction = Arc<dyn Fn(&Value) -> Option<Outgoing> + Send + Sync>;
@@ -158,7 +158,7 @@ impl Tool {
     where
         Args: DeserializeOwned + JsonSchema,
         Run: Fn(ToolContext, Args) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Out, ToolFailure>> + Send + 'static,
+        Fut: Future<Output = Result<Out, ToolError>> + Send + 'static,
         Out: Into<ToolOutput>,
     {
         let run = Arc::new(run);
@@ -192,7 +192,7 @@ impl Tool {
     where
         Args: DeserializeOwned,
         Tell: Fn(ToolContext, Args) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Intent, ToolFailure>> + Send + 'static,
+        Fut: Future<Output = Result<Intent, ToolError>> + Send + 'static,
     {
         let tell = Arc::new(tell);
         self.intent = Some(Arc::new(move |context, args| {
@@ -264,7 +264,7 @@ impl Tool {
     }
 
     /// Whether its level depends on the call.
-    pub fn tells_intent(&self) -> bool {
+    pub fn has_intent(&self) -> bool {
         self.intent.is_some()
     }
 
@@ -273,7 +273,7 @@ impl Tool {
         &self,
         context: ToolContext,
         args: Value,
-    ) -> BoxFuture<'static, Result<Intent, ToolFailure>> {
+    ) -> BoxFuture<'static, Result<Intent, ToolError>> {
         if let Some(intent) = &self.intent {
             return intent(context, args);
         }
@@ -290,7 +290,7 @@ impl Tool {
     }
 
     /// A tool that exists by name only, to see what a team with it would look like. Calling it fails.
-    pub fn stand_in(name: impl Into<String>) -> Self {
+    pub fn stub(name: impl Into<String>) -> Self {
         let name = name.into();
         let answer = format!("{name} is a stand-in and does nothing");
         Self {
@@ -305,7 +305,7 @@ impl Tool {
             intent: None,
             function: Arc::new(move |_, _| {
                 let answer = answer.clone();
-                Box::pin(async move { Err(ToolFailure(answer)) })
+                Box::pin(async move { Err(ToolError(answer)) })
             }),
             name,
         }
@@ -313,14 +313,14 @@ impl Tool {
 
     /// The same tool with something around its function: whoever wraps decides whether the function runs.
     #[must_use]
-    pub fn wrapped(mut self, wrap: impl FnOnce(&str, ToolFunction) -> ToolFunction) -> Self {
+    pub fn wrap_function(mut self, wrap: impl FnOnce(&str, ToolFunction) -> ToolFunction) -> Self {
         self.function = wrap(&self.name, self.function);
         self
     }
 
     /// The same tool with something around what tells its intent, where it has that.
     #[must_use]
-    pub fn intent_wrapped(mut self, wrap: impl FnOnce(&str, IntentFunction) -> IntentFunction) -> Self {
+    pub fn wrap_intent(mut self, wrap: impl FnOnce(&str, IntentFunction) -> IntentFunction) -> Self {
         self.intent = self.intent.map(|intent| wrap(&self.name, intent));
         self
     }
@@ -336,9 +336,9 @@ impl fmt::Debug for Tool {
     }
 }
 
-fn typed<Args: DeserializeOwned>(args: Value) -> Result<Args, ToolFailure> {
+fn typed<Args: DeserializeOwned>(args: Value) -> Result<Args, ToolError> {
     serde_path_to_error::deserialize(args)
-        .map_err(|error| ToolFailure(format!("argument `{}`: {}", error.path(), error.inner())))
+        .map_err(|error| ToolError(format!("argument `{}`: {}", error.path(), error.inner())))
 }
 
 fn parameters_of<Args: JsonSchema>() -> Value {
@@ -375,7 +375,7 @@ mod tests {
             agent: AgentName::new("operator").unwrap(),
             call: CallId::new("c1"),
             label: Label::default(),
-            live: Live::nobody(),
+            live: ToolOutputSink::disconnected(),
         }
     }
 
@@ -415,6 +415,6 @@ mod tests {
     #[test]
     fn what_declares_nothing_is_dangerous() {
         assert_eq!(Safety::default(), Safety::Dangerous);
-        assert_eq!(Tool::stand_in("x").safety, Safety::Dangerous);
+        assert_eq!(Tool::stub("x").safety, Safety::Dangerous);
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use lango_domain::Label;
-use lango_domain::event::{Body, Usage};
+use lango_domain::event::{EventBody, Usage};
 use lango_domain::model::{Fragment, Message, ModelError, ModelRequest};
-use lango_domain::wording::ASK_AGAIN;
+use lango_domain::markers::ASK_AGAIN;
 
 use crate::crew::Member;
 use crate::driver::{Driver, Seat};
@@ -47,12 +47,12 @@ impl Driver {
             Some(usage) => {
                 self.spent().count_usage(usage);
                 self.calibration.learn(&seat.agent, estimated, usage.input);
-                self.note(seat, Body::Usage(usage.clone())).await?;
+                self.note(seat, EventBody::Usage(usage.clone())).await?;
             }
             None => {
                 // What is not known is not free: the call is told, and its size guessed for the limit.
                 self.spent().count_tokens((bytes + collector.bytes()) as u64 / 4);
-                self.note(seat, Body::Usage(Usage::default())).await?;
+                self.note(seat, EventBody::Usage(Usage::default())).await?;
             }
         }
         Ok(read?.and_then(|()| collector.finish(|id| self.record.fresh_id(id))))

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt, join_all};
 use futures::join;
-use lango_domain::event::{Author, Body, ToolCode};
-use lango_domain::model::{Call, ModelError};
+use lango_domain::event::{Author, EventBody, ToolCode};
+use lango_domain::model::{ToolCall, ModelError};
 use lango_domain::seams::{
-    Advisor, Afterwards, ContextError, ContextRequest, ContextSource, Conversation, Digests, FailedCall,
+    Advisor, AfterTurn, ContextError, ContextRequest, ContextSource, SessionKey, DigestSource, FailedCall,
 };
-use lango_domain::{Label, Labelled, tokens};
+use lango_domain::{Label, Labelled, token_estimate};
 
 use crate::dispatch::{ToolAnswer, Words};
 use crate::driver::{Driver, Seat};
@@ -37,10 +37,10 @@ pub struct Beside {
     /// What helps with a request.
     pub sources: Vec<Arc<dyn ContextSource>>,
     /// What stands for the earlier part of a session.
-    pub digests: Option<Arc<dyn Digests>>,
+    pub digests: Option<Arc<dyn DigestSource>>,
     /// What helped when a call failed.
     pub advisor: Option<Arc<dyn Advisor>>,
-    pub afterwards: Vec<Arc<dyn Afterwards>>,
+    pub afterwards: Vec<Arc<dyn AfterTurn>>,
 }
 
 impl Driver {
@@ -48,7 +48,7 @@ impl Driver {
         let (text, is_too_long) = bounded(&request.text);
         let asked = Entry {
             label: request.label,
-            ..Entry::plain(Author::User, seat.branch.clone(), Body::User { text })
+            ..Entry::plain(Author::User, seat.branch.clone(), EventBody::User { text })
         };
         self.record.keep(vec![asked]).await?;
         if is_too_long {
@@ -56,7 +56,7 @@ impl Driver {
         }
         let (digest, context) = self.wait(async { join!(self.digest(), self.gather()) }).await?;
         let attached = request.attachments.into_iter().map(|(source, attached)| {
-            (Body::Context { source, text: fitted(attached.text.trim()) }, attached.label)
+            (EventBody::Context { source, text: fitted(attached.text.trim()) }, attached.label)
         });
         let told = attached.chain(context).chain(digest);
         let author = Author::Agent(seat.agent.clone());
@@ -66,7 +66,7 @@ impl Driver {
     }
 
     /// What every source has to say about the request, within its cap; one that fails or is slow is left out.
-    async fn gather(&self) -> Vec<(Body, Label)> {
+    async fn gather(&self) -> Vec<(EventBody, Label)> {
         let ask = |source: &Arc<dyn ContextSource>| {
             let source = Arc::clone(source);
             let (session, principal) = (self.record.session.clone(), self.record.principal.clone());
@@ -74,31 +74,31 @@ impl Driver {
             async move {
                 let found = in_time(source.name(), asked).await;
                 let Labelled { text, label } = found?;
-                let text = tokens::cut(text.trim(), source.cap()).to_owned();
-                (!text.is_empty()).then(|| (Body::Context { source: source.name().to_owned(), text }, label))
+                let text = token_estimate::truncate(text.trim(), source.cap()).to_owned();
+                (!text.is_empty()).then(|| (EventBody::Context { source: source.name().to_owned(), text }, label))
             }
         };
         join_all(self.beside.sources.iter().map(ask)).await.into_iter().flatten().collect()
     }
 
     /// The digest of the session, where it is another one than the log has.
-    async fn digest(&self) -> Option<(Body, Label)> {
+    async fn digest(&self) -> Option<(EventBody, Label)> {
         let digests = self.beside.digests.as_ref()?;
         let (session, principal) = (self.record.session.clone(), self.record.principal.clone());
-        let digest = in_time("digest", digests.digest(Conversation { session, principal })).await?;
-        let text = tokens::cut(digest.text.trim(), DIGEST_CAP).to_owned();
+        let digest = in_time("digest", digests.digest(SessionKey { session, principal })).await?;
+        let text = token_estimate::truncate(digest.text.trim(), DIGEST_CAP).to_owned();
         let is_known = self.record.read(|log| {
             let known = log.iter().rev().find_map(|event| match &event.body {
-                Body::Digest { through, text } => Some((*through, text)),
+                EventBody::Digest { through, text } => Some((*through, text)),
                 _ => None,
             });
             known == Some((digest.through, &text))
         });
-        (!is_known).then_some((Body::Digest { through: digest.through, text }, digest.label))
+        (!is_known).then_some((EventBody::Digest { through: digest.through, text }, digest.label))
     }
 
     /// A call that did not work is answered with what helped before, where something did.
-    pub(crate) async fn advised(&self, call: &Call, answer: ToolAnswer) -> ToolAnswer {
+    pub(crate) async fn advised(&self, call: &ToolCall, answer: ToolAnswer) -> ToolAnswer {
         let Some(advisor) = &self.beside.advisor else { return answer };
         let ToolAnswer::Failed { code: code @ (ToolCode::Failed | ToolCode::Timeout), why, words, .. } =
             answer
@@ -119,7 +119,7 @@ impl Driver {
             return ToolAnswer::Failed { code, why, words, advice: None };
         };
         let advice =
-            Some(tokens::cut(text.trim(), ADVICE_CAP).to_owned()).filter(|advice| !advice.is_empty());
+            Some(token_estimate::truncate(text.trim(), ADVICE_CAP).to_owned()).filter(|advice| !advice.is_empty());
         let words = Words { label: words.label.joined(&label), ..words };
         ToolAnswer::Failed { code, why, words, advice }
     }
@@ -146,7 +146,7 @@ async fn in_time<T>(name: &str, asked: BoxFuture<'static, Result<Option<T>, Cont
 
 /// As much of an attachment as a request holds, and how much is missing.
 fn fitted(text: &str) -> String {
-    let kept = tokens::cut(text, ATTACHMENT_CAP);
+    let kept = token_estimate::truncate(text, ATTACHMENT_CAP);
     match text.len() - kept.len() {
         0 => text.to_owned(),
         missing => format!("{kept}\n[… {missing} bytes left out …]"),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jsonschema::Validator;
 use lango_domain::event::{Author, Event};
 use lango_domain::model::{Message, ToolDeclaration};
-use lango_domain::{Agent, AgentName, AgentTree, Mode, Place, Safety, Tool, tokens};
+use lango_domain::{Agent, AgentName, AgentTree, TeamMode, AgentLocation, Safety, Tool, token_estimate};
 use serde_json::Value;
 
 use crate::recovery::{self, Unfinished};
@@ -18,7 +18,7 @@ pub(crate) struct Crew {
     prepared: Arc<Prepared>,
     /// Whom a turn begins with.
     root: AgentName,
-    mode: Mode,
+    mode: TeamMode,
 }
 
 struct Prepared {
@@ -44,7 +44,7 @@ impl Crew {
         let mut members = HashMap::new();
         let mut owners = HashMap::new();
         for agent in tree.agents() {
-            let transfers = agent.name == tree.root.name && tree.mode == Mode::Multi;
+            let transfers = agent.name == tree.root.name && tree.mode == TeamMode::Multi;
             members.insert(agent.name.clone(), Member::new(agent, transfers.then_some(&specialists)));
             owners.extend(agent.tools.iter().map(|tool| (tool.name.clone(), agent.name.clone())));
         }
@@ -54,8 +54,8 @@ impl Crew {
 
     /// One agent of the same crew without the others; none for one that works elsewhere.
     pub fn alone(&self, agent: &str) -> Option<Self> {
-        let agent = self.prepared.tree.agent(agent).filter(|agent| agent.place == Place::Here)?;
-        Some(Self { prepared: Arc::clone(&self.prepared), root: agent.name.clone(), mode: Mode::Single })
+        let agent = self.prepared.tree.agent(agent).filter(|agent| agent.place == AgentLocation::Here)?;
+        Some(Self { prepared: Arc::clone(&self.prepared), root: agent.name.clone(), mode: TeamMode::Single })
     }
 
     /// The turn at the end of a log that has no end.
@@ -70,7 +70,7 @@ impl Crew {
         &self.root
     }
 
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> TeamMode {
         self.mode
     }
 
@@ -80,14 +80,14 @@ impl Crew {
 
     pub fn specialists(&self) -> impl Iterator<Item = &AgentName> {
         let specialists = match self.mode {
-            Mode::Multi => self.prepared.tree.specialists.as_slice(),
-            Mode::Single => &[],
+            TeamMode::Multi => self.prepared.tree.specialists.as_slice(),
+            TeamMode::Single => &[],
         };
         specialists.iter().map(|agent| &agent.name)
     }
 
     pub fn is_remote(&self, agent: &AgentName) -> bool {
-        self.prepared.tree.agent(agent.as_str()).is_some_and(|agent| agent.place == Place::Remote)
+        self.prepared.tree.agent(agent.as_str()).is_some_and(|agent| agent.place == AgentLocation::Remote)
     }
 
     pub fn owner(&self, tool: &str) -> Option<&AgentName> {
@@ -123,7 +123,7 @@ impl Crew {
             messages.iter().map(|message| view::measure(message, of)).sum::<usize>()
         };
         let bytes = weight * 4 + all(&str::len);
-        (bytes, if bytes < 16_000 { 0 } else { weight + all(&tokens::estimate) })
+        (bytes, if bytes < 16_000 { 0 } else { weight + all(&token_estimate::estimate) })
     }
 
     fn agent(&self, name: &AgentName) -> Option<&Agent> {
@@ -147,7 +147,7 @@ impl Member {
         let declared =
             declarations.iter().map(|tool| format!("{} {} {}", tool.name, tool.description, tool.parameters));
         Self {
-            weight: tokens::estimate(&system) + declared.map(|text| tokens::estimate(&text)).sum::<usize>(),
+            weight: token_estimate::estimate(&system) + declared.map(|text| token_estimate::estimate(&text)).sum::<usize>(),
             system,
             declarations,
             validators: agent.tools.iter().map(|tool| (tool.name.clone(), validator(tool))).collect(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::future::FutureExt;
-use lango_domain::event::{Body, CallId, Event, Thread, TransferOutcome, TurnId};
+use lango_domain::event::{EventBody, CallId, Event, Thread, TransferOutcome, TurnId};
 use lango_domain::model::Fragment;
 use lango_domain::seams::{RemotePiece, RemoteTask};
 use lango_domain::{AgentName, Label};
@@ -50,11 +50,11 @@ impl Driver {
         let (said, how, detail, label) = match &outcome {
             Outcome::Answered { text, label, .. } => {
                 let text = text.clone();
-                let said = if delegation.report_back { Body::Report { text } } else { Body::Answer { text } };
+                let said = if delegation.report_back { EventBody::Report { text } } else { EventBody::Answer { text } };
                 (Some(said), TransferOutcome::Answered, String::new(), label.clone())
             }
             Outcome::Rejected { reason, label } => {
-                let said = Body::Rejected { reason: reason.clone() };
+                let said = EventBody::Rejected { reason: reason.clone() };
                 (Some(said), TransferOutcome::Rejected, reason.clone(), label.clone())
             }
             Outcome::Failed(failure) => {
@@ -64,7 +64,7 @@ impl Driver {
         };
         let id = delegation.call.id.clone();
         let thread = delegation.thread().take();
-        let result = Body::TransferResult { id, outcome: how, detail, thread };
+        let result = EventBody::TransferResult { id, outcome: how, detail, thread };
         // What belongs together, in one append: one flush of the disk instead of several.
         let said = said.map(|said| child.entry(&label, said));
         self.record.keep(said.into_iter().chain([seat.entry(&label, result)]).collect()).await?;
@@ -80,7 +80,7 @@ impl Driver {
         };
         let (id, detail, thread) =
             (delegation.call.id.clone(), failure.message.clone(), delegation.thread().take());
-        let result = Body::TransferResult { id, outcome, detail, thread };
+        let result = EventBody::TransferResult { id, outcome, detail, thread };
         let kept = self.keep(seat, &self.label_of(delegation), vec![result]).await;
         kept.err().unwrap_or(failure)
     }
@@ -136,12 +136,12 @@ impl Driver {
 /// Where an agent's last transfer in this session left it.
 fn last_thread(log: &[Arc<Event>], agent: &AgentName) -> Option<Thread> {
     let to_it = log.iter().filter_map(|event| match &event.body {
-        Body::Transfer { id, to, .. } if to == agent => Some((&event.turn, id)),
+        EventBody::Transfer { id, to, .. } if to == agent => Some((&event.turn, id)),
         _ => None,
     });
     let to_it: HashSet<(&TurnId, &CallId)> = to_it.collect();
     log.iter().rev().find_map(|event| match &event.body {
-        Body::TransferResult { id, thread: Some(thread), .. } if to_it.contains(&(&event.turn, id)) => {
+        EventBody::TransferResult { id, thread: Some(thread), .. } if to_it.contains(&(&event.turn, id)) => {
             Some(thread.clone())
         }
         _ => None,

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use lango_domain::event::{Body, ToolCode};
-use lango_domain::model::Call;
-use lango_domain::{Label, Live, Tool, ToolContext, ToolOutput, Trust};
+use lango_domain::event::{EventBody, ToolCode};
+use lango_domain::model::ToolCall;
+use lango_domain::{Label, ToolOutputSink, Tool, ToolContext, ToolOutput, Trust};
 
 use crate::driver::{Driver, Seat};
 use crate::failure::Failure;
@@ -30,19 +30,19 @@ impl ToolAnswer {
         Self::Failed { code, why: why.into(), words: Words::default(), advice: None }
     }
 
-    pub fn into_body(self, call: &Call) -> (Body, Label) {
+    pub fn into_body(self, call: &ToolCall) -> (EventBody, Label) {
         let id = call.id.clone();
         match self {
             Self::Worked { text, words } => {
                 let untrusted = words.trust == Trust::Untrusted;
                 let (error, code, advice) = (None, None, None);
-                let body = Body::ToolResult { id, ok: true, content: text, error, code, untrusted, advice };
+                let body = EventBody::ToolResult { id, ok: true, content: text, error, code, untrusted, advice };
                 (body, words.label)
             }
             Self::Failed { code, why, words, advice } => {
                 let (content, untrusted) = (String::new(), words.trust == Trust::Untrusted);
                 let (error, code) = (Some(why), Some(code));
-                (Body::ToolResult { id, ok: false, content, error, code, untrusted, advice }, words.label)
+                (EventBody::ToolResult { id, ok: false, content, error, code, untrusted, advice }, words.label)
             }
         }
     }
@@ -53,7 +53,7 @@ impl Driver {
     pub(crate) async fn run_tool(
         &self,
         seat: &Seat,
-        call: &Call,
+        call: &ToolCall,
         read: &Label,
     ) -> Result<ToolAnswer, Failure> {
         let Some(tool) = self.crew.tool(&seat.agent, &call.name) else {
@@ -84,7 +84,7 @@ impl Driver {
     }
 
     /// The call on a task of its own: a panic stays there, and giving up on it does not wait for it.
-    async fn bounded(&self, tool: &Tool, call: &Call, context: ToolContext) -> ToolAnswer {
+    async fn bounded(&self, tool: &Tool, call: &ToolCall, context: ToolContext) -> ToolAnswer {
         let (tool_name, time) = (&tool.name, self.limits.tool_time());
         let running = tool.call(context, call.arguments.clone());
         let task = AbortOnDrop(tokio::spawn(running));
@@ -108,7 +108,7 @@ impl Driver {
     }
 
     /// Who calls, and where what it prints is shown.
-    fn context(&self, seat: &Seat, call: &Call, label: Label) -> ToolContext {
+    fn context(&self, seat: &Seat, call: &ToolCall, label: Label) -> ToolContext {
         ToolContext {
             session: self.record.session.clone(),
             principal: self.record.principal.clone(),
@@ -116,7 +116,7 @@ impl Driver {
             agent: seat.agent.clone(),
             call: call.id.clone(),
             label,
-            live: if seat.is_shown { self.record.live(&seat.agent, &call.id) } else { Live::nobody() },
+            live: if seat.is_shown { self.record.live(&seat.agent, &call.id) } else { ToolOutputSink::disconnected() },
         }
     }
 
@@ -135,13 +135,13 @@ impl Driver {
 }
 
 /// What a tool gives back is labelled by itself where it knows better, else by its declaration.
-fn words_of(tool: &Tool, call: &Call, label: Option<Label>) -> Words {
+fn words_of(tool: &Tool, call: &ToolCall, label: Option<Label>) -> Words {
     let label = label.unwrap_or_else(|| tool.label(&cited(&tool.name, &call.arguments)));
     Words { trust: tool.trust, label }
 }
 
 /// A failure may quote anything: names of files, what is known instead.
-pub(crate) fn failure_words(tool: &Tool, call: &Call) -> Words {
+pub(crate) fn failure_words(tool: &Tool, call: &ToolCall) -> Words {
     let source = cited(&tool.name, &call.arguments);
     match tool.trust {
         Trust::Untrusted => words_of(tool, call, None),

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lango_domain::event::{Body, Event, ToolCode, TransferOutcome, TurnId};
-use lango_domain::wording::TRANSFER;
+use lango_domain::event::{EventBody, Event, ToolCode, TransferOutcome, TurnId};
+use lango_domain::markers::TRANSFER;
 
 /// What a turn got done and what not, for whoever finds it unfinished.
 pub(crate) fn what_was_done(log: &[Arc<Event>], turn: &TurnId) -> String {
@@ -13,9 +13,9 @@ pub(crate) fn what_was_done(log: &[Arc<Event>], turn: &TurnId) -> String {
     for event in log.iter().filter(|event| event.turn == *turn) {
         let who = &event.author;
         match &event.body {
-            Body::ToolCall { id, tool, .. } if tool != TRANSFER => _ = names.insert(id, tool.as_str()),
-            Body::Transfer { id, to, .. } => _ = names.insert(id, to.as_str()),
-            Body::ToolResult { id, ok, code, .. } => match names.get(id) {
+            EventBody::ToolCall { id, tool, .. } if tool != TRANSFER => _ = names.insert(id, tool.as_str()),
+            EventBody::Transfer { id, to, .. } => _ = names.insert(id, to.as_str()),
+            EventBody::ToolResult { id, ok, code, .. } => match names.get(id) {
                 Some(tool) if *ok => done.count(format!("{who} ran {tool}")),
                 // It had begun, and nobody saw how far it came.
                 Some(tool) if matches!(code, Some(ToolCode::Interrupted | ToolCode::Timeout)) => {
@@ -24,7 +24,7 @@ pub(crate) fn what_was_done(log: &[Arc<Event>], turn: &TurnId) -> String {
                 Some(tool) => not_done.count(format!("{tool} by {who}")),
                 None => {}
             },
-            Body::TransferResult { id, outcome, .. } => match (names.get(id), outcome) {
+            EventBody::TransferResult { id, outcome, .. } => match (names.get(id), outcome) {
                 (Some(to), TransferOutcome::Answered) => done.count(format!("{to} reported")),
                 (Some(to), _) => not_done.count(format!("the task of {to}")),
                 (None, _) => {}

@@ -8,8 +8,8 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::{BoxFuture, FutureExt, join_all};
 use futures::stream::FuturesOrdered;
-use lango_domain::event::{Author, Body, Branch, Thread, ToolCode};
-use lango_domain::model::Call;
+use lango_domain::event::{Author, EventBody, Branch, Thread, ToolCode};
+use lango_domain::model::ToolCall;
 use lango_domain::seams::{Approver, RemoteAgent};
 use lango_domain::{AgentName, Label};
 use tokio_util::sync::CancellationToken;
@@ -49,7 +49,7 @@ pub(crate) struct Driver {
     pub spent: Mutex<Spent>,
     pub delegations: AtomicUsize,
     /// Calls that were refused in this turn.
-    pub denied: Mutex<Vec<Call>>,
+    pub denied: Mutex<Vec<ToolCall>>,
     /// Questions to the user come one after the other.
     pub approvals: tokio::sync::Mutex<()>,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
-    pub fn entry(&self, label: &Label, body: Body) -> Entry {
+    pub fn entry(&self, label: &Label, body: EventBody) -> Entry {
         let (author, branch) = (Author::Agent(self.agent.clone()), self.branch.clone());
         Entry { author, branch, label: label.clone(), body }
     }
@@ -70,7 +70,7 @@ impl Seat {
 
 /// A transfer that was accepted and written down.
 pub(crate) struct Delegation {
-    pub call: Call,
+    pub call: ToolCall,
     /// That of the task.
     pub label: Label,
     pub task: Option<String>,
@@ -144,16 +144,16 @@ impl Driver {
         said: Said,
         actions: &[Action],
     ) -> Result<Vec<Delegation>, Failure> {
-        let mut bodies: Vec<Body> = said.thoughts.into_iter().map(Body::Thought).collect();
+        let mut bodies: Vec<EventBody> = said.thoughts.into_iter().map(EventBody::Thought).collect();
         let mut delegations = Vec::new();
         if !said.note.trim().is_empty() {
-            bodies.push(Body::Note { text: said.note });
+            bodies.push(EventBody::Note { text: said.note });
         }
         for action in actions {
             match action {
                 Action::Run(call) | Action::Refuse { call, .. } | Action::HandBack { call, .. } => {
                     let (id, tool, args) = (call.id.clone(), call.name.clone(), call.arguments.clone());
-                    bodies.push(Body::ToolCall { id, tool, args });
+                    bodies.push(EventBody::ToolCall { id, tool, args });
                 }
                 Action::Delegate { call, to, task, report_back } => {
                     let number = self.delegations.fetch_add(1, Ordering::Relaxed) + 1;
@@ -173,7 +173,7 @@ impl Driver {
                         seat: Arc::new(child),
                         thread: Mutex::default(),
                     });
-                    bodies.push(Body::Transfer { id, to, task, report_back, into });
+                    bodies.push(EventBody::Transfer { id, to, task, report_back, into });
                 }
             }
         }
@@ -206,9 +206,9 @@ impl Driver {
         seat: &Arc<Seat>,
         action: &Action,
         read: &Label,
-    ) -> Option<BoxFuture<'static, Result<(Body, Label), Failure>>> {
+    ) -> Option<BoxFuture<'static, Result<(EventBody, Label), Failure>>> {
         let at_once =
-            |call: &Call, answer: ToolAnswer| futures::future::ready(Ok(answer.into_body(call))).boxed();
+            |call: &ToolCall, answer: ToolAnswer| futures::future::ready(Ok(answer.into_body(call))).boxed();
         match action {
             Action::Delegate { .. } => None,
             Action::Refuse { call, code, why } => {
@@ -229,9 +229,9 @@ impl Driver {
     fn run_soundly(
         self: Arc<Self>,
         seat: Arc<Seat>,
-        call: Call,
+        call: ToolCall,
         read: Label,
-    ) -> impl Future<Output = Result<(Body, Label), Failure>> + Send {
+    ) -> impl Future<Output = Result<(EventBody, Label), Failure>> + Send {
         let task = {
             let (driver, call) = (Arc::clone(&self), call.clone());
             AbortOnDrop(tokio::spawn(async move { driver.run_tool(&seat, &call, &read).await }))
@@ -246,12 +246,12 @@ impl Driver {
     }
 
     /// What an agent did, made from what it had read.
-    pub async fn keep(&self, seat: &Seat, label: &Label, bodies: Vec<Body>) -> Result<(), Failure> {
+    pub async fn keep(&self, seat: &Seat, label: &Label, bodies: Vec<EventBody>) -> Result<(), Failure> {
         self.record.keep(bodies.into_iter().map(|body| seat.entry(label, body)).collect()).await
     }
 
     /// What the engine itself notes about an agent's work.
-    pub async fn note(&self, seat: &Seat, body: Body) -> Result<(), Failure> {
+    pub async fn note(&self, seat: &Seat, body: EventBody) -> Result<(), Failure> {
         self.keep(seat, &Label::default(), vec![body]).await
     }
 
@@ -259,12 +259,12 @@ impl Driver {
         self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn was_denied(&self, call: &Call) -> bool {
+    pub fn was_denied(&self, call: &ToolCall) -> bool {
         let denied = self.denied.lock().unwrap_or_else(PoisonError::into_inner);
         denied.iter().any(|before| before.is_same_as(call))
     }
 
-    pub fn remember_denied(&self, call: &Call) {
+    pub fn remember_denied(&self, call: &ToolCall) {
         self.denied.lock().unwrap_or_else(PoisonError::into_inner).push(call.clone());
     }
 }

@@ -2,14 +2,14 @@
 
 use std::any::Any;
 
-use lango_domain::failure::{Code, Family};
+use lango_domain::failure::{FailureCode, FailureFamily};
 use lango_domain::model::ModelError;
 use lango_domain::session::StoreError;
 use lango_domain::text::one_line;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
-    pub code: Code,
+    pub code: FailureCode,
     pub message: String,
     pub hint: String,
     /// For the log only: may hold what a user cannot act on.
@@ -19,25 +19,25 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    fn new(code: Code, message: &str, hint: &str) -> Self {
+    fn new(code: FailureCode, message: &str, hint: &str) -> Self {
         Self { code, message: message.to_owned(), hint: hint.to_owned(), detail: String::new(), store: None }
     }
 
     /// A limit was reached; `code` says which.
-    pub fn limit(code: Code) -> Self {
+    pub fn limit(code: FailureCode) -> Self {
         let (message, hint) = match code {
-            Code::LimitRounds => {
+            FailureCode::LimitRounds => {
                 ("The request was delegated too often.", "agent.maxDelegationRounds sets the limit.")
             }
-            Code::LimitCalls => {
+            FailureCode::LimitCalls => {
                 ("The request took too many model calls.", "agent.limits.modelCalls sets the limit.")
             }
-            Code::LimitRepeats => (
+            FailureCode::LimitRepeats => (
                 "The same call was made again and again.",
                 "Rephrasing may help; agent.limits.repeats sets the limit.",
             ),
-            Code::LimitTokens => ("The request took too many tokens.", "agent.limits.tokens sets the limit."),
-            Code::LimitMoney => ("The request cost too much.", "agent.limits.usd sets the limit."),
+            FailureCode::LimitTokens => ("The request took too many tokens.", "agent.limits.tokens sets the limit."),
+            FailureCode::LimitMoney => ("The request cost too much.", "agent.limits.usd sets the limit."),
             _ => ("The request took too long.", "agent.limits.seconds sets the limit."),
         };
         Self::new(code, message, hint)
@@ -45,22 +45,22 @@ impl Failure {
 
     pub fn empty(agent: &str) -> Self {
         let message = format!("{agent} gave no answer, though it was asked twice.");
-        Self::new(Code::Empty, &message, "Try again, or try another model.")
+        Self::new(FailureCode::Empty, &message, "Try again, or try another model.")
     }
 
     pub fn cancelled() -> Self {
-        Self::new(Code::Cancelled, "Cancelled.", "The session can be used as before.")
+        Self::new(FailureCode::Cancelled, "Cancelled.", "The session can be used as before.")
     }
 
     /// What a colleague elsewhere says about its failure is data from outside: one bounded line (B92).
     pub fn remote(why: &str) -> Self {
         let why: String = one_line(why).chars().take(300).collect();
-        Self::new(Code::ModelConnection, &why, "Check the remote agent's address.")
+        Self::new(FailureCode::ModelConnection, &why, "Check the remote agent's address.")
     }
 
     pub fn internal(detail: &str) -> Self {
         let hint = "This is a mistake in Lango; the log has the detail.";
-        Self { detail: detail.to_owned(), ..Self::new(Code::Internal, "Something broke inside Lango.", hint) }
+        Self { detail: detail.to_owned(), ..Self::new(FailureCode::Internal, "Something broke inside Lango.", hint) }
     }
 
     pub fn panicked(payload: &(dyn Any + Send)) -> Self {
@@ -77,7 +77,7 @@ impl Failure {
 
     /// Whether this ends the whole turn, whoever it happened to. Anything else a delegation can report back.
     pub fn ends_the_turn(&self) -> bool {
-        self.code.family() == Family::Limit || matches!(self.code, Code::Cancelled | Code::Internal)
+        self.code.family() == FailureFamily::Limit || matches!(self.code, FailureCode::Cancelled | FailureCode::Internal)
     }
 }
 
@@ -90,25 +90,25 @@ pub(crate) fn panic_words(payload: &(dyn Any + Send)) -> &str {
 impl From<ModelError> for Failure {
     fn from(error: ModelError) -> Self {
         let (code, hint) = match &error {
-            ModelError::Auth => (Code::ModelAuth, "Check the provider's key."),
-            ModelError::Quota => (Code::ModelQuota, "Check the account's credit, or use another provider."),
-            ModelError::Busy { .. } => (Code::ModelBusy, "Try again in a while, or set agent.fallback."),
-            ModelError::NotFound(_) => (Code::ModelNotFound, "Check agent.model and the provider's address."),
+            ModelError::Auth => (FailureCode::ModelAuth, "Check the provider's key."),
+            ModelError::Quota => (FailureCode::ModelQuota, "Check the account's credit, or use another provider."),
+            ModelError::Busy { .. } => (FailureCode::ModelBusy, "Try again in a while, or set agent.fallback."),
+            ModelError::NotFound(_) => (FailureCode::ModelNotFound, "Check agent.model and the provider's address."),
             ModelError::TooLong => {
-                (Code::ModelTooLong, "Start a new session, or use a model with a larger window.")
+                (FailureCode::ModelTooLong, "Start a new session, or use a model with a larger window.")
             }
-            ModelError::Rejected(_) => (Code::ModelRejected, "Check the model, and what it takes."),
+            ModelError::Rejected(_) => (FailureCode::ModelRejected, "Check the model, and what it takes."),
             ModelError::NotRecorded(_) => (
-                Code::ModelNotRecorded,
+                FailureCode::ModelNotRecorded,
                 "Replay with the same --tools, --set and configuration as the recording.",
             ),
-            ModelError::Refused(_) => (Code::ModelRefused, "Put the request in other words."),
-            ModelError::Malformed(_) => (Code::ModelMalformed, "Try again; if it stays, try another model."),
-            ModelError::TooLarge(_) => (Code::ModelTooLarge, "Ask for less at once, or try another model."),
+            ModelError::Refused(_) => (FailureCode::ModelRefused, "Put the request in other words."),
+            ModelError::Malformed(_) => (FailureCode::ModelMalformed, "Try again; if it stays, try another model."),
+            ModelError::TooLarge(_) => (FailureCode::ModelTooLarge, "Ask for less at once, or try another model."),
             ModelError::Connection(_) => {
-                (Code::ModelConnection, "Check the network and the provider's address.")
+                (FailureCode::ModelConnection, "Check the network and the provider's address.")
             }
-            ModelError::BrokeOff => (Code::ModelBrokeOff, "Try again."),
+            ModelError::BrokeOff => (FailureCode::ModelBrokeOff, "Try again."),
         };
         let message = match &error {
             ModelError::Malformed(_) => "The model's reply could not be understood.".to_owned(),
@@ -124,7 +124,7 @@ impl From<StoreError> for Failure {
         let message = format!("The session could not be kept: {error}.");
         Self {
             store: Some(error),
-            ..Self::new(Code::Internal, &message, "Check the disk and the data folder.")
+            ..Self::new(FailureCode::Internal, &message, "Check the disk and the data folder.")
         }
     }
 }

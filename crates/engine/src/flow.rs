@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use lango_domain::event::{Body, Event};
+use lango_domain::event::{EventBody, Event};
 use lango_domain::text::one_line;
 use lango_domain::{Destination, Label, Outgoing};
 use serde_json::Value;
@@ -44,7 +44,7 @@ pub(crate) struct UserWords {
 impl UserWords {
     pub fn of(log: &[Arc<Event>]) -> Self {
         let typed = |event: &Arc<Event>| match &event.body {
-            Body::User { text } if event.label.is_plain() => Some(text.clone()),
+            EventBody::User { text } if event.label.is_plain() => Some(text.clone()),
             _ => None,
         };
         let typed: Vec<String> = log.iter().filter_map(typed).collect();
@@ -297,17 +297,17 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 mod tests {
     use super::*;
     use jiff::Timestamp;
-    use lango_domain::event::{Author, Branch, Draft, SessionId, TurnId};
+    use lango_domain::event::{Author, Branch, NewEvent, SessionId, TurnId};
     use serde_json::json;
 
     fn event(text: &str, label: Label) -> Arc<Event> {
-        let draft = Draft {
+        let draft = NewEvent {
             turn: TurnId::new("t"),
             author: Author::User,
             branch: Branch::new("b"),
             at: Timestamp::UNIX_EPOCH,
             label,
-            body: Body::User { text: text.to_owned() },
+            body: EventBody::User { text: text.to_owned() },
         };
         Arc::new(draft.into_event(SessionId::new("s"), 1))
     }

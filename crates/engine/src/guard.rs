@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use lango_domain::event::{Decider, Grant};
-use lango_domain::pattern::{Star, fits};
+use lango_domain::pattern::{Wildcard, matches};
 use lango_domain::{Intent, Safety};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -120,11 +120,11 @@ impl Approval {
 
 impl Rule {
     fn fits(&self, tool: &str, subject: &str) -> bool {
-        let star = if self.decision == Verdict::Auto { Star::Plain } else { Star::Anything };
+        let star = if self.decision == Verdict::Auto { Wildcard::Plain } else { Wildcard::Anything };
         // A rule about what is in a folder is also about the folder.
         let plain = subject.strip_suffix('/').unwrap_or(subject);
-        let is_about = |pattern: &String| fits(pattern, subject, star) || fits(pattern, plain, star);
-        fits(&self.tool, tool, Star::Anything) && self.matches.as_ref().is_none_or(is_about)
+        let is_about = |pattern: &String| matches(pattern, subject, star) || matches(pattern, plain, star);
+        matches(&self.tool, tool, Wildcard::Anything) && self.matches.as_ref().is_none_or(is_about)
     }
 }
 
@@ -133,7 +133,7 @@ impl Rule {
 pub(crate) fn covers(grant: &Grant, args: &Value, intent: &Intent) -> bool {
     match grant {
         Grant::SameCall(before) => before == args,
-        Grant::Pattern(pattern) => intent.pattern.is_some() && fits(pattern, &intent.subject, Star::Plain),
+        Grant::Pattern(pattern) => intent.pattern.is_some() && matches(pattern, &intent.subject, Wildcard::Plain),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Messages from before every message had an author (S70).
 
 use lango_domain::AgentName;
-use lango_domain::event::{Author, Body};
+use lango_domain::event::{Author, EventBody};
 use serde::{Deserialize, Serialize};
 
 /// A message of an older log.
@@ -32,10 +32,10 @@ pub fn replay_author(message: &LegacyMessage, root: &AgentName) -> Author {
 
 impl LegacyMessage {
     /// The event that the message becomes.
-    pub fn body(&self) -> Body {
+    pub fn body(&self) -> EventBody {
         match self.role {
-            LegacyRole::User => Body::User { text: self.content.clone() },
-            LegacyRole::Assistant => Body::Answer { text: self.content.clone() },
+            LegacyRole::User => EventBody::User { text: self.content.clone() },
+            LegacyRole::Assistant => EventBody::Answer { text: self.content.clone() },
         }
     }
 }
@@ -43,9 +43,9 @@ impl LegacyMessage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lango_domain::Mode;
+    use lango_domain::TeamMode;
 
-    fn author(role: LegacyRole, author: Option<&str>, mode: Mode) -> String {
+    fn author(role: LegacyRole, author: Option<&str>, mode: TeamMode) -> String {
         let message = LegacyMessage { role, content: "x".into(), author: author.map(str::to_owned) };
         replay_author(&message, &mode.root_name()).to_string()
     }
@@ -54,11 +54,11 @@ mod tests {
     #[test]
     fn the_stored_author_stands_and_the_root_fills_in() {
         use LegacyRole::{Assistant, User};
-        assert_eq!(author(Assistant, Some("lango-orchestrator"), Mode::Multi), "lango-orchestrator");
-        assert_eq!(author(Assistant, Some("operator"), Mode::Single), "operator");
-        assert_eq!(author(Assistant, None, Mode::Multi), "lango-orchestrator");
-        assert_eq!(author(Assistant, Some(" "), Mode::Multi), "lango-orchestrator");
-        assert_eq!(author(Assistant, None, Mode::Single), "lango-agent");
-        assert_eq!(author(User, None, Mode::Multi), "user");
+        assert_eq!(author(Assistant, Some("lango-orchestrator"), TeamMode::Multi), "lango-orchestrator");
+        assert_eq!(author(Assistant, Some("operator"), TeamMode::Single), "operator");
+        assert_eq!(author(Assistant, None, TeamMode::Multi), "lango-orchestrator");
+        assert_eq!(author(Assistant, Some(" "), TeamMode::Multi), "lango-orchestrator");
+        assert_eq!(author(Assistant, None, TeamMode::Single), "lango-agent");
+        assert_eq!(author(User, None, TeamMode::Multi), "user");
     }
 }

@@ -34,7 +34,7 @@ pub use beside::Beside;
 pub use guard::{Approval, Rule, Verdict};
 pub use legacy::{LegacyMessage, LegacyRole, replay_author};
 pub use limits::{Limits, Settings};
-pub use memory_store::MemoryStore;
+pub use memory_store::InMemorySessionStore;
 pub use recovery::Unfinished;
 pub use request::TurnRequest;
 pub use runner::{Models, Parts, Runner, Surroundings};

@@ -4,7 +4,7 @@ use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
 use lango_domain::event::Usage;
-use lango_domain::failure::Code;
+use lango_domain::failure::FailureCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -99,17 +99,17 @@ impl Spent {
 }
 
 impl Limits {
-    pub(crate) fn check_model_call(&self, spent: &Spent) -> Result<(), Code> {
+    pub(crate) fn check_model_call(&self, spent: &Spent) -> Result<(), FailureCode> {
         match spent {
-            _ if spent.model_calls >= self.model_calls.get() => Err(Code::LimitCalls),
-            _ if self.tokens.is_some_and(|limit| spent.tokens >= limit.get()) => Err(Code::LimitTokens),
-            _ if self.usd.is_some_and(|limit| spent.usd >= limit) => Err(Code::LimitMoney),
+            _ if spent.model_calls >= self.model_calls.get() => Err(FailureCode::LimitCalls),
+            _ if self.tokens.is_some_and(|limit| spent.tokens >= limit.get()) => Err(FailureCode::LimitTokens),
+            _ if self.usd.is_some_and(|limit| spent.usd >= limit) => Err(FailureCode::LimitMoney),
             _ => Ok(()),
         }
     }
 
-    pub(crate) fn check_round(&self, spent: &Spent) -> Result<(), Code> {
-        if spent.rounds >= self.rounds.get() { Err(Code::LimitRounds) } else { Ok(()) }
+    pub(crate) fn check_round(&self, spent: &Spent) -> Result<(), FailureCode> {
+        if spent.rounds >= self.rounds.get() { Err(FailureCode::LimitRounds) } else { Ok(()) }
     }
 
     pub(crate) fn turn_time(&self) -> Duration {
@@ -131,11 +131,11 @@ mod tests {
         let limits = Limits { tokens: NonZeroU64::new(100), usd: Some(0.5), ..Limits::default() };
         let check = |spent: Spent| limits.check_model_call(&spent);
         assert_eq!(check(Spent::default()), Ok(()));
-        assert_eq!(check(Spent { model_calls: 40, ..Spent::default() }), Err(Code::LimitCalls));
-        assert_eq!(check(Spent { tokens: 100, ..Spent::default() }), Err(Code::LimitTokens));
-        assert_eq!(check(Spent { usd: 0.5, ..Spent::default() }), Err(Code::LimitMoney));
+        assert_eq!(check(Spent { model_calls: 40, ..Spent::default() }), Err(FailureCode::LimitCalls));
+        assert_eq!(check(Spent { tokens: 100, ..Spent::default() }), Err(FailureCode::LimitTokens));
+        assert_eq!(check(Spent { usd: 0.5, ..Spent::default() }), Err(FailureCode::LimitMoney));
         assert_eq!(limits.check_round(&Spent { rounds: 4, ..Spent::default() }), Ok(()));
-        assert_eq!(limits.check_round(&Spent { rounds: 5, ..Spent::default() }), Err(Code::LimitRounds));
+        assert_eq!(limits.check_round(&Spent { rounds: 5, ..Spent::default() }), Err(FailureCode::LimitRounds));
     }
 
     /// B56: an unknown price is not a price of zero, and never counts as spent.

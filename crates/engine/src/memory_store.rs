@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt, ready};
-use lango_domain::event::{Draft, Event, Grant, Principal, SessionId};
-use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError, TurnLock, grant_in};
+use lango_domain::event::{NewEvent, Event, Grant, Principal, SessionId};
+use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError, TurnLock, grant_from_event};
 
 #[derive(Debug, Default)]
-pub struct MemoryStore {
+pub struct InMemorySessionStore {
     sessions: Mutex<HashMap<Owned, Vec<Arc<Event>>>>,
     turns: Mutex<HashMap<Owned, Arc<tokio::sync::Mutex<()>>>>,
 }
@@ -16,16 +16,16 @@ pub struct MemoryStore {
 /// Whose session, and which.
 type Owned = (Principal, SessionId);
 
-impl SessionStore for MemoryStore {
-    fn lock<'a>(&'a self, key: SessionKey<'a>) -> BoxFuture<'a, Result<TurnLock, StoreError>> {
+impl SessionStore for InMemorySessionStore {
+    fn lock<'a>(&'a self, key: SessionKeyRef<'a>) -> BoxFuture<'a, Result<TurnLock, StoreError>> {
         let turn = Arc::clone(held(&self.turns).entry(owned(key)).or_default());
         async move { Ok(TurnLock::new(turn.lock_owned().await)) }.boxed()
     }
 
     fn load<'a>(
         &'a self,
-        key: SessionKey<'a>,
-        _: Reach,
+        key: SessionKeyRef<'a>,
+        _: HistoryWindow,
     ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
         let events = held(&self.sessions).get(&owned(key)).cloned().unwrap_or_default();
         ready(Ok(events)).boxed()
@@ -33,8 +33,8 @@ impl SessionStore for MemoryStore {
 
     fn append<'a>(
         &'a self,
-        key: SessionKey<'a>,
-        drafts: Vec<Draft>,
+        key: SessionKeyRef<'a>,
+        drafts: Vec<NewEvent>,
     ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
         let mut sessions = held(&self.sessions);
         let events = sessions.entry(owned(key)).or_default();
@@ -47,16 +47,16 @@ impl SessionStore for MemoryStore {
 
     fn grants<'a>(
         &'a self,
-        key: SessionKey<'a>,
+        key: SessionKeyRef<'a>,
         tool: &'a str,
     ) -> BoxFuture<'a, Result<Vec<Grant>, StoreError>> {
         let sessions = held(&self.sessions);
         let events = sessions.get(&owned(key)).map_or(&[][..], Vec::as_slice);
-        ready(Ok(events.iter().filter_map(|event| grant_in(event, tool)).collect())).boxed()
+        ready(Ok(events.iter().filter_map(|event| grant_from_event(event, tool)).collect())).boxed()
     }
 }
 
-fn owned(key: SessionKey<'_>) -> Owned {
+fn owned(key: SessionKeyRef<'_>) -> Owned {
     (key.principal.clone(), key.session.clone())
 }
 

@@ -3,11 +3,11 @@
 use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt;
-use lango_domain::event::{ApprovalState, Body, Decider, Grant, ToolCode};
-use lango_domain::model::Call;
-use lango_domain::seams::{Decision, Question, Scope};
+use lango_domain::event::{ApprovalState, EventBody, Decider, Grant, ToolCode};
+use lango_domain::model::ToolCall;
+use lango_domain::seams::{ApprovalDecision, ApprovalQuestion, ApprovalScope};
 use lango_domain::text::with_hidden_escaped;
-use lango_domain::{Destination, Intent, Label, Outgoing, Safety, Tool, ToolContext, ToolFailure};
+use lango_domain::{Destination, Intent, Label, Outgoing, Safety, Tool, ToolContext, ToolError};
 
 use crate::dispatch::{ToolAnswer, failure_words};
 use crate::driver::{Delegation, Driver, Seat};
@@ -26,7 +26,7 @@ struct Decided {
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub tool: &'a Tool,
-    pub call: &'a Call,
+    pub call: &'a ToolCall,
     pub context: &'a ToolContext,
     pub words: &'a UserWords,
     /// The label of everything the agent had read when it made the call.
@@ -41,7 +41,7 @@ impl Driver {
         asked: Asked<'_>,
     ) -> Result<Option<ToolAnswer>, Failure> {
         let Asked { tool, call, .. } = asked;
-        if !tool.tells_intent() && !tool.sends() && self.approval.lets_pass(tool.safety) {
+        if !tool.has_intent() && !tool.sends() && self.approval.lets_pass(tool.safety) {
             return Ok(None);
         }
         let intent = match self.intent(asked).await {
@@ -140,7 +140,7 @@ impl Driver {
         let told = tokio::time::timeout(self.limits.tool_time(), telling.catch_unwind());
         match self.wait(told).await {
             Ok(Ok(Ok(Ok(intent)))) => Ok(intent),
-            Ok(Ok(Ok(Err(ToolFailure(why))))) => {
+            Ok(Ok(Ok(Err(ToolError(why))))) => {
                 let words = failure_words(tool, call);
                 Err(ToolAnswer::Failed { code: ToolCode::Failed, why, words, advice: None })
             }
@@ -160,7 +160,7 @@ impl Driver {
     async fn ask_about(
         &self,
         seat: &Seat,
-        call: &Call,
+        call: &ToolCall,
         mut intent: Intent,
         concerns: Concerns,
     ) -> Result<Option<ToolAnswer>, Failure> {
@@ -182,7 +182,7 @@ impl Driver {
             intent.pattern = None;
         }
         intent.shows = with_hidden_escaped(&intent.shows);
-        let asked = Body::Approval {
+        let asked = EventBody::Approval {
             id: call.id.clone(),
             tool: call.name.clone(),
             level: intent.level,
@@ -198,9 +198,9 @@ impl Driver {
     }
 
     /// A turn that ends while its question is open leaves it unanswered.
-    async fn decision(&self, seat: &Seat, call: &Call, intent: &Intent) -> Decided {
+    async fn decision(&self, seat: &Seat, call: &ToolCall, intent: &Intent) -> Decided {
         let Some(approver) = &self.approver else { return Decided::state(ApprovalState::NobodyThere) };
-        let question = Question {
+        let question = ApprovalQuestion {
             call: call.id.clone(),
             principal: self.record.principal.clone(),
             session: self.record.session.clone(),
@@ -212,23 +212,23 @@ impl Driver {
         let _pause = self.pause.begin();
         let answer = tokio::time::timeout(self.approval.wait(), approver.ask(question));
         let decision = match self.wait(answer).await {
-            Ok(answered) => answered.unwrap_or(Decision::TimedOut),
+            Ok(answered) => answered.unwrap_or(ApprovalDecision::TimedOut),
             Err(_stopped) => return Decided::state(ApprovalState::Interrupted),
         };
         match decision {
-            Decision::Approved { scope, by } => {
+            ApprovalDecision::Approved { scope, by } => {
                 let grant = match scope {
-                    Scope::Once => None,
-                    Scope::SameCall => Some(Grant::SameCall(call.arguments.clone())),
-                    Scope::Pattern => intent.pattern.clone().map(Grant::Pattern),
+                    ApprovalScope::Once => None,
+                    ApprovalScope::SameCall => Some(Grant::SameCall(call.arguments.clone())),
+                    ApprovalScope::Pattern => intent.pattern.clone().map(Grant::Pattern),
                 };
                 Decided { state: ApprovalState::Approved, by: Some(by), grant }
             }
-            Decision::Denied => {
+            ApprovalDecision::Denied => {
                 Decided { state: ApprovalState::Denied, by: Some(Decider::User), grant: None }
             }
-            Decision::TimedOut => Decided::state(ApprovalState::TimedOut),
-            Decision::NobodyThere => Decided::state(ApprovalState::NobodyThere),
+            ApprovalDecision::TimedOut => Decided::state(ApprovalState::TimedOut),
+            ApprovalDecision::NobodyThere => Decided::state(ApprovalState::NobodyThere),
         }
     }
 
@@ -236,13 +236,13 @@ impl Driver {
     async fn write_decision(
         &self,
         seat: &Seat,
-        call: &Call,
+        call: &ToolCall,
         intent: &Intent,
         decided: Decided,
     ) -> Result<Option<ToolAnswer>, Failure> {
         let Decided { state, by, grant } = decided;
         let (id, tool, level, shows) = (call.id.clone(), call.name.clone(), intent.level, String::new());
-        let body = Body::Approval { id, tool, level, state, shows, tainted_by: Vec::new(), by, grant };
+        let body = EventBody::Approval { id, tool, level, state, shows, tainted_by: Vec::new(), by, grant };
         self.note(seat, body).await?;
         let why = match (state, by) {
             (ApprovalState::Approved, _) => return Ok(None),

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use lango_domain::event::ToolCode;
-use lango_domain::model::Call;
-use lango_domain::wording::{REJECT, TRANSFER};
-use lango_domain::{AgentName, Mode};
+use lango_domain::model::ToolCall;
+use lango_domain::markers::{REJECT, TRANSFER};
+use lango_domain::{AgentName, TeamMode};
 
 use crate::crew::Crew;
 use crate::transfer::{Wish, meant};
@@ -16,22 +16,22 @@ const MAX_CALLS_PER_REPLY: usize = 32;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
     /// A tool of the agent's own, with arguments that fit.
-    Run(Call),
+    Run(ToolCall),
     /// Answered without being run.
     Refuse {
-        call: Call,
+        call: ToolCall,
         code: ToolCode,
         why: String,
     },
     Delegate {
-        call: Call,
+        call: ToolCall,
         to: AgentName,
         task: Option<String>,
         report_back: bool,
     },
     /// A specialist gives the task back by a call instead of by words.
     HandBack {
-        call: Call,
+        call: ToolCall,
         reason: Option<String>,
     },
 }
@@ -45,7 +45,7 @@ pub(crate) struct Caller<'a> {
 }
 
 impl Caller<'_> {
-    pub fn plan(&self, calls: Vec<Call>) -> Vec<Action> {
+    pub fn plan(&self, calls: Vec<ToolCall>) -> Vec<Action> {
         let mut actions: Vec<Action> = calls.into_iter().map(|call| self.classify(call)).collect();
         for action in actions.iter_mut().skip(MAX_CALLS_PER_REPLY) {
             refuse(action, "too many calls in one reply; make fewer at a time");
@@ -55,10 +55,10 @@ impl Caller<'_> {
     }
 
     fn is_orchestrator(&self) -> bool {
-        self.agent == self.crew.root() && self.crew.mode() == Mode::Multi
+        self.agent == self.crew.root() && self.crew.mode() == TeamMode::Multi
     }
 
-    fn classify(&self, call: Call) -> Action {
+    fn classify(&self, call: ToolCall) -> Action {
         match (self.is_orchestrator(), call.name.as_str()) {
             (true, TRANSFER) => self.transfer(call),
             (true, _) => self.routing_signal(call),
@@ -67,7 +67,7 @@ impl Caller<'_> {
         }
     }
 
-    fn transfer(&self, call: Call) -> Action {
+    fn transfer(&self, call: ToolCall) -> Action {
         let wish = Wish::read(&call.arguments);
         match meant(&wish.agent, self.crew.specialists()) {
             Some(to) if self.rejecters.contains(to) => {
@@ -88,10 +88,10 @@ impl Caller<'_> {
 
     /// An orchestrator that calls a specialist's tool has chosen that specialist: the request goes there, the call
     /// itself is never made (B57).
-    fn routing_signal(&self, call: Call) -> Action {
+    fn routing_signal(&self, call: ToolCall) -> Action {
         match self.crew.owner(&call.name) {
             Some(owner) => {
-                let call = Call {
+                let call = ToolCall {
                     arguments: serde_json::json!({ "agent_name": owner }),
                     name: TRANSFER.to_owned(),
                     ..call
@@ -109,22 +109,22 @@ impl Caller<'_> {
         }
     }
 
-    fn hand_back(&self, call: Call) -> Action {
+    fn hand_back(&self, call: ToolCall) -> Action {
         let wish = Wish::read(&call.arguments);
         let back = [self.crew.root().clone()];
-        if self.crew.mode() == Mode::Multi && meant(&wish.agent, &back).is_some() {
+        if self.crew.mode() == TeamMode::Multi && meant(&wish.agent, &back).is_some() {
             return Action::HandBack { call, reason: wish.task };
         }
         let why = match self.crew.mode() {
-            Mode::Multi => {
+            TeamMode::Multi => {
                 format!("you cannot transfer; reply `{REJECT}` and why to give the task back to {}", back[0])
             }
-            Mode::Single => "there is nobody to transfer to; do it yourself".to_owned(),
+            TeamMode::Single => "there is nobody to transfer to; do it yourself".to_owned(),
         };
         Action::Refuse { call, code: ToolCode::Unknown, why }
     }
 
-    fn own_call(&self, call: Call) -> Action {
+    fn own_call(&self, call: ToolCall) -> Action {
         if self.crew.tool(self.agent, &call.name).is_none() {
             let why = match self.crew.tool_names(self.agent).as_slice() {
                 [] => format!("there is no tool `{:.60}`; you have none", call.name),

@@ -7,10 +7,10 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use lango_domain::event::{
-    Author, Body, Branch, CallId, Draft, Event, Grant, Principal, SessionId, TurnId, Update,
+    Author, EventBody, Branch, CallId, NewEvent, Event, Grant, Principal, SessionId, TurnId, Update,
 };
-use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError, TurnLock};
-use lango_domain::{AgentName, Label, Live};
+use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError, TurnLock};
+use lango_domain::{AgentName, Label, ToolOutputSink};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
@@ -36,7 +36,7 @@ pub(crate) struct Opening {
     pub surroundings: Surroundings,
     pub updates: UnboundedSender<Update>,
     /// How much of the log any agent can read.
-    pub reach: Reach,
+    pub reach: HistoryWindow,
     /// Released when the last event is written.
     pub lock: TurnLock,
 }
@@ -47,12 +47,12 @@ pub(crate) struct Entry {
     pub author: Author,
     pub branch: Branch,
     pub label: Label,
-    pub body: Body,
+    pub body: EventBody,
 }
 
 impl Entry {
     /// Something that the engine itself says.
-    pub fn plain(author: Author, branch: Branch, body: Body) -> Self {
+    pub fn plain(author: Author, branch: Branch, body: EventBody) -> Self {
         Self { author, branch, label: Label::default(), body }
     }
 }
@@ -69,7 +69,7 @@ struct Job {
 impl Record {
     pub async fn open(opening: Opening) -> Result<Self, StoreError> {
         let Opening { session, principal, store, surroundings, updates, reach, lock } = opening;
-        let log = store.load(SessionKey { session: &session, principal: &principal }, reach).await?;
+        let log = store.load(SessionKeyRef { session: &session, principal: &principal }, reach).await?;
         let calls = log.iter().filter_map(|event| call_of(event)).cloned().collect();
         let (turn, log) = ((surroundings.new_turn)(), Arc::new(RwLock::new(log)));
         let (jobs, waiting) = unbounded_channel();
@@ -117,9 +117,9 @@ impl Record {
     }
 
     /// Where a call shows what it prints.
-    pub fn live(&self, author: &AgentName, call: &CallId) -> Live {
+    pub fn live(&self, author: &AgentName, call: &CallId) -> ToolOutputSink {
         let (updates, author, call) = (self.updates.clone(), author.clone(), call.clone());
-        Live::to(move |text| {
+        ToolOutputSink::to(move |text| {
             let (author, call, text) = (author.clone(), call.clone(), text.to_owned());
             let _ = updates.send(Update::Printed { author, call, text });
         })
@@ -127,7 +127,7 @@ impl Record {
 
     /// The permissions for a tool's calls that hold for the rest of the session.
     pub async fn grants(&self, tool: &str) -> Result<Vec<Grant>, StoreError> {
-        self.store.grants(SessionKey { session: &self.session, principal: &self.principal }, tool).await
+        self.store.grants(SessionKeyRef { session: &self.session, principal: &self.principal }, tool).await
     }
 
     pub fn read<T>(&self, look: impl FnOnce(&[Arc<Event>]) -> T) -> T {
@@ -186,9 +186,9 @@ impl Writer {
         let at = (self.surroundings.now)();
         let draft = |entry: Entry| {
             let Entry { author, branch, label, body } = entry;
-            Draft { turn: turn.clone(), author, branch, at, label, body }
+            NewEvent { turn: turn.clone(), author, branch, at, label, body }
         };
-        let key = SessionKey { session: &self.session, principal: &self.principal };
+        let key = SessionKeyRef { session: &self.session, principal: &self.principal };
         let events = self.store.append(key, entries.into_iter().map(draft).collect()).await?;
         // A reader that has seen an event finds it in the log.
         self.log.write().unwrap_or_else(PoisonError::into_inner).extend(events.iter().cloned());
@@ -201,7 +201,7 @@ impl Writer {
 
 fn call_of(event: &Event) -> Option<&CallId> {
     match &event.body {
-        Body::ToolCall { id, .. } | Body::Transfer { id, .. } => Some(id),
+        EventBody::ToolCall { id, .. } | EventBody::Transfer { id, .. } => Some(id),
         _ => None,
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use lango_domain::Safety;
 use lango_domain::event::{
-    ApprovalState, Author, Body, Branch, CallId, Event, ToolCode, TransferOutcome, TurnId,
+    ApprovalState, Author, EventBody, Branch, CallId, Event, ToolCode, TransferOutcome, TurnId,
 };
-use lango_domain::failure::Code;
+use lango_domain::failure::FailureCode;
 
 use crate::record::Entry;
 
@@ -29,27 +29,27 @@ pub struct Unfinished {
 pub(crate) fn unfinished(log: &[Arc<Event>], safety: impl Fn(&Author, &str) -> Safety) -> Option<Unfinished> {
     let turn = log.last()?.turn.clone();
     let events: Vec<&Event> = log.iter().map(|event| &**event).filter(|event| event.turn == turn).collect();
-    if events.iter().any(|event| matches!(event.body, Body::TurnDone | Body::TurnFailed { .. })) {
+    if events.iter().any(|event| matches!(event.body, EventBody::TurnDone | EventBody::TurnFailed { .. })) {
         return None;
     }
     let request = events.iter().find_map(|event| match &event.body {
-        Body::User { text } => Some(text.clone()),
+        EventBody::User { text } => Some(text.clone()),
         _ => None,
     })?;
     let closings = closings(&events, safety);
-    let delegations = events.iter().filter(|event| matches!(event.body, Body::Transfer { .. })).count();
-    let is_answered = events.iter().any(|event| matches!(event.body, Body::Answer { .. }));
+    let delegations = events.iter().filter(|event| matches!(event.body, EventBody::Transfer { .. })).count();
+    let is_answered = events.iter().any(|event| matches!(event.body, EventBody::Answer { .. }));
     Some(Unfinished { turn, request, is_answered, delegations, closings })
 }
 
 impl Unfinished {
     /// The end that such a turn gets when nobody goes on with it.
-    pub(crate) fn end(&self) -> Body {
+    pub(crate) fn end(&self) -> EventBody {
         if self.is_answered {
-            return Body::TurnDone;
+            return EventBody::TurnDone;
         }
-        Body::TurnFailed {
-            code: Code::Interrupted,
+        EventBody::TurnFailed {
+            code: FailureCode::Interrupted,
             message: "Lango was ended before this turn was; what was open is closed as interrupted."
                 .to_owned(),
             hint: "Ask again; look first whether what was interrupted took effect.".to_owned(),
@@ -63,21 +63,21 @@ fn closings(events: &[&Event], safety: impl Fn(&Author, &str) -> Safety) -> Vec<
     let mut closings = Vec::new();
     for event in events.iter().rev() {
         let body = match &event.body {
-            Body::ToolCall { id, tool, .. } if !closed.contains(id) => {
+            EventBody::ToolCall { id, tool, .. } if !closed.contains(id) => {
                 if let Some(level) = asked(events, id) {
                     let (id, tool, state) = (id.clone(), tool.clone(), ApprovalState::Interrupted);
                     let (shows, by, grant) = (String::new(), None, None);
                     closings.push(Entry::plain(
                         event.author.clone(),
                         event.branch.clone(),
-                        Body::Approval { id, tool, level, state, shows, tainted_by: Vec::new(), by, grant },
+                        EventBody::Approval { id, tool, level, state, shows, tainted_by: Vec::new(), by, grant },
                     ));
                 }
                 interrupted(id, safety(&event.author, tool))
             }
-            Body::Transfer { id, into, .. } if !closed.contains(id) => {
+            EventBody::Transfer { id, into, .. } if !closed.contains(id) => {
                 let (outcome, detail) = conclusion(events, into);
-                Body::TransferResult { id: id.clone(), outcome, detail, thread: None }
+                EventBody::TransferResult { id: id.clone(), outcome, detail, thread: None }
             }
             _ => continue,
         };
@@ -88,9 +88,9 @@ fn closings(events: &[&Event], safety: impl Fn(&Author, &str) -> Safety) -> Vec<
     closings
 }
 
-fn result_of(body: &Body) -> Option<&CallId> {
+fn result_of(body: &EventBody) -> Option<&CallId> {
     match body {
-        Body::ToolResult { id, .. } | Body::TransferResult { id, .. } => Some(id),
+        EventBody::ToolResult { id, .. } | EventBody::TransferResult { id, .. } => Some(id),
         _ => None,
     }
 }
@@ -98,13 +98,13 @@ fn result_of(body: &Body) -> Option<&CallId> {
 /// Whether a question about the call was never answered.
 fn asked(events: &[&Event], call: &CallId) -> Option<Safety> {
     let last = events.iter().rev().find_map(|event| match &event.body {
-        Body::Approval { id, level, state, .. } if id == call => Some((*level, *state)),
+        EventBody::Approval { id, level, state, .. } if id == call => Some((*level, *state)),
         _ => None,
     });
     last.filter(|(_, state)| *state == ApprovalState::Asked).map(|(level, _)| level)
 }
 
-fn interrupted(id: &CallId, safety: Safety) -> Body {
+fn interrupted(id: &CallId, safety: Safety) -> EventBody {
     let what = match safety {
         Safety::Safe => "interrupted: it changes nothing and may be called again",
         Safety::Moderate | Safety::Dangerous => {
@@ -112,14 +112,14 @@ fn interrupted(id: &CallId, safety: Safety) -> Body {
         }
     };
     let (content, error, code) = (String::new(), Some(what.to_owned()), Some(ToolCode::Interrupted));
-    Body::ToolResult { id: id.clone(), ok: false, content, error, code, untrusted: false, advice: None }
+    EventBody::ToolResult { id: id.clone(), ok: false, content, error, code, untrusted: false, advice: None }
 }
 
 /// How the work in a branch had ended, if it had.
 fn conclusion(events: &[&Event], branch: &Branch) -> (TransferOutcome, String) {
     let ended = events.iter().filter(|event| event.branch == *branch).find_map(|event| match &event.body {
-        Body::Answer { .. } | Body::Report { .. } => Some((TransferOutcome::Answered, String::new())),
-        Body::Rejected { reason } => Some((TransferOutcome::Rejected, reason.clone())),
+        EventBody::Answer { .. } | EventBody::Report { .. } => Some((TransferOutcome::Answered, String::new())),
+        EventBody::Rejected { reason } => Some((TransferOutcome::Rejected, reason.clone())),
         _ => None,
     });
     ended.unwrap_or((TransferOutcome::Cancelled, "interrupted".to_owned()))

@@ -2,9 +2,9 @@
 
 use lango_domain::Label;
 use lango_domain::event::{CallId, Usage};
-use lango_domain::model::{Call, Fragment, ModelError, Thought};
+use lango_domain::model::{ToolCall, Fragment, ModelError, Thought};
 use lango_domain::reply_limits::ReplyMeter;
-use lango_domain::wording::REJECT;
+use lango_domain::markers::REJECT;
 
 /// White space is held back up to here; then it is text.
 const MAX_HELD_BYTES: usize = 1_024;
@@ -14,7 +14,7 @@ const MAX_HELD_BYTES: usize = 1_024;
 pub(crate) struct Reply {
     pub thoughts: Vec<Thought>,
     pub text: String,
-    pub calls: Vec<Call>,
+    pub calls: Vec<ToolCall>,
     pub usage: Option<Usage>,
     /// That of everything the model read for it.
     pub label: Label,
@@ -163,7 +163,7 @@ mod tests {
     fn a_reply_that_never_ends_is_stopped() {
         let text = refused(|_| Fragment::Text("x".repeat(1024 * 1024)));
         assert_eq!(text, ModelError::TooLarge(Excess::Text));
-        let call = |number: usize| Call {
+        let call = |number: usize| ToolCall {
             id: CallId::new(number.to_string()),
             name: "a".into(),
             arguments: json!({}),

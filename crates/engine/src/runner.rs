@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 
 use futures::future::FutureExt;
 use jiff::Timestamp;
-use lango_domain::event::{Author, Body, Branch, Principal, SessionId, TurnId, Update};
-use lango_domain::failure::{Code, Family};
+use lango_domain::event::{Author, EventBody, Branch, Principal, SessionId, TurnId, Update};
+use lango_domain::failure::{FailureCode, FailureFamily};
 use lango_domain::model::Model;
-use lango_domain::seams::{Approver, Conversation, RemoteAgent};
-use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError, TurnLock};
+use lango_domain::seams::{Approver, SessionKey, RemoteAgent};
+use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError, TurnLock};
 use lango_domain::{AgentName, AgentTree};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::task::TaskTracker;
@@ -36,7 +36,7 @@ use crate::work::Outcome;
 const BYTES_PER_TOKEN: usize = 8;
 
 /// Only the turn at the end.
-const LAST_TURN: Reach = Reach::Recent { bytes: 0 };
+const LAST_TURN: HistoryWindow = HistoryWindow::Recent { bytes: 0 };
 
 /// What a runner is put together from.
 pub struct Parts {
@@ -162,7 +162,7 @@ impl Runner {
         session: &SessionId,
         principal: &Principal,
     ) -> Result<Option<Unfinished>, StoreError> {
-        let log = self.shared.store.load(SessionKey { session, principal }, LAST_TURN).await?;
+        let log = self.shared.store.load(SessionKeyRef { session, principal }, LAST_TURN).await?;
         Ok(self.shared.crew.unfinished(&log))
     }
 
@@ -179,7 +179,7 @@ impl Runner {
 }
 
 async fn turn(shared: Arc<Shared>, begin: Begin, end: End, updates: UnboundedSender<Update>) {
-    let of = Conversation { session: begin.session.clone(), principal: begin.principal.clone() };
+    let of = SessionKey { session: begin.session.clone(), principal: begin.principal.clone() };
     // Held until what follows is on its way, so that nobody finds everything settled in between.
     let _follows = shared.aftermath.token();
     let turn = AssertUnwindSafe(shared.turn(begin, end, &updates)).catch_unwind().await;
@@ -198,7 +198,7 @@ impl Shared {
         end: End,
         updates: &UnboundedSender<Update>,
     ) -> Result<(), StoreError> {
-        let key = SessionKey { session: &begin.session, principal: &begin.principal };
+        let key = SessionKeyRef { session: &begin.session, principal: &begin.principal };
         // No limit here: the turns before this one end, and its own time begins when they have.
         let lock = tokio::select! {
             biased;
@@ -248,13 +248,13 @@ impl Shared {
     }
 
     /// Nobody waits for it, and the session can be used meanwhile.
-    fn follow_up(&self, of: Conversation) {
+    fn follow_up(&self, of: SessionKey) {
         for told in &self.beside.afterwards {
             self.aftermath.spawn(told.turn_ended(of.clone()));
         }
     }
 
-    fn as_root(&self, body: Body) -> Entry {
+    fn as_root(&self, body: EventBody) -> Entry {
         let root = self.crew.root();
         Entry::plain(Author::Agent(root.clone()), Branch::root(root), body)
     }
@@ -267,7 +267,7 @@ impl Shared {
     ) -> Result<Record, StoreError> {
         let (session, principal) = (begin.session.clone(), begin.principal.clone());
         let (store, surroundings) = (Arc::clone(&self.store), self.surroundings.clone());
-        let reach = Reach::Recent { bytes: self.models.largest_window() * BYTES_PER_TOKEN };
+        let reach = HistoryWindow::Recent { bytes: self.models.largest_window() * BYTES_PER_TOKEN };
         Record::open(Opening { session, principal, store, surroundings, updates, reach, lock }).await
     }
 
@@ -318,7 +318,7 @@ impl Driver {
         };
         let clock = async {
             self.pause.outlast(self.limits.turn_time()).await;
-            self.stop.because(Failure::limit(Code::LimitTime));
+            self.stop.because(Failure::limit(FailureCode::LimitTime));
             std::future::pending::<()>().await;
         };
         let ended = tokio::select! {
@@ -335,8 +335,8 @@ impl Driver {
     /// Writes the end of the turn. A store that does not answer has no say in whether the turn ends.
     async fn close(&self, seat: &Seat, ended: Result<(), Failure>) -> Result<(), StoreError> {
         let last = match ended {
-            Ok(()) => vec![Body::TurnDone],
-            Err(failure) if failure.code == Code::Cancelled && self.park.is_cancelled() => Vec::new(),
+            Ok(()) => vec![EventBody::TurnDone],
+            Err(failure) if failure.code == FailureCode::Cancelled && self.park.is_cancelled() => Vec::new(),
             Err(failure) => vec![self.failed(failure)],
         };
         let as_root = |body| Entry::plain(Author::Agent(seat.agent.clone()), seat.branch.clone(), body);
@@ -358,7 +358,7 @@ impl Driver {
         }
         match self.work(seat).await? {
             Outcome::Answered { author, text, label } if author == seat.agent => {
-                self.keep(seat, &label, vec![Body::Answer { text }]).await
+                self.keep(seat, &label, vec![EventBody::Answer { text }]).await
             }
             // The specialist's answer stands in its own branch already.
             Outcome::Answered { .. } => Ok(()),
@@ -367,13 +367,13 @@ impl Driver {
         }
     }
 
-    fn failed(&self, failure: Failure) -> Body {
+    fn failed(&self, failure: Failure) -> EventBody {
         tracing::warn!(code = %failure.code, detail = failure.detail, "the turn failed");
         let done = self.record.read(|log| what_was_done(log, &self.record.turn));
         let message = match failure.code.family() {
-            Family::Limit => format!("{} {done}", failure.message),
+            FailureFamily::Limit => format!("{} {done}", failure.message),
             _ => failure.message,
         };
-        Body::TurnFailed { code: failure.code, message, hint: failure.hint }
+        EventBody::TurnFailed { code: failure.code, message, hint: failure.hint }
     }
 }

@@ -2,7 +2,7 @@
 
 use lango_domain::AgentName;
 use lango_domain::model::ToolDeclaration;
-use lango_domain::wording::TRANSFER;
+use lango_domain::markers::TRANSFER;
 use serde_json::{Value, json};
 
 /// Under these names models put what they want done.

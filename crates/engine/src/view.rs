@@ -10,7 +10,7 @@ mod quote;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lango_domain::event::{Author, Body, Branch, CallId, Event, TurnId};
+use lango_domain::event::{Author, EventBody, Branch, CallId, Event, TurnId};
 use lango_domain::model::Message;
 use lango_domain::{AgentName, Label};
 
@@ -65,7 +65,7 @@ fn after_digest<'a>(
     viewer: Viewer<'_>,
 ) -> (Option<(&'a Event, &'a str)>, &'a [Arc<Event>]) {
     let newest = log.iter().rev().find_map(|event| match &event.body {
-        Body::Digest { through, text } => Some((&**event, *through, text.as_str())),
+        EventBody::Digest { through, text } => Some((&**event, *through, text.as_str())),
         _ => None,
     });
     let Some((event, through, text)) = newest else { return (None, log) };
@@ -88,7 +88,7 @@ impl<'a> Index<'a> {
         let mut index = Self { branches: HashMap::new(), ends: HashMap::new() };
         for event in log {
             index.branches.entry((&event.turn, &event.branch)).or_default().push(&**event);
-            if let Body::TransferResult { id, .. } = &event.body {
+            if let EventBody::TransferResult { id, .. } = &event.body {
                 index.ends.insert((&event.turn, id), event.seq);
             }
         }
@@ -102,7 +102,7 @@ impl<'a> Index<'a> {
     /// The event with which the work in a branch ended, and its words.
     fn conclusion(&self, turn: &'a TurnId, branch: &'a Branch) -> Option<(&'a Event, &'a str)> {
         self.branch(turn, branch).iter().rev().find_map(|event| match &event.body {
-            Body::Answer { text } | Body::Report { text } => Some((*event, text.as_str())),
+            EventBody::Answer { text } | EventBody::Report { text } => Some((*event, text.as_str())),
             _ => None,
         })
     }
@@ -122,7 +122,7 @@ struct View<'a, 'i> {
 impl<'a> View<'a, '_> {
     fn take(&mut self, event: &'a Event) {
         match &event.body {
-            Body::User { text } => {
+            EventBody::User { text } => {
                 self.close_steps();
                 self.label.join(&event.label());
                 let is_current = event.turn == *self.viewer.turn;
@@ -130,22 +130,22 @@ impl<'a> View<'a, '_> {
                 self.groups
                     .push(Group::user(text.clone(), if is_current { Age::Request } else { Age::Past }));
             }
-            Body::Context { source, text } => {
+            EventBody::Context { source, text } => {
                 if let Some(group) = self.groups.last_mut() {
                     self.label.join(&event.label());
                     group.extend_user(&quote::context(source, text));
                 }
             }
-            Body::TurnFailed { message, .. } => {
+            EventBody::TurnFailed { message, .. } => {
                 self.close_steps();
                 self.groups.push(Group::user(quote::failed_turn(message), self.age));
             }
-            Body::Transfer { id, to, task, into, .. }
+            EventBody::Transfer { id, to, task, into, .. }
                 if self.is_for_viewer(to) && self.may_see(event, id, into) =>
             {
                 self.own_delegation(event, task.as_deref(), into);
             }
-            Body::Answer { text } if !self.is_own(event) => self.foreign_answer(event, text),
+            EventBody::Answer { text } if !self.is_own(event) => self.foreign_answer(event, text),
             _ if self.viewer.is_root && self.is_own(event) => self.own_step(event),
             _ => {}
         }
@@ -167,7 +167,7 @@ impl<'a> View<'a, '_> {
         let own = self.index.branch(&transfer.turn, &transfer.branch);
         let began = own
             .iter()
-            .find(|event| matches!(&event.body, Body::Transfer { into, .. } if into == self.viewer.branch));
+            .find(|event| matches!(&event.body, EventBody::Transfer { into, .. } if into == self.viewer.branch));
         let ended = self.index.ends.get(&(&transfer.turn, id));
         matches!((began, ended), (Some(began), Some(ended)) if *ended < began.seq)
     }
@@ -186,7 +186,7 @@ impl<'a> View<'a, '_> {
 
     fn own_step(&mut self, event: &'a Event) {
         let report = match &event.body {
-            Body::Transfer { into, .. } => self.index.conclusion(&event.turn, into),
+            EventBody::Transfer { into, .. } => self.index.conclusion(&event.turn, into),
             _ => None,
         };
         self.label.join(&event.label());

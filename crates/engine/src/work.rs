@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use lango_domain::failure::Code;
-use lango_domain::model::{Call, Thought};
+use lango_domain::failure::FailureCode;
+use lango_domain::model::{ToolCall, Thought};
 use lango_domain::{AgentName, Label};
 
 use crate::crew::Crew;
@@ -143,7 +143,7 @@ impl<'a> Work<'a> {
 
     fn carry_out(&mut self, reply: Reply, limits: &Limits, spent: &Spent) -> Step {
         if self.repeats.count(&reply.calls) >= limits.repeats.get() {
-            return Step::GiveUp(Failure::limit(Code::LimitRepeats));
+            return Step::GiveUp(Failure::limit(FailureCode::LimitRepeats));
         }
         let caller = Caller { crew: self.crew, agent: self.agent, rejecters: &self.rejecters };
         let mut actions = caller.plan(reply.calls);
@@ -183,13 +183,13 @@ fn words_beside(actions: &mut [Action], text: String) -> String {
 /// How often the same call was made in a row.
 #[derive(Debug, Default)]
 struct Repeats {
-    last: Option<Call>,
+    last: Option<ToolCall>,
     times: u32,
 }
 
 impl Repeats {
     /// The longest row that these calls are part of.
-    fn count(&mut self, calls: &[Call]) -> u32 {
+    fn count(&mut self, calls: &[ToolCall]) -> u32 {
         let mut longest = 0;
         for call in calls {
             let is_same = self.last.as_ref().is_some_and(|last| last.is_same_as(call));

@@ -18,7 +18,7 @@ use axum::response::Response;
 use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 use lango_domain::event::Principal;
-use lango_engine::{Approval, Beside, Limits, MemoryStore, Models, Runner};
+use lango_engine::{Approval, Beside, Limits, InMemorySessionStore, Models, Runner};
 use lango_gateway::{
     A2aSettings, Assignment, Gateway, Lobby, Parts, Settings, Step, Steps, Surroundings, Tasks, Team,
     TeamFacts, Worker,
@@ -84,7 +84,7 @@ fn gateway(store: SqliteStore, port: u16) -> Result<Gateway, Box<dyn Error>> {
             default: Arc::new(ScriptedModel::new(HashMap::new(), 128_000)),
             per_agent: BTreeMap::new(),
         },
-        store: Arc::new(MemoryStore::default()),
+        store: Arc::new(InMemorySessionStore::default()),
         approver: None,
         approval: Approval::default(),
         beside: Beside::default(),

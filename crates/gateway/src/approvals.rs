@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::future::{BoxFuture, FutureExt};
 use jiff::Timestamp;
 use lango_domain::event::{CallId, Decider, Principal, SessionId};
-use lango_domain::seams::{Approver, ContextSource, Decision, Question, Scope};
+use lango_domain::seams::{Approver, ContextSource, ApprovalDecision, ApprovalQuestion, ApprovalScope};
 use lango_store::{SqliteStore, TokenScope};
 use tokio::sync::{Notify, oneshot};
 
@@ -31,15 +31,15 @@ struct Desk {
 type Key = (Principal, SessionId, CallId);
 
 struct Open {
-    question: Question,
+    question: ApprovalQuestion,
     asked: Timestamp,
-    answer: oneshot::Sender<Decision>,
+    answer: oneshot::Sender<ApprovalDecision>,
 }
 
 /// A question that waits.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Waiting {
-    pub question: Question,
+    pub question: ApprovalQuestion,
     pub asked: Timestamp,
 }
 
@@ -106,12 +106,12 @@ impl Lobby {
         principal: &Principal,
         session: &SessionId,
         call: &CallId,
-        decision: Decision,
+        decision: ApprovalDecision,
     ) -> Result<(), NotAnswered> {
         let key = (principal.clone(), session.clone(), call.clone());
         let mut open = self.desk.open();
         let found = open.get(&key).ok_or(NotAnswered::NotWaiting)?;
-        let wants_pattern = matches!(decision, Decision::Approved { scope: Scope::Pattern, .. });
+        let wants_pattern = matches!(decision, ApprovalDecision::Approved { scope: ApprovalScope::Pattern, .. });
         if wants_pattern && found.question.intent.pattern.is_none() {
             return Err(NotAnswered::NoPattern);
         }
@@ -121,17 +121,17 @@ impl Lobby {
 }
 
 /// The answer to a question: yes, and how far it reaches, or no.
-pub(crate) fn decision(is_approved: bool, scope: Scope) -> Decision {
-    if is_approved { Decision::Approved { scope, by: Decider::User } } else { Decision::Denied }
+pub(crate) fn decision(is_approved: bool, scope: ApprovalScope) -> ApprovalDecision {
+    if is_approved { ApprovalDecision::Approved { scope, by: Decider::User } } else { ApprovalDecision::Denied }
 }
 
 impl Approver for Lobby {
     /// Waits for as long as the engine does. Where no token could answer, nobody is there.
-    fn ask(&self, question: Question) -> BoxFuture<'static, Decision> {
+    fn ask(&self, question: ApprovalQuestion) -> BoxFuture<'static, ApprovalDecision> {
         let desk = Arc::clone(&self.desk);
         async move {
             if !desk.somebody_can_answer(&question.principal).await {
-                return Decision::NobodyThere;
+                return ApprovalDecision::NobodyThere;
             }
             let (answer, answered) = oneshot::channel();
             let asked = (desk.now)();
@@ -139,7 +139,7 @@ impl Approver for Lobby {
             desk.open().insert(key.clone(), Open { question, asked, answer });
             desk.news.notify_waiters();
             let _closed = Closed { desk: Arc::clone(&desk), key };
-            answered.await.unwrap_or(Decision::NobodyThere)
+            answered.await.unwrap_or(ApprovalDecision::NobodyThere)
         }
         .boxed()
     }
@@ -195,7 +195,7 @@ mod tests {
         let intent =
             Intent { level: Safety::Dangerous, shows: "rm".into(), subject: "rm".into(), pattern: None };
         let (session, call) = (SessionId::new("s"), CallId::new("c"));
-        let asking = tokio::spawn(lobby.ask(Question {
+        let asking = tokio::spawn(lobby.ask(ApprovalQuestion {
             call: call.clone(),
             session: session.clone(),
             principal: ann.clone(),
@@ -208,10 +208,10 @@ mod tests {
             tokio::task::yield_now().await;
         }
         let answer = |scope| lobby.answer(&ann, &session, &call, decision(true, scope));
-        assert_eq!(answer(Scope::Pattern), Err(NotAnswered::NoPattern));
-        assert_eq!(answer(Scope::SameCall), Ok(()));
-        assert_eq!(answer(Scope::SameCall), Err(NotAnswered::NotWaiting));
-        let approved = Decision::Approved { scope: Scope::SameCall, by: Decider::User };
+        assert_eq!(answer(ApprovalScope::Pattern), Err(NotAnswered::NoPattern));
+        assert_eq!(answer(ApprovalScope::SameCall), Ok(()));
+        assert_eq!(answer(ApprovalScope::SameCall), Err(NotAnswered::NotWaiting));
+        let approved = ApprovalDecision::Approved { scope: ApprovalScope::SameCall, by: Decider::User };
         assert_eq!(asking.await.unwrap(), approved);
     }
 }

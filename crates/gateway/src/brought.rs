@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt, ready};
 use lango_domain::seams::{ContextError, ContextRequest, ContextSource};
-use lango_domain::{Label, Labelled, tokens};
+use lango_domain::{Label, Labelled, token_estimate};
 
 use crate::listeners::Thread;
 
@@ -38,7 +38,7 @@ impl Brought {
 
 /// As much of a text as is read.
 pub(crate) fn bounded(text: &str) -> String {
-    tokens::cut(text.trim(), CAP).to_owned()
+    token_estimate::truncate(text.trim(), CAP).to_owned()
 }
 
 impl Drop for Held {

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use jiff::Timestamp;
 use lango_domain::event::{Principal, SessionId};
-use lango_domain::{AgentTree, Mode, Place};
+use lango_domain::{AgentTree, TeamMode, AgentLocation};
 use lango_engine::Runner;
 use lango_models::offline::Router as WordRouter;
 use lango_store::SqliteStore;
@@ -87,8 +87,8 @@ pub type Absent = Arc<dyn Fn() -> Vec<SkippedItem> + Send + Sync>;
 impl TeamFacts {
     pub fn of(tree: &AgentTree) -> Self {
         let listed = match tree.mode {
-            Mode::Multi => tree.specialists.as_slice(),
-            Mode::Single => std::slice::from_ref(&tree.root),
+            TeamMode::Multi => tree.specialists.as_slice(),
+            TeamMode::Single => std::slice::from_ref(&tree.root),
         };
         let item = |agent: &lango_domain::Agent| AgentItem {
             name: agent.name.to_string(),
@@ -96,7 +96,7 @@ impl TeamFacts {
             capabilities: agent.capabilities.clone(),
             keywords: agent.keywords.clone(),
             tools: agent.tools.iter().map(|tool| tool.name.clone()).collect(),
-            remote: agent.place == Place::Remote,
+            remote: agent.place == AgentLocation::Remote,
         };
         let skipped = tree.skipped.iter();
         let skipped =
@@ -106,8 +106,8 @@ impl TeamFacts {
             absent: Arc::new(Vec::new),
             agents: AgentList {
                 mode: match tree.mode {
-                    Mode::Multi => "multi",
-                    Mode::Single => "single",
+                    TeamMode::Multi => "multi",
+                    TeamMode::Single => "single",
                 },
                 agents: listed.iter().map(item).collect(),
                 skipped: skipped.collect(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
-use lango_domain::event::{Body, Update};
+use lango_domain::event::{EventBody, Update};
 use tokio::time::Instant;
 
 use crate::gateway::Gateway;
@@ -49,12 +49,12 @@ impl TurnMeter {
     pub fn see(&mut self, update: &Update) {
         match update {
             Update::Event(event) => match &event.body {
-                Body::Usage(usage) => {
+                EventBody::Usage(usage) => {
                     self.tokens_in = self.tokens_in.saturating_add(usage.input);
                     self.tokens_out = self.tokens_out.saturating_add(usage.output);
                 }
-                Body::TurnDone => self.end = Some("done".to_owned()),
-                Body::TurnFailed { code, .. } => self.end = Some(code.to_string()),
+                EventBody::TurnDone => self.end = Some("done".to_owned()),
+                EventBody::TurnFailed { code, .. } => self.end = Some(code.to_string()),
                 _ => {}
             },
             Update::Broken(_) => self.end = Some("broken".to_owned()),

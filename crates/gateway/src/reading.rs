@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use lango_domain::event::SessionId;
-use lango_domain::text::commands_a_terminal;
+use lango_domain::text::is_terminal_control;
 use schemars::generate::SchemaGenerator;
 use schemars::{JsonSchema, Schema, json_schema};
 use serde::de::value::MapAccessDeserializer;
@@ -184,7 +184,7 @@ impl JsonSchema for SessionName {
 
 /// A session's name as it was sent.
 pub(crate) fn session_named(name: &str) -> Result<SessionId, Refusal> {
-    let is_odd = |c: char| c.is_control() || commands_a_terminal(c);
+    let is_odd = |c: char| c.is_control() || is_terminal_control(c);
     if name.trim().is_empty() || name.chars().count() > MAX_SESSION_NAME || name.chars().any(is_odd) {
         return Err(Refusal::bad_request(
             format!("a session's id has 1 to {MAX_SESSION_NAME} printable characters"),

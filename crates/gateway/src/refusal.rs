@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use lango_domain::failure::{Code, Family};
+use lango_domain::failure::{FailureCode, FailureFamily};
 use lango_domain::session::StoreError;
 use lango_store::Trouble;
 use schemars::JsonSchema;
@@ -55,15 +55,15 @@ impl Refusal {
 
     /// A turn that ended without an answer. Statuses that clients retry by themselves are for what may work the next
     /// time.
-    pub fn turn_failed(code: Code, message: &str, hint: &str) -> Self {
+    pub fn turn_failed(code: FailureCode, message: &str, hint: &str) -> Self {
         let status = match (code, code.family()) {
-            (Code::ModelBusy, _) => StatusCode::SERVICE_UNAVAILABLE,
-            (Code::ModelQuota, _) => StatusCode::TOO_MANY_REQUESTS,
-            (Code::ModelTooLong, _) => StatusCode::BAD_REQUEST,
-            (_, Family::Model) => StatusCode::BAD_GATEWAY,
-            (_, Family::Limit) => StatusCode::UNPROCESSABLE_ENTITY,
-            (_, Family::Cancelled | Family::Interrupted) => StatusCode::SERVICE_UNAVAILABLE,
-            (_, Family::Turn) => StatusCode::INTERNAL_SERVER_ERROR,
+            (FailureCode::ModelBusy, _) => StatusCode::SERVICE_UNAVAILABLE,
+            (FailureCode::ModelQuota, _) => StatusCode::TOO_MANY_REQUESTS,
+            (FailureCode::ModelTooLong, _) => StatusCode::BAD_REQUEST,
+            (_, FailureFamily::Model) => StatusCode::BAD_GATEWAY,
+            (_, FailureFamily::Limit) => StatusCode::UNPROCESSABLE_ENTITY,
+            (_, FailureFamily::Cancelled | FailureFamily::Interrupted) => StatusCode::SERVICE_UNAVAILABLE,
+            (_, FailureFamily::Turn) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, &code.to_string(), message, hint)
     }

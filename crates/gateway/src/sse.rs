@@ -7,7 +7,7 @@ use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::stream::Stream;
 use lango_domain::event::Update;
-use lango_domain::failure::Code;
+use lango_domain::failure::FailureCode;
 use serde_json::{Value, json};
 
 use crate::gate::{Caller, Gate};
@@ -44,7 +44,7 @@ pub(crate) fn frame(update: &Update, deltas: Deltas) -> Option<Frame> {
 fn broken() -> Value {
     json!({
         "type": "turn_failed",
-        "code": Code::Internal,
+        "code": FailureCode::Internal,
         "message": "what happened could not be kept, so the turn ends here",
         "hint": "whoever runs the server finds the cause with `lango doctor`",
     })
@@ -54,7 +54,7 @@ fn broken() -> Value {
 pub(crate) fn never_begun() -> Frame {
     let end = json!({
         "type": "turn_failed",
-        "code": Code::Cancelled,
+        "code": FailureCode::Cancelled,
         "message": "the turn was stopped before it began",
         "hint": "ask again",
     });

@@ -13,7 +13,7 @@ use lango_domain::forgetting::{BatchChange, ForgettingStore, Removal};
 use lango_domain::graph::GraphStore;
 use lango_domain::inquiries::InquiryStore;
 use lango_domain::knowledge::KnowledgeStore;
-use lango_domain::memory::{Memories, MemoryId};
+use lango_domain::memory::{MemoryStore, MemoryId};
 use lango_domain::session::{SessionStore, StoreError};
 
 use crate::graph::owned::without;
@@ -28,12 +28,12 @@ const EVERYTHING: [&str; 6] = ["everything", "all", "alles", "todo", "tout", "tu
 
 /// Every place where something is learned, and the conversations that it is learned from.
 pub trait Learned:
-    ForgettingStore + Memories + KnowledgeStore + InquiryStore + GraphStore + SessionStore
+    ForgettingStore + MemoryStore + KnowledgeStore + InquiryStore + GraphStore + SessionStore
 {
 }
 
 impl<T> Learned for T where
-    T: ForgettingStore + Memories + KnowledgeStore + InquiryStore + GraphStore + SessionStore
+    T: ForgettingStore + MemoryStore + KnowledgeStore + InquiryStore + GraphStore + SessionStore
 {
 }
 

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use lango_domain::event::Principal;
-use lango_domain::graph::{GraphStore, NewBatch, Provenance, Pulse, SourceRange};
+use lango_domain::graph::{GraphStore, NewFactBatch, Provenance, FactLogVersion, FactSourceFilter};
 use lango_domain::session::StoreError;
 
 pub use asking::{Direction, Found, Pattern, Walk, Walked};
@@ -64,7 +64,7 @@ struct Held {
 struct Now {
     /// Nothing before the first question, and while it is being changed.
     net: Option<Arc<Net>>,
-    pulse: Option<Pulse>,
+    pulse: Option<FactLogVersion>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -119,7 +119,7 @@ impl Graph {
                 writing.push(&told);
             }
             let (source, label) = (source.clone(), label.clone());
-            batches.push(NewBatch { source, label, body: writing.finish() });
+            batches.push(NewFactBatch { source, label, body: writing.finish() });
         }
         Ok(self.shared.store.append(of, batches).await?)
     }
@@ -138,16 +138,16 @@ impl Graph {
             Told { subject, predicate, object, ..Told::default() }.check()?;
             writing.end((subject, predicate, object), *at);
         }
-        Ok(self.shared.store.append(of, vec![NewBatch { source, label, body: writing.finish() }]).await?)
+        Ok(self.shared.store.append(of, vec![NewFactBatch { source, label, body: writing.finish() }]).await?)
     }
 
     /// Batches that were made ready elsewhere, as a bulk load does.
-    pub async fn append(&self, of: &Principal, batches: Vec<NewBatch>) -> Result<(), GraphError> {
+    pub async fn append(&self, of: &Principal, batches: Vec<NewFactBatch>) -> Result<(), GraphError> {
         Ok(self.shared.store.append(of, batches).await?)
     }
 
     /// Takes out everything that comes from there, as if it had never been told; gives whether there was anything.
-    pub async fn forget_source(&self, of: &Principal, range: SourceRange) -> Result<bool, GraphError> {
+    pub async fn forget_source(&self, of: &Principal, range: FactSourceFilter) -> Result<bool, GraphError> {
         Ok(self.shared.store.forget(of, range).await? > 0)
     }
 
@@ -207,7 +207,7 @@ impl Held {
     }
 
     /// What is in memory, when it is certain that nobody wrote since.
-    fn current(&self, pulse: Option<Pulse>) -> Option<Arc<Net>> {
+    fn current(&self, pulse: Option<FactLogVersion>) -> Option<Arc<Net>> {
         let now = self.lock();
         now.net.clone().filter(|_| pulse.is_some() && pulse == now.pulse)
     }

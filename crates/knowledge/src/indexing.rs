@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lango_domain::text::one_line;
-use lango_domain::{Intent, Safety, Tool, ToolFailure};
+use lango_domain::{Intent, Safety, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ const LONGEST_NAME: usize = 100;
 /// Where documents may be taken from when a model asks for it.
 pub trait Grounds: Send + Sync {
     /// The true path of a file or folder, and how rules know it.
-    fn place(&self, path: &str) -> Result<(PathBuf, String), ToolFailure>;
+    fn place(&self, path: &str) -> Result<(PathBuf, String), ToolError>;
     /// Opens a file there, and nothing that lies elsewhere or is denied.
     fn open(&self, path: &Path) -> io::Result<File>;
 }
@@ -37,10 +37,10 @@ struct Index {
 }
 
 impl Index {
-    fn collection(&self) -> Result<String, ToolFailure> {
+    fn collection(&self) -> Result<String, ToolError> {
         // An empty name is how some models say that they have no wish.
         let name = self.collection.as_deref().filter(|name| !name.is_empty());
-        collection_name(name.unwrap_or(DEFAULT_COLLECTION)).map_err(ToolFailure)
+        collection_name(name.unwrap_or(DEFAULT_COLLECTION)).map_err(ToolError)
     }
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn rag_index(library: LazyLibrary, grounds: Arc<dyn Grounds>) -> Tool
             let collection = args.collection()?;
             let (root, _) = grounds.place(&args.path)?;
             let taking = Taking { root, open: Arc::new(move |path| grounds.open(path)) };
-            let failed = |error| ToolFailure(format!("the documents cannot be indexed: {error}"));
+            let failed = |error| ToolError(format!("the documents cannot be indexed: {error}"));
             let library = library.get().await.map_err(failed)?;
             let added = library.add(&context.principal, &collection, &taking, &|_| {}).await.map_err(failed)?;
             let mut told = report(&added, NAMED_SKIPPED);

@@ -11,7 +11,7 @@ mod weaving;
 use std::sync::Arc;
 
 use lango_domain::inquiries::InquiryStore;
-use lango_domain::memory::Memories;
+use lango_domain::memory::MemoryStore;
 use lango_domain::model::Model;
 use lango_domain::session::SessionStore;
 use tokio::sync::Mutex;
@@ -29,7 +29,7 @@ pub struct Means {
     pub knowing: Knowing,
     pub sessions: Arc<dyn SessionStore>,
     /// Knows which events nothing may be learned from any more.
-    pub memories: Arc<dyn Memories>,
+    pub memories: Arc<dyn MemoryStore>,
     /// Without a language model set rules look for gaps, and say so.
     pub model: Option<Arc<dyn Model>>,
     pub settings: Settings,

@@ -19,9 +19,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use lango_domain::event::{Event, Principal};
-use lango_domain::memory::{Memories, Memory, MemoryId, Origin};
+use lango_domain::memory::{MemoryStore, Memory, MemoryId, MemoryOrigin};
 use lango_domain::model::Model;
-use lango_domain::seams::Conversation;
+use lango_domain::seams::SessionKey;
 use lango_domain::session::StoreError;
 
 use crate::forgetting::Forgetting;
@@ -45,17 +45,17 @@ pub enum Observer {
 }
 
 impl Observer {
-    pub fn origin(&self) -> Origin {
+    pub fn origin(&self) -> MemoryOrigin {
         match self {
-            Self::Rules => Origin::Rules,
-            Self::Model { name, .. } => Origin::Model(name.clone()),
+            Self::Rules => MemoryOrigin::Rules,
+            Self::Model { name, .. } => MemoryOrigin::Model(name.clone()),
         }
     }
 }
 
 /// What a chronicle is put together from.
 pub struct Parts {
-    pub memories: Arc<dyn Memories>,
+    pub memories: Arc<dyn MemoryStore>,
     pub observer: Observer,
     pub settings: Settings,
     /// What nobody may keep.
@@ -74,7 +74,7 @@ pub struct Chronicle {
 struct Shared {
     parts: Parts,
     /// One observer at a time for a session.
-    busy: Mutex<HashMap<Conversation, Arc<tokio::sync::Mutex<()>>>>,
+    busy: Mutex<HashMap<SessionKey, Arc<tokio::sync::Mutex<()>>>>,
     indexes: Mutex<HashMap<Principal, Arc<tokio::sync::Mutex<recall::Index>>>>,
 }
 
@@ -91,7 +91,7 @@ impl Chronicle {
         Self { shared: Arc::new(Shared { parts, busy: Mutex::default(), indexes: Mutex::default() }) }
     }
 
-    pub fn memories(&self) -> &dyn Memories {
+    pub fn memories(&self) -> &dyn MemoryStore {
         &*self.parts().memories
     }
 
@@ -114,7 +114,7 @@ impl Chronicle {
         for id in &memory.condenses {
             observations.extend(self.memories().memory(of, MemoryId::Observation(*id)).await?);
         }
-        let session = Conversation { session: memory.session.clone(), principal: of.clone() };
+        let session = SessionKey { session: memory.session.clone(), principal: of.clone() };
         let events = self.memories().events(&session, memory.sources.clone()).await?;
         Ok(Some(Reason { memory, observations, events }))
     }
@@ -131,7 +131,7 @@ impl Chronicle {
         self.parts().secrecy.secret_in(text).is_some()
     }
 
-    fn turn_of(&self, of: &Conversation) -> Arc<tokio::sync::Mutex<()>> {
+    fn turn_of(&self, of: &SessionKey) -> Arc<tokio::sync::Mutex<()>> {
         let mut busy = self.shared.busy.lock().unwrap_or_else(PoisonError::into_inner);
         busy.retain(|_, lock| Arc::strong_count(lock) > 1);
         Arc::clone(busy.entry(of.clone()).or_default())

@@ -32,7 +32,7 @@ pub enum Likeness {
 impl Secrecy {
     /// Knows the values of these, too.
     pub fn knowing(secrets: Vec<Secret>) -> Self {
-        Self { known: secrets.into_iter().filter(Secret::is_worth_hiding).collect() }
+        Self { known: secrets.into_iter().filter(Secret::is_redactable).collect() }
     }
 
     /// The first secret that a text seems to hold.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use lango_domain::documents::Unit;
-use lango_domain::{Intent, Label, Labelled, Safety, Tool, ToolFailure, ToolOutput};
+use lango_domain::documents::SpanUnit;
+use lango_domain::{Intent, Label, Labelled, Safety, Tool, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -67,9 +67,9 @@ fn rag_retrieve(library: LazyLibrary, along: Along) -> Tool {
         async move {
             let limit = args.limit.unwrap_or(USUAL);
             if args.query.trim().is_empty() || !(1..=MOST).contains(&limit) {
-                return Err(ToolFailure(format!("`query` says what to look for, `limit` goes from 1 to {MOST}")));
+                return Err(ToolError(format!("`query` says what to look for, `limit` goes from 1 to {MOST}")));
             }
-            let failed = |error: LibraryError| ToolFailure(format!("the documents cannot be searched: {error}"));
+            let failed = |error: LibraryError| ToolError(format!("the documents cannot be searched: {error}"));
             let library = library.get().await.map_err(failed)?;
             // An empty list is how some models say that they have no wish.
             let collections = args.collections.filter(|names| !names.is_empty());
@@ -162,15 +162,15 @@ fn listing(items: Vec<Value>, facts: Vec<Value>) -> Value {
 }
 
 /// Why nothing was found, as far as a model can do something about it.
-async fn nothing(library: &Library, scope: &Scope) -> Result<String, ToolFailure> {
+async fn nothing(library: &Library, scope: &Scope) -> Result<String, ToolError> {
     let known = library.store().collections(&scope.principal).await;
-    let known = known.map_err(|error| ToolFailure(format!("the documents cannot be searched: {error}")))?;
+    let known = known.map_err(|error| ToolError(format!("the documents cannot be searched: {error}")))?;
     let is_known = |name: &String| known.iter().any(|known| known.name == *name);
     match scope.collections.iter().flatten().find(|name| !is_known(name)) {
         Some(unknown) => {
             let names: Vec<&str> = known.iter().map(|known| known.name.as_str()).collect();
             let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            Err(ToolFailure(format!("there is no collection `{unknown}`; there are: {names}")))
+            Err(ToolError(format!("there is no collection `{unknown}`; there are: {names}")))
         }
         None => Ok("Nothing was found; `lango index list` tells what is indexed.".to_owned()),
     }
@@ -191,7 +191,7 @@ pub fn item(found: &Found) -> Value {
         "duplicates": found.duplicates,
         "trust": "untrusted",
     });
-    if found.place.unit == Unit::Pages {
+    if found.place.unit == SpanUnit::Pages {
         (item["lines"], item["pages"]) = (Value::Null, json!(range));
     }
     item

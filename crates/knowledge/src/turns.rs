@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use lango_domain::Label;
-use lango_domain::event::{Body, Event, TurnId};
-use lango_domain::seams::Conversation;
-use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError};
+use lango_domain::event::{EventBody, Event, TurnId};
+use lango_domain::seams::SessionKey;
+use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError};
 
 /// So much of a session is read first, and so much at most.
 const FIRST_BYTES: usize = 64 * 1024;
@@ -15,19 +15,19 @@ const MOST_BYTES: usize = 16 * 1024 * 1024;
 /// The turns of a session that ended, back to the one behind an event and beyond where that costs nothing.
 pub(crate) async fn ended(
     sessions: &dyn SessionStore,
-    of: &Conversation,
+    of: &SessionKey,
     behind: u64,
 ) -> Result<Vec<Arc<Event>>, StoreError> {
-    let key = SessionKey { session: &of.session, principal: &of.principal };
+    let key = SessionKeyRef { session: &of.session, principal: &of.principal };
     let mut bytes = FIRST_BYTES;
     let mut events = loop {
-        let events = sessions.load(key, Reach::Recent { bytes }).await?;
+        let events = sessions.load(key, HistoryWindow::Recent { bytes }).await?;
         if bytes >= MOST_BYTES || events.first().is_none_or(|first| first.seq <= behind + 1) {
             break events;
         }
         bytes *= 8;
     };
-    let is_end = |event: &Arc<Event>| matches!(event.body, Body::TurnDone | Body::TurnFailed { .. });
+    let is_end = |event: &Arc<Event>| matches!(event.body, EventBody::TurnDone | EventBody::TurnFailed { .. });
     let end = events.iter().rposition(is_end).map_or(0, |at| at + 1);
     events.truncate(end);
     Ok(events)
@@ -56,7 +56,7 @@ pub(crate) fn exchanges(events: &[Arc<Event>]) -> Vec<Exchange> {
     let mut exchanges: Vec<Exchange> = Vec::new();
     for event in events {
         match (&event.body, exchanges.last_mut()) {
-            (Body::User { text }, _) => exchanges.push(Exchange {
+            (EventBody::User { text }, _) => exchanges.push(Exchange {
                 turn: event.turn.clone(),
                 at: event.at,
                 seq: event.seq,
@@ -68,7 +68,7 @@ pub(crate) fn exchanges(events: &[Arc<Event>]) -> Vec<Exchange> {
             }),
             (body, Some(exchange)) => {
                 exchange.through = event.seq;
-                if let Body::Answer { text } = body {
+                if let EventBody::Answer { text } = body {
                     exchange.answered = Some(text.clone());
                     exchange.label.join(&event.label());
                 }

@@ -2,7 +2,7 @@
 
 mod decode;
 
-use lango_domain::model::{Call, Message, ModelRequest, Thought};
+use lango_domain::model::{ToolCall, Message, ModelRequest, Thought};
 use serde_json::{Value, json};
 
 use crate::dialect::{Target, WireRequest};
@@ -46,7 +46,7 @@ fn messages(request: &ModelRequest, provider: &str) -> Vec<Value> {
                 ("assistant", assistant_blocks(provider, thoughts, text, calls))
             }
             Message::Results(results) => {
-                let block = |result: &lango_domain::model::CallResult| json!({ "type": "tool_result", "tool_use_id": wire_name(result.id.as_str()), "content": result.content, "is_error": !result.ok });
+                let block = |result: &lango_domain::model::ToolCallResult| json!({ "type": "tool_result", "tool_use_id": wire_name(result.id.as_str()), "content": result.content, "is_error": !result.ok });
                 ("user", results.iter().map(block).collect())
             }
         };
@@ -62,7 +62,7 @@ fn messages(request: &ModelRequest, provider: &str) -> Vec<Value> {
     whole.map(|(role, content)| json!({ "role": role, "content": content })).collect()
 }
 
-fn assistant_blocks(provider: &str, thoughts: &[Thought], text: &str, calls: &[Call]) -> Vec<Value> {
+fn assistant_blocks(provider: &str, thoughts: &[Thought], text: &str, calls: &[ToolCall]) -> Vec<Value> {
     // A thought without its seal, or somebody else's, would be refused.
     let own = thoughts
         .iter()

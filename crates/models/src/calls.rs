@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use lango_domain::event::CallId;
-use lango_domain::model::{Call, ModelError};
+use lango_domain::model::{ToolCall, ModelError};
 use lango_domain::reply_limits::ReplyMeter;
 use serde_json::{Map, Value};
 
@@ -83,10 +83,10 @@ impl Assembler {
     }
 
     /// The calls in the order in which they began.
-    pub fn finish(&mut self, names_back: &HashMap<String, String>) -> Result<Vec<Call>, ModelError> {
+    pub fn finish(&mut self, names_back: &HashMap<String, String>) -> Result<Vec<ToolCall>, ModelError> {
         let open = std::mem::take(&mut self.open).into_iter();
         let calls = open.map(|open| {
-            Ok(Call {
+            Ok(ToolCall {
                 id: CallId::new(open.id),
                 name: names_back.get(&open.name).cloned().unwrap_or(open.name),
                 arguments: arguments(&open.arguments, &mut self.meter)?,

@@ -2,7 +2,7 @@
 
 mod decode;
 
-use lango_domain::model::{Call, Message, ModelRequest, Thought};
+use lango_domain::model::{ToolCall, Message, ModelRequest, Thought};
 use serde_json::{Value, json};
 
 use crate::dialect::{Target, WireRequest};
@@ -42,7 +42,7 @@ fn contents(request: &ModelRequest, provider: &str) -> Vec<Value> {
                 ("model", model_parts(provider, thoughts, text, calls))
             }
             Message::Results(results) => {
-                let part = |result: &lango_domain::model::CallResult| {
+                let part = |result: &lango_domain::model::ToolCallResult| {
                     let key = if result.ok { "output" } else { "error" };
                     json!({ "functionResponse": { "name": wire_name(&result.name), "response": { key: result.content } } })
                 };
@@ -57,7 +57,7 @@ fn contents(request: &ModelRequest, provider: &str) -> Vec<Value> {
     turns.into_iter().map(|(role, parts)| json!({ "role": role, "parts": parts })).collect()
 }
 
-fn model_parts(provider: &str, thoughts: &[Thought], text: &str, calls: &[Call]) -> Vec<Value> {
+fn model_parts(provider: &str, thoughts: &[Thought], text: &str, calls: &[ToolCall]) -> Vec<Value> {
     let mut parts = Vec::new();
     if !text.is_empty() {
         parts.push(json!({ "text": text }));

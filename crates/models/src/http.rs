@@ -70,8 +70,8 @@ impl Model for HttpModel {
         };
         // Whatever a provider repeats of our secrets stays here.
         let hidden = move |error: ModelError| {
-            error.map_words(|words| {
-                secrets.iter().fold(words.to_owned(), |words, secret| secret.hide_in(&words))
+            error.map_message(|words| {
+                secrets.iter().fold(words.to_owned(), |words, secret| secret.redact(&words))
             })
         };
         stream::once(opened).try_flatten().map_ok(priced).map_err(hidden).boxed()

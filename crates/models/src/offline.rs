@@ -23,7 +23,7 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use lango_domain::AgentName;
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
-use lango_domain::wording::{REJECT, TRANSFER};
+use lango_domain::markers::{REJECT, TRANSFER};
 
 use assignment::Assignment;
 use reply::Reply;

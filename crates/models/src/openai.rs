@@ -4,7 +4,7 @@ mod decode;
 
 use std::borrow::Cow;
 
-use lango_domain::model::{Call, Message, ModelRequest};
+use lango_domain::model::{ToolCall, Message, ModelRequest};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -126,7 +126,7 @@ fn messages(request: &ModelRequest) -> Vec<WireMessage<'_>> {
     wire
 }
 
-fn wire_call(call: &Call) -> WireCall<'_> {
+fn wire_call(call: &ToolCall) -> WireCall<'_> {
     let arguments = match &call.arguments {
         Value::String(said) => said.clone(),
         other => other.to_string(),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use lango_domain::text::visible;
+use lango_domain::text::strip_control_chars;
 use lango_net::words::one_line;
 
 use crate::a2a::{Artifact, ArtifactId, Content, Message, Part};
@@ -115,13 +115,13 @@ pub(crate) fn text_of(parts: &[Part]) -> String {
     for part in parts {
         let before = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         match &part.content {
-            Content::Text(words) => text.push_str(&visible(words)),
+            Content::Text(words) => text.push_str(&strip_control_chars(words)),
             Content::Data(data) => {
                 let mut data = data.to_string();
                 if data.len() > MOST_DATA {
                     data = format!("[{} bytes of data]", data.len());
                 }
-                text.push_str(&format!("{before}{}", visible(&data)));
+                text.push_str(&format!("{before}{}", strip_control_chars(&data)));
             }
             Content::Url(url) => text.push_str(&format!("{before}[{}: {}]", named(part), one_line(url, 500))),
             Content::Raw(bytes) => {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lango_domain::event::Thread;
 use lango_domain::seams::{RemoteError, RemotePiece, RemoteTask};
-use lango_domain::wording::REJECT;
+use lango_domain::markers::REJECT;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Sender;
 use uuid::Uuid;

@@ -87,8 +87,8 @@ impl Outgoing {
 
     /// Words without whatever a peer repeats of our secrets, on one line.
     pub fn shown(&self, words: &str) -> String {
-        let worth = self.secrets.iter().filter(|secret| secret.is_worth_hiding());
-        one_line(&worth.fold(words.to_owned(), |words, secret| secret.hide_in(&words)), 300)
+        let worth = self.secrets.iter().filter(|secret| secret.is_redactable());
+        one_line(&worth.fold(words.to_owned(), |words, secret| secret.redact(&words)), 300)
     }
 }
 

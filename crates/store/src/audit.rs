@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use lango_domain::Safety;
 use lango_domain::event::{
-    ApprovalState, Author, Body, CallId, Decider, Event, Principal, SessionId, ToolCode, TurnId,
+    ApprovalState, Author, EventBody, CallId, Decider, Event, Principal, SessionId, ToolCode, TurnId,
 };
 use rusqlite::params;
 use serde_json::Value;
@@ -105,7 +105,7 @@ impl Ledger {
     fn add(&mut self, event: &Event) {
         let key = |id: &CallId| (event.session.clone(), event.turn.clone(), id.clone());
         match &event.body {
-            Body::ToolCall { id, tool, args } => {
+            EventBody::ToolCall { id, tool, args } => {
                 self.open.insert(key(id), self.entries.len());
                 self.entries.push(AuditEntry {
                     at: event.at,
@@ -118,13 +118,13 @@ impl Ledger {
                     outcome: None,
                 });
             }
-            Body::Approval { id, level, state, by, .. } => {
+            EventBody::Approval { id, level, state, by, .. } => {
                 if let Some(entry) = self.open.get(&key(id)).and_then(|at| self.entries.get_mut(*at)) {
                     entry.level = *level;
                     entry.decision = Some((*state, *by));
                 }
             }
-            Body::ToolResult { id, ok, code, .. } => {
+            EventBody::ToolResult { id, ok, code, .. } => {
                 if let Some(entry) = self.open.remove(&key(id)).and_then(|at| self.entries.get_mut(at)) {
                     entry.outcome = Some(if *ok { Ok(()) } else { Err(*code) });
                 }

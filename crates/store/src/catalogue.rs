@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use lango_domain::event::{Body, Event, Principal, SessionId, Usage};
-use lango_domain::session::Reach;
+use lango_domain::event::{EventBody, Event, Principal, SessionId, Usage};
+use lango_domain::session::HistoryWindow;
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use crate::damage::{Reader, shown};
@@ -148,7 +148,7 @@ impl SqliteStore {
         let source = self.session(principal, from).await?;
         let (owner, from, into) = (principal.clone(), source.id, into.clone());
         let events = self
-            .read(move |connection| Ok(whole_turns(load(connection, &owner, &from, Reach::Everything)?, at)))
+            .read(move |connection| Ok(whole_turns(load(connection, &owner, &from, HistoryWindow::Everything)?, at)))
             .await?;
         let copied = events.len() as u64;
         if copied == 0 {
@@ -249,7 +249,7 @@ fn search(
         let session = SessionId::new(shown(row, 6));
         let event = connection.checked(row, rows::named_event, rows::event(row, &session))?;
         let Some(event) = event else { continue };
-        let (Body::User { text } | Body::Answer { text } | Body::Report { text }) = &event.body else {
+        let (EventBody::User { text } | EventBody::Answer { text } | EventBody::Report { text }) = &event.body else {
             continue;
         };
         let text = text.to_lowercase();
@@ -265,7 +265,7 @@ fn search(
 
 /// Everything up to the last turn that ended at or before `at`.
 fn whole_turns(mut events: Vec<Arc<Event>>, at: u64) -> Vec<Arc<Event>> {
-    let is_end = |event: &Arc<Event>| matches!(event.body, Body::TurnDone | Body::TurnFailed { .. });
+    let is_end = |event: &Arc<Event>| matches!(event.body, EventBody::TurnDone | EventBody::TurnFailed { .. });
     let end = events.iter().rposition(|event| event.seq <= at && is_end(event));
     events.truncate(end.map_or(0, |end| end + 1));
     events

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use lango_domain::event::{Principal, SessionId};
-use lango_domain::graph::SourceRange;
-use lango_domain::session::{SessionKey, TurnLock};
+use lango_domain::graph::FactSourceFilter;
+use lango_domain::session::{SessionKeyRef, TurnLock};
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use crate::error::Trouble;
@@ -62,7 +62,7 @@ impl SqliteStore {
         session: &SessionId,
         before: Option<Timestamp>,
     ) -> Result<bool, Trouble> {
-        let key = SessionKey { session, principal };
+        let key = SessionKeyRef { session, principal };
         self.writer()?;
         let lock = self.lock_to_delete(key).await?;
         let lock = lock.ok_or_else(|| Trouble::TurnRunning(session.to_string()))?;
@@ -82,7 +82,7 @@ impl SqliteStore {
     }
 
     /// A lock is a file, and takes room.
-    async fn lock_to_delete(&self, key: SessionKey<'_>) -> Result<Option<TurnLock>, Trouble> {
+    async fn lock_to_delete(&self, key: SessionKeyRef<'_>) -> Result<Option<TurnLock>, Trouble> {
         let file = || self.place().file().to_path_buf();
         let trouble = |error: std::io::Error| Trouble::Disk { file: file(), why: error.to_string() };
         match self.locks().try_lock(key).await {
@@ -157,7 +157,7 @@ fn delete(
             memory::delete_asked(&change, principal, name)?;
         }
         change.execute(&format!("DELETE FROM sessions WHERE {unused}"), params![principal, name, limit])?;
-        graph::forget(&change, principal, &SourceRange::Session(SessionId::new(name)))?;
+        graph::forget(&change, principal, &FactSourceFilter::Session(SessionId::new(name)))?;
     }
     change.commit()?;
     Ok(found > 0)

@@ -2,10 +2,10 @@
 
 use futures::future::FutureExt;
 use lango_domain::documents::{
-    Change, CollectionInfo, DocumentStore, NewDocument, NewPiece, Owner, Piece, Place, Source, Unit, Which,
+    ChunkChange, CollectionInfo, DocumentStore, NewDocument, NewChunk, Owner, StoredChunk, DocumentSpan, DocumentSource, SpanUnit, DocumentFilter,
 };
 use lango_domain::event::{Principal, SessionId};
-use lango_domain::session::Answer;
+use lango_domain::session::StoreFuture;
 use rusqlite::{Connection, Row, TransactionBehavior, params};
 
 use crate::store::SqliteStore;
@@ -60,18 +60,18 @@ pub(crate) const TABLES: &str = "
 ";
 
 impl DocumentStore for SqliteStore {
-    fn collections<'a>(&'a self, of: &'a Principal) -> Answer<'a, Vec<CollectionInfo>> {
+    fn collections<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<CollectionInfo>> {
         let of = of.to_string();
         async move { Ok(self.read(move |connection| collections(connection, &of)).await?) }.boxed()
     }
 
-    fn sources<'a>(&'a self, of: &'a Principal, collection: &'a str) -> Answer<'a, Vec<Source>> {
+    fn sources<'a>(&'a self, of: &'a Principal, collection: &'a str) -> StoreFuture<'a, Vec<DocumentSource>> {
         let (of, collection) = (of.to_string(), collection.to_owned());
         async move {
             let found = self.read(move |connection| {
                 let sql = "SELECT source, root, hash FROM documents WHERE principal = ?1 AND collection = ?2 ORDER BY source";
                 let source =
-                    |row: &Row<'_>| Ok(Source { source: row.get(0)?, root: row.get(1)?, hash: row.get(2)? });
+                    |row: &Row<'_>| Ok(DocumentSource { source: row.get(0)?, root: row.get(1)?, hash: row.get(2)? });
                 connection.prepare_cached(sql)?.query_map(params![of, collection], source)?.collect()
             });
             Ok(found.await?)
@@ -79,27 +79,27 @@ impl DocumentStore for SqliteStore {
         .boxed()
     }
 
-    fn put<'a>(&'a self, of: &'a Principal, documents: Vec<NewDocument>) -> Answer<'a, ()> {
+    fn put<'a>(&'a self, of: &'a Principal, documents: Vec<NewDocument>) -> StoreFuture<'a, ()> {
         let of = of.to_string();
         async move { Ok(self.change(move |connection| put(connection, &of, &documents)).await?) }.boxed()
     }
 
-    fn remove<'a>(&'a self, of: &'a Principal, collection: &'a str, sources: Which) -> Answer<'a, usize> {
+    fn remove<'a>(&'a self, of: &'a Principal, collection: &'a str, sources: DocumentFilter) -> StoreFuture<'a, usize> {
         let (of, collection) = (of.to_string(), collection.to_owned());
         async move { Ok(self.change(move |connection| remove(connection, &of, &collection, &sources)).await?) }
             .boxed()
     }
 
-    fn pieces(&self, ids: Vec<u64>) -> Answer<'_, Vec<Piece>> {
+    fn chunks(&self, ids: Vec<u64>) -> StoreFuture<'_, Vec<StoredChunk>> {
         async move { Ok(self.read(move |connection| pieces(connection, &ids)).await?) }.boxed()
     }
 
-    fn changes(&self, behind: u64, most: usize) -> Answer<'_, Vec<Change>> {
+    fn changes(&self, behind: u64, most: usize) -> StoreFuture<'_, Vec<ChunkChange>> {
         async move {
             let found = self.read(move |connection| {
                 let sql = "SELECT number, piece, is_there FROM piece_changes WHERE number > ?1 ORDER BY number LIMIT ?2";
                 let change = |row: &Row<'_>| {
-                    Ok(Change { number: row.get::<_, i64>(0)? as u64, piece: row.get::<_, i64>(1)? as u64, is_there: row.get(2)? })
+                    Ok(ChunkChange { number: row.get::<_, i64>(0)? as u64, piece: row.get::<_, i64>(1)? as u64, is_there: row.get(2)? })
                 };
                 connection.prepare_cached(sql)?.query_map(params![behind as i64, most as i64], change)?.collect()
             });
@@ -108,18 +108,18 @@ impl DocumentStore for SqliteStore {
         .boxed()
     }
 
-    fn put_vectors<'a>(&'a self, embedder: &'a str, vectors: Vec<(String, Vec<u8>)>) -> Answer<'a, ()> {
+    fn put_vectors<'a>(&'a self, embedder: &'a str, vectors: Vec<(String, Vec<u8>)>) -> StoreFuture<'a, ()> {
         let embedder = embedder.to_owned();
         async move { Ok(self.change(move |connection| put_vectors(connection, &embedder, &vectors)).await?) }
             .boxed()
     }
 
-    fn vectors<'a>(&'a self, embedder: &'a str, ids: Vec<u64>) -> Answer<'a, Vec<(u64, Vec<u8>)>> {
+    fn vectors<'a>(&'a self, embedder: &'a str, ids: Vec<u64>) -> StoreFuture<'a, Vec<(u64, Vec<u8>)>> {
         let embedder = embedder.to_owned();
         async move { Ok(self.read(move |connection| vectors(connection, &embedder, &ids)).await?) }.boxed()
     }
 
-    fn forget_unused_vectors(&self) -> Answer<'_, ()> {
+    fn forget_unused_vectors(&self) -> StoreFuture<'_, ()> {
         async move {
             let sql = "DELETE FROM vectors WHERE hash NOT IN (SELECT hash FROM pieces)";
             Ok(self.change(move |connection| connection.execute(sql, [])).await.map(drop)?)
@@ -160,25 +160,25 @@ fn put(connection: &mut Connection, of: &str, documents: &[NewDocument]) -> rusq
         let mut insert = change.prepare_cached(sql)?;
         for (number, piece) in document.pieces.iter().enumerate() {
             let unit = match piece.place.unit {
-                Unit::Lines => "lines",
-                Unit::Pages => "pages",
+                SpanUnit::Lines => "lines",
+                SpanUnit::Pages => "pages",
             };
             let (first, last) = (piece.place.first, piece.place.last);
-            let NewPiece { heading, hash, text, .. } = piece;
+            let NewChunk { heading, hash, text, .. } = piece;
             insert.execute(params![id, number as i64, heading, unit, first, last, hash, text])?;
         }
     }
     change.commit()
 }
 
-fn remove(connection: &mut Connection, of: &str, collection: &str, which: &Which) -> rusqlite::Result<usize> {
+fn remove(connection: &mut Connection, of: &str, collection: &str, which: &DocumentFilter) -> rusqlite::Result<usize> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let gone = match which {
-        Which::All => change.execute(
+        DocumentFilter::All => change.execute(
             "DELETE FROM documents WHERE principal = ?1 AND collection = ?2",
             params![of, collection],
         )?,
-        Which::These(sources) => {
+        DocumentFilter::These(sources) => {
             let sql = "DELETE FROM documents WHERE principal = ?1 AND collection = ?2 AND source = ?3";
             let mut delete = change.prepare_cached(sql)?;
             let counts = sources.iter().map(|source| delete.execute(params![of, collection, source]));
@@ -189,7 +189,7 @@ fn remove(connection: &mut Connection, of: &str, collection: &str, which: &Which
     Ok(gone)
 }
 
-fn pieces(connection: &Connection, ids: &[u64]) -> rusqlite::Result<Vec<Piece>> {
+fn pieces(connection: &Connection, ids: &[u64]) -> rusqlite::Result<Vec<StoredChunk>> {
     let sql = "SELECT p.id, d.principal, d.collection, d.session, d.id, p.number, d.source, d.title, p.heading, p.unit, p.first, p.last, p.text
         FROM pieces p JOIN documents d ON d.id = p.document WHERE p.id = ?1";
     let mut query = connection.prepare_cached(sql)?;
@@ -200,9 +200,9 @@ fn pieces(connection: &Connection, ids: &[u64]) -> rusqlite::Result<Vec<Piece>> 
     Ok(found)
 }
 
-fn piece(row: &Row<'_>) -> rusqlite::Result<Piece> {
-    let unit = if row.get_ref(9)?.as_str()? == "pages" { Unit::Pages } else { Unit::Lines };
-    Ok(Piece {
+fn piece(row: &Row<'_>) -> rusqlite::Result<StoredChunk> {
+    let unit = if row.get_ref(9)?.as_str()? == "pages" { SpanUnit::Pages } else { SpanUnit::Lines };
+    Ok(StoredChunk {
         id: row.get::<_, i64>(0)? as u64,
         owner: owner(row)?,
         document: row.get::<_, i64>(4)? as u64,
@@ -210,7 +210,7 @@ fn piece(row: &Row<'_>) -> rusqlite::Result<Piece> {
         source: row.get(6)?,
         title: row.get(7)?,
         heading: row.get(8)?,
-        place: Place { unit, first: row.get(10)?, last: row.get(11)? },
+        place: DocumentSpan { unit, first: row.get(10)?, last: row.get(11)? },
         text: row.get(12)?,
     })
 }

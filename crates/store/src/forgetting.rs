@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::FutureExt;
 use lango_domain::event::{Event, Principal, SessionId};
 use lango_domain::forgetting::{BatchChange, ForgettingStore, Removal};
-use lango_domain::session::Answer;
+use lango_domain::session::StoreFuture;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use crate::error::Trouble;
@@ -15,7 +15,7 @@ use crate::rows;
 use crate::store::SqliteStore;
 
 impl ForgettingStore for SqliteStore {
-    fn remove<'a>(&'a self, of: &'a Principal, removal: Removal) -> Answer<'a, ()> {
+    fn remove<'a>(&'a self, of: &'a Principal, removal: Removal) -> StoreFuture<'a, ()> {
         let of = of.to_string();
         async move {
             let (again, whose) = (removal.clone(), of.clone());
@@ -33,7 +33,7 @@ impl ForgettingStore for SqliteStore {
         .boxed()
     }
 
-    fn unobserved<'a>(&'a self, of: &'a Principal) -> Answer<'a, Vec<Arc<Event>>> {
+    fn unobserved<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<Arc<Event>>> {
         let of = of.to_string();
         async move {
             let found = self.read(move |connection| {

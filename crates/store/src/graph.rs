@@ -6,9 +6,9 @@ use futures::future::FutureExt;
 use lango_domain::event::Principal;
 use lango_domain::graph::Provenance;
 use lango_domain::graph::{
-    Batch, Changes, GraphStore, NewBatch, Pulse, RangeText, Seen, Source, SourceRange,
+    FactBatch, Changes, GraphStore, NewFactBatch, FactLogVersion, FactSourceText, FactLogPosition, FactSource, FactSourceFilter,
 };
-use lango_domain::session::Answer;
+use lango_domain::session::StoreFuture;
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use crate::file::Place;
@@ -43,17 +43,17 @@ const MOST_BYTES: usize = 8 << 20;
 const SETTLED: Duration = Duration::from_millis(50);
 
 impl GraphStore for SqliteStore {
-    fn append<'a>(&'a self, of: &'a Principal, batches: Vec<NewBatch>) -> Answer<'a, ()> {
+    fn append<'a>(&'a self, of: &'a Principal, batches: Vec<NewFactBatch>) -> StoreFuture<'a, ()> {
         let of = of.to_string();
         async move { Ok(self.change(move |connection| append(connection, &of, &batches)).await?) }.boxed()
     }
 
-    fn changes<'a>(&'a self, of: &'a Principal, seen: Seen) -> Answer<'a, Changes> {
+    fn changes<'a>(&'a self, of: &'a Principal, seen: FactLogPosition) -> StoreFuture<'a, Changes> {
         let of = of.to_string();
         async move { Ok(self.read(move |connection| changes(connection, &of, seen)).await?) }.boxed()
     }
 
-    fn forget<'a>(&'a self, of: &'a Principal, range: SourceRange) -> Answer<'a, usize> {
+    fn forget<'a>(&'a self, of: &'a Principal, range: FactSourceFilter) -> StoreFuture<'a, usize> {
         let of = of.to_string();
         async move {
             let gone = self.change(move |connection| {
@@ -71,7 +71,7 @@ impl GraphStore for SqliteStore {
         .boxed()
     }
 
-    fn pulse(&self) -> Option<Pulse> {
+    fn pulse(&self) -> Option<FactLogVersion> {
         let Place::File(file) = self.place() else { return None };
         let mut log = file.clone().into_os_string();
         log.push("-wal");
@@ -81,11 +81,11 @@ impl GraphStore for SqliteStore {
             return None;
         }
         let nanoseconds = modified.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_nanos();
-        Some(Pulse(nanoseconds << 48 | u128::from(found.len())))
+        Some(FactLogVersion(nanoseconds << 48 | u128::from(found.len())))
     }
 }
 
-fn append(connection: &mut Connection, of: &str, batches: &[NewBatch]) -> rusqlite::Result<()> {
+fn append(connection: &mut Connection, of: &str, batches: &[NewFactBatch]) -> rusqlite::Result<()> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for batch in batches {
         let sql = "INSERT INTO graph_batches (principal, source, body, label) VALUES (?1, ?2, ?3, ?4)";
@@ -95,7 +95,7 @@ fn append(connection: &mut Connection, of: &str, batches: &[NewBatch]) -> rusqli
     change.commit()
 }
 
-fn changes(connection: &Connection, of: &str, seen: Seen) -> rusqlite::Result<Changes> {
+fn changes(connection: &Connection, of: &str, seen: FactLogPosition) -> rusqlite::Result<Changes> {
     let look = connection.unchecked_transaction()?;
     let mut found = Changes { seen, ..Changes::default() };
     let sql = "SELECT number, source, body, label FROM graph_batches WHERE principal = ?1 AND number > ?2 ORDER BY number";
@@ -105,9 +105,9 @@ fn changes(connection: &Connection, of: &str, seen: Seen) -> rusqlite::Result<Ch
     while let Some(row) = rows.next()? {
         let (number, body) = (row.get::<_, i64>(0)? as u64, row.get::<_, Vec<u8>>(2)?);
         bytes += body.len();
-        let source = Source::from(row.get_ref(1)?.as_str()?);
+        let source = FactSource::from(row.get_ref(1)?.as_str()?);
         let label = rows::label(row, 3)?.unwrap_or_else(|| Provenance::from(source.clone()).label);
-        found.batches.push(Batch { number, source, label, body });
+        found.batches.push(FactBatch { number, source, label, body });
         found.seen.batch = number;
         if bytes > MOST_BYTES {
             break;
@@ -124,11 +124,11 @@ fn changes(connection: &Connection, of: &str, seen: Seen) -> rusqlite::Result<Ch
 }
 
 /// Within a change of somebody's: a session that is deleted takes its facts along.
-pub(crate) fn forget(connection: &Connection, of: &str, range: &SourceRange) -> rusqlite::Result<usize> {
+pub(crate) fn forget(connection: &Connection, of: &str, range: &FactSourceFilter) -> rusqlite::Result<usize> {
     match range.text() {
-        RangeText::Exactly(text) => connection
+        FactSourceText::Exactly(text) => connection
             .execute("DELETE FROM graph_batches WHERE principal = ?1 AND source = ?2", params![of, text]),
-        RangeText::Beginning(text) => connection.execute(
+        FactSourceText::Beginning(text) => connection.execute(
             "DELETE FROM graph_batches WHERE principal = ?1 AND source > ?2 AND source < ?2 || char(0x10ffff)
                 AND instr(substr(source, length(?2) + 1), '#') = 0",
             params![of, text],

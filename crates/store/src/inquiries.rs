@@ -4,10 +4,10 @@ use futures::future::FutureExt;
 use jiff::Timestamp;
 use lango_domain::event::{Principal, SessionId, TurnId, Usage};
 use lango_domain::inquiries::{
-    Finder, Inquiry, InquiryStore, Marks, NewInquiry, Offered, Progress, Resolution, Settled,
+    Finder, Inquiry, InquiryStore, ScanPosition, NewInquiry, LastOffer, ScanProgress, Resolution, ScanResult,
 };
-use lango_domain::seams::Conversation;
-use lango_domain::session::Answer;
+use lango_domain::seams::SessionKey;
+use lango_domain::session::StoreFuture;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use serde::Serialize;
@@ -29,7 +29,7 @@ pub(crate) const INQUIRY: &str =
     JOIN sessions s ON s.id = i.session LEFT JOIN sessions o ON o.id = i.offered_in";
 
 impl InquiryStore for SqliteStore {
-    fn pending<'a>(&'a self, of: &'a Principal) -> Answer<'a, Vec<Inquiry>> {
+    fn pending<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<Inquiry>> {
         let of = of.to_string();
         async move {
             let found = self.read(move |connection| {
@@ -41,7 +41,7 @@ impl InquiryStore for SqliteStore {
         .boxed()
     }
 
-    fn inquiries<'a>(&'a self, of: &'a Principal) -> Answer<'a, Vec<Inquiry>> {
+    fn inquiries<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<Inquiry>> {
         let of = of.to_string();
         async move {
             let found = self.read(move |connection| {
@@ -53,7 +53,7 @@ impl InquiryStore for SqliteStore {
         .boxed()
     }
 
-    fn offer<'a>(&'a self, of: &'a Conversation, inquiry: u64, at: Timestamp) -> Answer<'a, bool> {
+    fn offer<'a>(&'a self, of: &'a SessionKey, inquiry: u64, at: Timestamp) -> StoreFuture<'a, bool> {
         let of = of.clone();
         async move {
             let offered = self.change(move |connection| {
@@ -70,7 +70,7 @@ impl InquiryStore for SqliteStore {
         .boxed()
     }
 
-    fn dismiss<'a>(&'a self, of: &'a Principal, inquiry: u64, at: Timestamp) -> Answer<'a, bool> {
+    fn dismiss<'a>(&'a self, of: &'a Principal, inquiry: u64, at: Timestamp) -> StoreFuture<'a, bool> {
         let of = of.to_string();
         async move {
             let dismissed = self.change(move |connection| {
@@ -83,17 +83,17 @@ impl InquiryStore for SqliteStore {
         .boxed()
     }
 
-    fn progress<'a>(&'a self, of: &'a Conversation) -> Answer<'a, Progress> {
+    fn progress<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, ScanProgress> {
         let of = of.clone();
         async move { Ok(self.read(move |connection| progress(connection, &of)).await?) }.boxed()
     }
 
-    fn settle<'a>(&'a self, of: &'a Conversation, settled: Settled) -> Answer<'a, ()> {
+    fn settle<'a>(&'a self, of: &'a SessionKey, settled: ScanResult) -> StoreFuture<'a, ()> {
         let of = of.clone();
         async move { Ok(self.change(move |connection| settle(connection, &of, &settled)).await?) }.boxed()
     }
 
-    fn spent<'a>(&'a self, of: &'a Conversation, turn: TurnId, usage: Usage) -> Answer<'a, ()> {
+    fn spent<'a>(&'a self, of: &'a SessionKey, turn: TurnId, usage: Usage) -> StoreFuture<'a, ()> {
         let of = of.principal.to_string();
         async move {
             let spent = self.change(move |connection| {
@@ -132,7 +132,7 @@ pub(crate) fn inquiry(row: &Row<'_>) -> rusqlite::Result<Inquiry> {
         turn: TurnId::new(row.get::<_, String>(8)?),
         created: time(row, 9)?,
         offers: row.get(10)?,
-        offered: offered_at.map(|at| Offered { session: offered_in.map(SessionId::new), at }),
+        offered: offered_at.map(|at| LastOffer { session: offered_in.map(SessionId::new), at }),
         answer: row.get(13)?,
         knowledge_key: row.get(14)?,
         closed: optional_time(15)?,
@@ -152,26 +152,26 @@ fn name(value: impl Serialize) -> rusqlite::Result<String> {
     }
 }
 
-fn progress(connection: &Connection, of: &Conversation) -> rusqlite::Result<Progress> {
+fn progress(connection: &Connection, of: &SessionKey) -> rusqlite::Result<ScanProgress> {
     let (principal, session) = (of.principal.as_str(), of.session.as_str());
     let sql =
         "SELECT max(l.asked) FROM looked_at l JOIN sessions s ON s.id = l.session WHERE s.principal = ?1";
     let asked: Option<String> = connection.prepare_cached(sql)?.query_row([principal], |row| row.get(0))?;
     let asked = asked.and_then(|at| at.parse().ok());
-    Ok(Progress { marks: marks(connection, principal, session)?, asked })
+    Ok(ScanProgress { marks: marks(connection, principal, session)?, asked })
 }
 
-fn marks(connection: &Connection, principal: &str, session: &str) -> rusqlite::Result<Marks> {
+fn marks(connection: &Connection, principal: &str, session: &str) -> rusqlite::Result<ScanPosition> {
     let sql = "SELECT l.answers, l.gaps FROM looked_at l JOIN sessions s ON s.id = l.session
         WHERE s.principal = ?1 AND s.name = ?2";
     let marks = |row: &Row<'_>| {
-        Ok(Marks { answers: row.get::<_, i64>(0)? as u64, gaps: row.get::<_, i64>(1)? as u64 })
+        Ok(ScanPosition { answers: row.get::<_, i64>(0)? as u64, gaps: row.get::<_, i64>(1)? as u64 })
     };
     let found = connection.prepare_cached(sql)?.query_row(params![principal, session], marks).optional()?;
     Ok(found.unwrap_or_default())
 }
 
-fn settle(connection: &mut Connection, of: &Conversation, settled: &Settled) -> rusqlite::Result<()> {
+fn settle(connection: &mut Connection, of: &SessionKey, settled: &ScanResult) -> rusqlite::Result<()> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let (principal, session) = (of.principal.as_str(), of.session.as_str());
     let Some(place) = rows::find(&change, principal, session)? else { return Ok(()) };
@@ -183,7 +183,7 @@ fn settle(connection: &mut Connection, of: &Conversation, settled: &Settled) -> 
     let sql =
         "INSERT INTO looked_at (session, answers, gaps, asked) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (session)
         DO UPDATE SET answers = ?2, gaps = ?3, asked = coalesce(?4, asked)";
-    let Marks { answers, gaps } = settled.through;
+    let ScanPosition { answers, gaps } = settled.through;
     change.execute(sql, params![place.id, answers as i64, gaps as i64, asked])?;
     for resolution in &settled.resolutions {
         resolve(&change, principal, resolution, &at)?;

@@ -5,11 +5,11 @@ use jiff::Timestamp;
 use lango_domain::Label;
 use lango_domain::event::{Principal, SessionId, TurnId};
 use lango_domain::knowledge::{
-    Category, Effect, Entry, Kept, KnowledgeStore, Learned, Learning, NewEntry, NewLearning, Source, Tally,
-    Trouble,
+    Category, Effect, KnowledgeEntry, EntrySaved, KnowledgeStore, LearningSaved, Learning, NewKnowledgeEntry, NewLearning, Provenance, OutcomeBatch,
+    FailureCategory,
 };
-use lango_domain::seams::Conversation;
-use lango_domain::session::Answer;
+use lango_domain::seams::SessionKey;
+use lango_domain::session::StoreFuture;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
 use crate::damage::shown;
@@ -90,7 +90,7 @@ pub(crate) const RESTORE: &str = "
 ";
 
 impl KnowledgeStore for SqliteStore {
-    fn keep<'a>(&'a self, of: &'a Principal, entry: NewEntry) -> Answer<'a, Kept> {
+    fn keep<'a>(&'a self, of: &'a Principal, entry: NewKnowledgeEntry) -> StoreFuture<'a, EntrySaved> {
         let of = of.to_string();
         async move {
             let kept = self.change(move |connection| {
@@ -104,7 +104,7 @@ impl KnowledgeStore for SqliteStore {
         .boxed()
     }
 
-    fn entries<'a>(&'a self, of: &'a Principal) -> Answer<'a, Vec<Entry>> {
+    fn entries<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<KnowledgeEntry>> {
         let of = of.to_string();
         async move {
             let found = self.read(move |connection| {
@@ -120,7 +120,7 @@ impl KnowledgeStore for SqliteStore {
         .boxed()
     }
 
-    fn history<'a>(&'a self, of: &'a Principal, key: &'a str) -> Answer<'a, Vec<Entry>> {
+    fn history<'a>(&'a self, of: &'a Principal, key: &'a str) -> StoreFuture<'a, Vec<KnowledgeEntry>> {
         let (of, key) = (of.to_string(), key.to_owned());
         async move {
             let found = self.read(move |connection| {
@@ -132,7 +132,7 @@ impl KnowledgeStore for SqliteStore {
         .boxed()
     }
 
-    fn forget<'a>(&'a self, of: &'a Principal, key: &'a str) -> Answer<'a, usize> {
+    fn forget<'a>(&'a self, of: &'a Principal, key: &'a str) -> StoreFuture<'a, usize> {
         let (of, key) = (of.to_string(), key.to_owned());
         async move {
             let gone = self
@@ -156,12 +156,12 @@ impl KnowledgeStore for SqliteStore {
         .boxed()
     }
 
-    fn learn<'a>(&'a self, of: &'a Principal, learning: NewLearning) -> Answer<'a, Learned> {
+    fn learn<'a>(&'a self, of: &'a Principal, learning: NewLearning) -> StoreFuture<'a, LearningSaved> {
         let of = of.to_string();
         async move { Ok(self.change(move |connection| learn(connection, &of, &learning)).await?) }.boxed()
     }
 
-    fn learnings<'a>(&'a self, of: &'a Principal) -> Answer<'a, Vec<Learning>> {
+    fn learnings<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<Learning>> {
         let of = of.to_string();
         async move {
             let found = self.read(move |connection| {
@@ -173,12 +173,12 @@ impl KnowledgeStore for SqliteStore {
         .boxed()
     }
 
-    fn counted<'a>(&'a self, of: &'a Conversation) -> Answer<'a, u64> {
+    fn counted<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, u64> {
         let of = of.clone();
         async move { Ok(self.read(move |connection| counted(connection, &of)).await?) }.boxed()
     }
 
-    fn count<'a>(&'a self, of: &'a Conversation, tally: Tally) -> Answer<'a, ()> {
+    fn count<'a>(&'a self, of: &'a SessionKey, tally: OutcomeBatch) -> StoreFuture<'a, ()> {
         let of = of.clone();
         async move { Ok(self.change(move |connection| count(connection, &of, &tally)).await?) }.boxed()
     }
@@ -193,13 +193,13 @@ pub(crate) const LEARNING: &str =
     LEFT JOIN sessions s ON s.id = l.session";
 
 /// Within a change of the caller's.
-pub(crate) fn keep(change: &Connection, of: &str, new: &NewEntry) -> rusqlite::Result<Kept> {
+pub(crate) fn keep(change: &Connection, of: &str, new: &NewKnowledgeEntry) -> rusqlite::Result<EntrySaved> {
     let sql = format!("{ENTRY} WHERE k.principal = ?1 AND k.key = ?2 ORDER BY k.version DESC LIMIT 1");
     let known = change.prepare_cached(&sql)?.query_row(params![of, new.key], entry).optional()?;
     if let Some(known) = &known
         && (known.category, &known.content, &known.tags) == (new.category, &new.content, &new.tags)
     {
-        return Ok(Kept::Same(known.version));
+        return Ok(EntrySaved::Same(known.version));
     }
     let version = known.as_ref().map_or(1, |known| known.version + 1);
     let tags = serde_json::to_string(&new.tags)
@@ -222,7 +222,7 @@ pub(crate) fn keep(change: &Connection, of: &str, new: &NewEntry) -> rusqlite::R
         at,
         rows::label_text(&new.source.label)
     ])?;
-    Ok(if version == 1 { Kept::New } else { Kept::Changed(version) })
+    Ok(if version == 1 { EntrySaved::New } else { EntrySaved::Changed(version) })
 }
 
 pub(crate) fn entry_name(row: &Row<'_>) -> String {
@@ -233,8 +233,8 @@ pub(crate) fn learning_name(row: &Row<'_>) -> String {
     format!("learning {}", shown(row, 0))
 }
 
-pub(crate) fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
-    Ok(Entry {
+pub(crate) fn entry(row: &Row<'_>) -> rusqlite::Result<KnowledgeEntry> {
+    Ok(KnowledgeEntry {
         key: row.get(0)?,
         version: row.get(1)?,
         category: Category::named(row.get_ref(2)?.as_str()?).unwrap_or_default(),
@@ -246,9 +246,9 @@ pub(crate) fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
 }
 
 /// Three columns, the session's name, the turn, and who; then the time, and the label.
-fn source(row: &Row<'_>, at: usize) -> rusqlite::Result<Source> {
+fn source(row: &Row<'_>, at: usize) -> rusqlite::Result<Provenance> {
     let label = rows::label(row, at + 4)?.unwrap_or_else(|| Label::untrusted("an earlier conversation"));
-    Ok(Source {
+    Ok(Provenance {
         label,
         session: row.get::<_, Option<String>>(at)?.map(SessionId::new),
         turn: TurnId::new(row.get::<_, String>(at + 1)?),
@@ -260,7 +260,7 @@ pub(crate) fn time(row: &Row<'_>, at: usize) -> rusqlite::Result<Timestamp> {
     Ok(row.get_ref(at)?.as_str()?.parse().unwrap_or_default())
 }
 
-fn learn(connection: &mut Connection, of: &str, new: &NewLearning) -> rusqlite::Result<Learned> {
+fn learn(connection: &mut Connection, of: &str, new: &NewLearning) -> rusqlite::Result<LearningSaved> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let folded = new.trigger.to_lowercase();
     let sql = "SELECT id, fix, failed FROM learnings WHERE principal = ?1 AND folded = ?2";
@@ -271,7 +271,7 @@ fn learn(connection: &mut Connection, of: &str, new: &NewLearning) -> rusqlite::
     let (turn, by) = (new.source.turn.as_str(), &new.source.by);
     let label = rows::label_text(&new.source.label);
     let learned = match known {
-        Some((id, fix, 0)) if fix == new.fix => Learned::Same(id as u64),
+        Some((id, fix, 0)) if fix == new.fix => LearningSaved::Same(id as u64),
         Some((id, ..)) => {
             let sql = "UPDATE learnings SET trigger = ?3, fix = ?4, category = ?5, helped = 0, failed = 0,
                 session = (SELECT id FROM sessions WHERE principal = ?1 AND name = ?6), turn = ?7, source = ?8, at = ?9, label = ?10
@@ -280,7 +280,7 @@ fn learn(connection: &mut Connection, of: &str, new: &NewLearning) -> rusqlite::
                 sql,
                 params![of, id, new.trigger, new.fix, category, session, turn, by, at, label],
             )?;
-            Learned::Changed(id as u64)
+            LearningSaved::Changed(id as u64)
         }
         None => {
             let sql =
@@ -290,7 +290,7 @@ fn learn(connection: &mut Connection, of: &str, new: &NewLearning) -> rusqlite::
                 sql,
                 params![of, new.trigger, folded, new.fix, category, session, turn, by, at, label],
             )?;
-            Learned::New(change.last_insert_rowid() as u64)
+            LearningSaved::New(change.last_insert_rowid() as u64)
         }
     };
     change.commit()?;
@@ -302,7 +302,7 @@ pub(crate) fn learning(row: &Row<'_>) -> rusqlite::Result<Learning> {
         id: row.get::<_, i64>(0)? as u64,
         trigger: row.get(1)?,
         fix: row.get(2)?,
-        category: Trouble::named(row.get_ref(3)?.as_str()?).unwrap_or_default(),
+        category: FailureCategory::named(row.get_ref(3)?.as_str()?).unwrap_or_default(),
         helped: row.get(4)?,
         failed: row.get(5)?,
         source: source(row, 6)?,
@@ -310,14 +310,14 @@ pub(crate) fn learning(row: &Row<'_>) -> rusqlite::Result<Learning> {
     })
 }
 
-fn counted(connection: &Connection, of: &Conversation) -> rusqlite::Result<u64> {
+fn counted(connection: &Connection, of: &SessionKey) -> rusqlite::Result<u64> {
     let sql = "SELECT l.outcomes FROM looked_at l JOIN sessions s ON s.id = l.session WHERE s.principal = ?1 AND s.name = ?2";
     let key = params![of.principal.as_str(), of.session.as_str()];
     let found = connection.prepare_cached(sql)?.query_row(key, |row| row.get::<_, i64>(0)).optional()?;
     Ok(found.unwrap_or_default() as u64)
 }
 
-fn count(connection: &mut Connection, of: &Conversation, tally: &Tally) -> rusqlite::Result<()> {
+fn count(connection: &mut Connection, of: &SessionKey, tally: &OutcomeBatch) -> rusqlite::Result<()> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let Some(place) = rows::find(&change, of.principal.as_str(), of.session.as_str())? else { return Ok(()) };
     if counted(&change, of)? != tally.behind {

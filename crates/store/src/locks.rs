@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use lango_domain::session::{SessionKey, StoreError, TurnLock};
+use lango_domain::session::{SessionKeyRef, StoreError, TurnLock};
 use tokio::sync::{Mutex as TurnMutex, OwnedMutexGuard};
 
 /// Another process holds it: how often to look again.
@@ -33,16 +33,16 @@ impl Locks {
         Self { folder, here: Mutex::default() }
     }
 
-    pub async fn lock(&self, key: SessionKey<'_>) -> Result<TurnLock, StoreError> {
+    pub async fn lock(&self, key: SessionKeyRef<'_>) -> Result<TurnLock, StoreError> {
         self.take(key).await.map_err(|error| cannot(self.folder.as_deref(), &error))
     }
 
     /// The lock, if nobody holds it at this moment.
-    pub async fn try_lock(&self, key: SessionKey<'_>) -> io::Result<Option<TurnLock>> {
+    pub async fn try_lock(&self, key: SessionKeyRef<'_>) -> io::Result<Option<TurnLock>> {
         tokio::time::timeout(FIRST_LOOK * 10, self.take(key)).await.ok().transpose()
     }
 
-    async fn take(&self, key: SessionKey<'_>) -> io::Result<TurnLock> {
+    async fn take(&self, key: SessionKeyRef<'_>) -> io::Result<TurnLock> {
         let name = file_name(key);
         let here = self.queue(&name).lock_owned().await;
         let file = match &self.folder {
@@ -66,7 +66,7 @@ impl Locks {
     }
 
     /// The file of a session that is gone; called by whoever holds its lock.
-    pub fn forget(&self, key: SessionKey<'_>) {
+    pub fn forget(&self, key: SessionKeyRef<'_>) {
         if let Some(folder) = &self.folder {
             let _ = fs::remove_file(folder.join(file_name(key)));
         }
@@ -126,7 +126,7 @@ fn cannot(folder: Option<&Path>, error: &io::Error) -> StoreError {
 }
 
 /// A name that says nothing about the session.
-fn file_name(key: SessionKey<'_>) -> String {
+fn file_name(key: SessionKeyRef<'_>) -> String {
     let mut hash: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     let bytes = key.principal.as_str().bytes().chain([0]).chain(key.session.as_str().bytes());
     for byte in bytes {

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use futures::future::FutureExt;
 use lango_domain::event::{Event, Principal, TurnId, Usage};
 use lango_domain::memory::{
-    Census, Kept, Listing, Memories, Memory, MemoryId, NewMemory, Piece, Progress, Reflections, Revision,
-    Setback,
+    MemoryStats, MemoryWrite, MemoryQuery, MemoryStore, Memory, MemoryId, NewMemory, ObservedSpan, ObservationProgress, NewReflections, Revision,
+    ObserverBackoff,
 };
-use lango_domain::seams::Conversation;
-use lango_domain::session::Answer;
+use lango_domain::seams::SessionKey;
+use lango_domain::session::StoreFuture;
 use rusqlite::Connection;
 
 use crate::damage::Reader;
@@ -131,14 +131,14 @@ struct Owned {
     session: String,
 }
 
-impl From<&Conversation> for Owned {
-    fn from(of: &Conversation) -> Self {
+impl From<&SessionKey> for Owned {
+    fn from(of: &SessionKey) -> Self {
         Self { principal: of.principal.to_string(), session: of.session.to_string() }
     }
 }
 
 impl SqliteStore {
-    fn look<'a, T, Look>(&'a self, look: Look) -> Answer<'a, T>
+    fn look<'a, T, Look>(&'a self, look: Look) -> StoreFuture<'a, T>
     where
         T: Send + 'static,
         Look: FnOnce(&Reader<'_>) -> rusqlite::Result<T> + Send + 'static,
@@ -146,7 +146,7 @@ impl SqliteStore {
         async move { Ok(self.read(look).await?) }.boxed()
     }
 
-    fn keep<'a, T, Keep>(&'a self, keep: Keep) -> Answer<'a, T>
+    fn keep<'a, T, Keep>(&'a self, keep: Keep) -> StoreFuture<'a, T>
     where
         T: Send + 'static,
         Keep: FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -155,98 +155,98 @@ impl SqliteStore {
     }
 }
 
-impl Memories for SqliteStore {
-    fn progress<'a>(&'a self, of: &'a Conversation) -> Answer<'a, Progress> {
+impl MemoryStore for SqliteStore {
+    fn progress<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, ObservationProgress> {
         let of = Owned::from(of);
         self.look(move |connection| observing::progress(connection, &of))
     }
 
     fn turns_behind<'a>(
         &'a self,
-        of: &'a Conversation,
+        of: &'a SessionKey,
         seq: u64,
         bytes: usize,
-    ) -> Answer<'a, Vec<Arc<Event>>> {
+    ) -> StoreFuture<'a, Vec<Arc<Event>>> {
         let of = Owned::from(of);
         self.look(move |connection| observing::turns_behind(connection, &of, seq, bytes))
     }
 
-    fn request<'a>(&'a self, of: &'a Conversation, turn: &'a TurnId) -> Answer<'a, Option<(u64, String)>> {
+    fn request<'a>(&'a self, of: &'a SessionKey, turn: &'a TurnId) -> StoreFuture<'a, Option<(u64, String)>> {
         let (of, turn) = (Owned::from(of), turn.clone());
         self.look(move |connection| observing::request(connection, &of, &turn))
     }
 
-    fn events<'a>(&'a self, of: &'a Conversation, seqs: Vec<u64>) -> Answer<'a, Vec<Arc<Event>>> {
+    fn events<'a>(&'a self, of: &'a SessionKey, seqs: Vec<u64>) -> StoreFuture<'a, Vec<Arc<Event>>> {
         let of = Owned::from(of);
         self.look(move |connection| observing::events(connection, &of, &seqs))
     }
 
-    fn forgotten<'a>(&'a self, of: &'a Principal, events: Vec<(TurnId, u64)>) -> Answer<'a, Vec<u64>> {
+    fn forgotten<'a>(&'a self, of: &'a Principal, events: Vec<(TurnId, u64)>) -> StoreFuture<'a, Vec<u64>> {
         let of = of.to_string();
         self.look(move |connection| forgetting::forgotten(connection, &of, &events))
     }
 
-    fn keep_piece<'a>(&'a self, of: &'a Conversation, piece: Piece) -> Answer<'a, Kept> {
+    fn keep_piece<'a>(&'a self, of: &'a SessionKey, piece: ObservedSpan) -> StoreFuture<'a, MemoryWrite> {
         let of = Owned::from(of);
         self.keep(move |connection| observing::keep_piece(connection, &of, &piece))
     }
 
-    fn activate<'a>(&'a self, of: &'a Conversation, through: u64) -> Answer<'a, ()> {
+    fn activate<'a>(&'a self, of: &'a SessionKey, through: u64) -> StoreFuture<'a, ()> {
         let of = Owned::from(of);
         self.keep(move |connection| observing::activate(connection, &of, through))
     }
 
-    fn told<'a>(&'a self, of: &'a Conversation) -> Answer<'a, Vec<Memory>> {
+    fn told<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, Vec<Memory>> {
         let of = Owned::from(of);
         self.look(move |connection| reflecting::told(connection, &of))
     }
 
-    fn uncondensed<'a>(&'a self, of: &'a Conversation) -> Answer<'a, Vec<Memory>> {
+    fn uncondensed<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, Vec<Memory>> {
         let of = Owned::from(of);
         self.look(move |connection| reflecting::uncondensed(connection, &of))
     }
 
-    fn keep_reflections<'a>(&'a self, of: &'a Conversation, new: Reflections) -> Answer<'a, Kept> {
+    fn keep_reflections<'a>(&'a self, of: &'a SessionKey, new: NewReflections) -> StoreFuture<'a, MemoryWrite> {
         let of = Owned::from(of);
         self.keep(move |connection| reflecting::keep(connection, &of, &new))
     }
 
-    fn store<'a>(&'a self, of: &'a Conversation, memory: NewMemory) -> Answer<'a, MemoryId> {
+    fn store<'a>(&'a self, of: &'a SessionKey, memory: NewMemory) -> StoreFuture<'a, MemoryId> {
         let of = Owned::from(of);
         self.keep(move |connection| remembered::store(connection, &of, &memory))
     }
 
-    fn put_off<'a>(&'a self, of: &'a Conversation, setback: Setback) -> Answer<'a, ()> {
+    fn put_off<'a>(&'a self, of: &'a SessionKey, setback: ObserverBackoff) -> StoreFuture<'a, ()> {
         let of = Owned::from(of);
         self.keep(move |connection| observing::put_off(connection, &of, &setback))
     }
 
-    fn spent<'a>(&'a self, of: &'a Conversation, turn: TurnId, usage: Usage) -> Answer<'a, ()> {
+    fn spent<'a>(&'a self, of: &'a SessionKey, turn: TurnId, usage: Usage) -> StoreFuture<'a, ()> {
         let principal = of.principal.to_string();
         self.keep(move |connection| observing::spent(connection, &principal, &turn, &usage))
     }
 
-    fn revision<'a>(&'a self, of: &'a Principal) -> Answer<'a, Revision> {
+    fn revision<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Revision> {
         let of = of.to_string();
         self.look(move |connection| remembered::revision(connection, &of))
     }
 
-    fn observations_behind<'a>(&'a self, of: &'a Principal, id: u64, most: usize) -> Answer<'a, Vec<Memory>> {
+    fn observations_behind<'a>(&'a self, of: &'a Principal, id: u64, most: usize) -> StoreFuture<'a, Vec<Memory>> {
         let of = of.to_string();
         self.look(move |connection| remembered::behind(connection, &of, id, most))
     }
 
-    fn list<'a>(&'a self, of: &'a Principal, which: Listing) -> Answer<'a, Vec<Memory>> {
+    fn list<'a>(&'a self, of: &'a Principal, which: MemoryQuery) -> StoreFuture<'a, Vec<Memory>> {
         let of = of.to_string();
         self.look(move |connection| remembered::list(connection, &of, &which))
     }
 
-    fn memory<'a>(&'a self, of: &'a Principal, id: MemoryId) -> Answer<'a, Option<Memory>> {
+    fn memory<'a>(&'a self, of: &'a Principal, id: MemoryId) -> StoreFuture<'a, Option<Memory>> {
         let of = of.to_string();
         self.look(move |connection| remembered::memory(connection, &of, id))
     }
 
-    fn census<'a>(&'a self, of: &'a Principal) -> Answer<'a, Census> {
+    fn census<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, MemoryStats> {
         let of = of.to_string();
         self.look(move |connection| remembered::census(connection, &of))
     }

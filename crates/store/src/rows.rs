@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use lango_domain::Label;
-use lango_domain::event::{Author, Body, Branch, EVENT_VERSION, Event, SessionId, TurnId};
+use lango_domain::event::{Author, EventBody, Branch, EVENT_VERSION, Event, SessionId, TurnId};
 use lango_domain::text::one_line;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -44,7 +44,7 @@ pub(crate) fn event(row: &Row<'_>, session: &SessionId) -> rusqlite::Result<Arc<
 }
 
 /// A label stands in the body's own object, where it is not plain.
-fn body(text: &str) -> serde_json::Result<(Body, Label)> {
+fn body(text: &str) -> serde_json::Result<(EventBody, Label)> {
     #[derive(Deserialize)]
     struct Labelled {
         #[serde(default)]
@@ -159,23 +159,23 @@ pub(crate) fn touch(connection: &Connection, session: i64, events: &[Arc<Event>]
     Ok(())
 }
 
-fn title(body: &Body) -> Option<String> {
+fn title(body: &EventBody) -> Option<String> {
     match body {
-        Body::User { text } => Some(one_line(text).chars().take(TITLE_CHARS).collect()),
+        EventBody::User { text } => Some(one_line(text).chars().take(TITLE_CHARS).collect()),
         _ => None,
     }
 }
 
 /// What rows are told apart by without reading their bodies.
-fn kind(body: &Body) -> &'static str {
+fn kind(body: &EventBody) -> &'static str {
     match body {
-        Body::User { .. } => "user",
-        Body::Answer { .. } | Body::Report { .. } => "answer",
-        Body::Usage(_) => "usage",
-        Body::TurnDone | Body::TurnFailed { .. } => "end",
-        Body::ToolCall { .. } => "call",
-        Body::ToolResult { .. } => "result",
-        Body::Approval { .. } => "approval",
+        EventBody::User { .. } => "user",
+        EventBody::Answer { .. } | EventBody::Report { .. } => "answer",
+        EventBody::Usage(_) => "usage",
+        EventBody::TurnDone | EventBody::TurnFailed { .. } => "end",
+        EventBody::ToolCall { .. } => "call",
+        EventBody::ToolResult { .. } => "result",
+        EventBody::Approval { .. } => "approval",
         _ => "step",
     }
 }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt};
-use lango_domain::event::{Body, Draft, Event, Grant, Principal, SessionId};
-use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError, TurnLock, grant_in};
+use lango_domain::event::{EventBody, NewEvent, Event, Grant, Principal, SessionId};
+use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError, TurnLock, grant_from_event};
 use rusqlite::{Connection, params};
 
 use crate::damage::{Damage, DamagedRow, Reader};
@@ -192,7 +192,7 @@ fn lock_folder(file: &std::path::Path) -> PathBuf {
 }
 
 impl SessionStore for SqliteStore {
-    fn lock<'a>(&'a self, key: SessionKey<'a>) -> BoxFuture<'a, Result<TurnLock, StoreError>> {
+    fn lock<'a>(&'a self, key: SessionKeyRef<'a>) -> BoxFuture<'a, Result<TurnLock, StoreError>> {
         async move {
             self.writer()?;
             self.shared.locks.lock(key).await
@@ -202,8 +202,8 @@ impl SessionStore for SqliteStore {
 
     fn load<'a>(
         &'a self,
-        key: SessionKey<'a>,
-        reach: Reach,
+        key: SessionKeyRef<'a>,
+        reach: HistoryWindow,
     ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
         let (principal, session) = (key.principal.clone(), key.session.clone());
         async move { Ok(self.read(move |connection| load(connection, &principal, &session, reach)).await?) }
@@ -212,8 +212,8 @@ impl SessionStore for SqliteStore {
 
     fn append<'a>(
         &'a self,
-        key: SessionKey<'a>,
-        drafts: Vec<Draft>,
+        key: SessionKeyRef<'a>,
+        drafts: Vec<NewEvent>,
     ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
         let (principal, session) = (key.principal.clone(), key.session.clone());
         async move { Ok(self.writer()?.append(principal, session, drafts).await?) }.boxed()
@@ -221,7 +221,7 @@ impl SessionStore for SqliteStore {
 
     fn grants<'a>(
         &'a self,
-        key: SessionKey<'a>,
+        key: SessionKeyRef<'a>,
         tool: &'a str,
     ) -> BoxFuture<'a, Result<Vec<Grant>, StoreError>> {
         let (principal, session, tool) = (key.principal.clone(), key.session.clone(), tool.to_owned());
@@ -246,7 +246,7 @@ fn grants(
     let mut grants = Vec::new();
     while let Some(row) = found.next()? {
         let event = connection.checked(row, rows::event_name(session.as_str()), rows::event(row, session))?;
-        grants.extend(event.and_then(|event| grant_in(&event, tool)));
+        grants.extend(event.and_then(|event| grant_from_event(&event, tool)));
     }
     Ok(grants)
 }
@@ -256,7 +256,7 @@ pub(crate) fn load(
     connection: &Reader<'_>,
     principal: &Principal,
     session: &SessionId,
-    reach: Reach,
+    reach: HistoryWindow,
 ) -> rusqlite::Result<Vec<Arc<Event>>> {
     let Some(place) = rows::find(connection, principal.as_str(), session.as_str())? else {
         return Ok(Vec::new());
@@ -269,9 +269,9 @@ pub(crate) fn load(
         bytes += row.get_ref(5)?.as_str().map_or(0, str::len);
         let event = connection.checked(row, rows::event_name(session.as_str()), rows::event(row, session))?;
         let Some(event) = event else { continue };
-        let begins_turn = matches!(event.body, Body::User { .. });
+        let begins_turn = matches!(event.body, EventBody::User { .. });
         events.push(event);
-        if begins_turn && reach.is_enough(bytes) {
+        if begins_turn && reach.is_satisfied_by(bytes) {
             break;
         }
     }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use lango_domain::event::{Principal, SessionId, TurnId};
-use lango_domain::session::SessionKey;
+use lango_domain::session::SessionKeyRef;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
 use crate::error::Trouble;
@@ -166,7 +166,7 @@ impl SqliteStore {
 
     /// Whether a turn of the session is running at this moment, here or in another process.
     pub async fn is_turn_running(&self, principal: &Principal, session: &SessionId) -> bool {
-        !matches!(self.locks().try_lock(SessionKey { session, principal }).await, Ok(Some(_)))
+        !matches!(self.locks().try_lock(SessionKeyRef { session, principal }).await, Ok(Some(_)))
     }
 
     /// Adds an address to a task, or changes it; false where the task has `most` already.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use lango_domain::event::{Draft, Event, Principal, SessionId};
+use lango_domain::event::{NewEvent, Event, Principal, SessionId};
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
@@ -33,7 +33,7 @@ enum Wish {
 struct Append {
     principal: Principal,
     session: SessionId,
-    drafts: Vec<Draft>,
+    drafts: Vec<NewEvent>,
     answer: Answer<Vec<Arc<Event>>>,
 }
 
@@ -56,7 +56,7 @@ impl Writer {
         &self,
         principal: Principal,
         session: SessionId,
-        drafts: Vec<Draft>,
+        drafts: Vec<NewEvent>,
     ) -> Result<Vec<Arc<Event>>, Trouble> {
         let (answer, answered) = oneshot::channel();
         self.send(Wish::Append(Append { principal, session, drafts, answer }), answered).await
@@ -144,7 +144,7 @@ impl Desk {
 
     fn write_all(
         &mut self,
-        wishes: Vec<(Owned, Vec<Draft>)>,
+        wishes: Vec<(Owned, Vec<NewEvent>)>,
         file: &Place,
     ) -> rusqlite::Result<Vec<Written>> {
         let mut change = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -182,7 +182,7 @@ fn write(
     connection: &Connection,
     known: &mut HashMap<Owned, rows::Place>,
     owned: &Owned,
-    drafts: Vec<Draft>,
+    drafts: Vec<NewEvent>,
 ) -> rusqlite::Result<Vec<Arc<Event>>> {
     let Some(first) = drafts.first() else { return Ok(Vec::new()) };
     let (principal, session) = owned;

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use lango_domain::located::{Mistake, Node, parse_yaml};
-use lango_domain::{AgentName, AgentSpec, Origin, Prefix, Section, text, tokens};
+use lango_domain::spanned::{SpannedError, SpannedValue, parse_yaml};
+use lango_domain::{AgentName, AgentSpec, SpecOrigin, Prefix, Section, text, token_estimate};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,7 +18,7 @@ const FACTS_CAP: usize = 400;
 #[error("{}:{}: {}", file.display(), mistake.line, mistake.message)]
 pub struct AgentFileMistake {
     pub file: PathBuf,
-    pub mistake: Mistake,
+    pub mistake: SpannedError,
 }
 
 /// What the front matter may say.
@@ -48,27 +48,27 @@ struct FrontMatter {
 }
 
 /// Reads the definition in `text`; the file's stem is the agent's name.
-pub fn parse_agent_file(file: &Path, text: &str, origin: Origin) -> Result<AgentSpec, AgentFileMistake> {
+pub fn parse_agent_file(file: &Path, text: &str, origin: SpecOrigin) -> Result<AgentSpec, AgentFileMistake> {
     parse(file, text, origin).map_err(|mistake| AgentFileMistake { file: file.to_owned(), mistake })
 }
 
-fn parse(file: &Path, text: &str, origin: Origin) -> Result<AgentSpec, Mistake> {
+fn parse(file: &Path, text: &str, origin: SpecOrigin) -> Result<AgentSpec, SpannedError> {
     let name = name_of(file)?;
     let (front, body) = split(text)?;
-    let node = parse_yaml(&front).map_err(|m| Mistake::new(m.line + 1, m.message))?;
-    let facts: FrontMatter = node.read().map_err(|m| Mistake::new(m.line + 1, m.message))?;
+    let node = parse_yaml(&front).map_err(|m| SpannedError::new(m.line + 1, m.message))?;
+    let facts: FrontMatter = node.read().map_err(|m| SpannedError::new(m.line + 1, m.message))?;
     let line_of = |key: &str| node.line_of(&[key]) + 1;
-    let prefixes = prefixes(&facts.prefixes).map_err(|why| Mistake::new(line_of("prefixes"), why))?;
+    let prefixes = prefixes(&facts.prefixes).map_err(|why| SpannedError::new(line_of("prefixes"), why))?;
     if name == *AgentSpec::PLANNER && !prefixes.is_empty() {
-        return Err(Mistake::new(
+        return Err(SpannedError::new(
             line_of("prefixes"),
             "the planner never holds tools; give this agent another name",
         ));
     }
     if facts.description.trim().is_empty() {
-        return Err(Mistake::new(line_of("description"), "`description` must not be empty"));
+        return Err(SpannedError::new(line_of("description"), "`description` must not be empty"));
     }
-    let instruction = instruction(body).map_err(|why| Mistake::new(front.lines().count() + 3, why))?;
+    let instruction = instruction(body).map_err(|why| SpannedError::new(front.lines().count() + 3, why))?;
     let spec = AgentSpec {
         order: facts.order,
         description: text::one_line(&facts.description),
@@ -85,7 +85,7 @@ fn parse(file: &Path, text: &str, origin: Origin) -> Result<AgentSpec, Mistake> 
         origin,
     };
     if let Some(stray) = spec.decisive.iter().find(|word| !spec.keywords.contains(word)) {
-        return Err(Mistake::new(line_of("decisive"), format!("`{stray}` is not one of the keywords")));
+        return Err(SpannedError::new(line_of("decisive"), format!("`{stray}` is not one of the keywords")));
     }
     check_weight(&spec, &node)?;
     Ok(spec)
@@ -97,7 +97,7 @@ fn instruction(body: &str) -> Result<String, String> {
         return Err("the instruction below the front matter is missing".to_owned());
     }
     let whole = with_hand_back(body);
-    match tokens::estimate(&whole) {
+    match token_estimate::estimate(&whole) {
         weight if weight > Section::CAP => {
             Err(format!("the instruction weighs about {weight} tokens; at most {} fit", Section::CAP))
         }
@@ -107,24 +107,24 @@ fn instruction(body: &str) -> Result<String, String> {
 
 /// An instruction always says how a task is handed back, whoever wrote it (S36).
 pub(crate) fn with_hand_back(instruction: &str) -> String {
-    let instruction = text::visible(instruction);
-    if instruction.contains(lango_domain::wording::REJECT) {
+    let instruction = text::strip_control_chars(instruction);
+    if instruction.contains(lango_domain::markers::REJECT) {
         return instruction.trim().to_owned();
     }
     format!("{}\n\n{}", instruction.trim(), embedded::prompt("HANDING_BACK.md").trim())
 }
 
-fn name_of(file: &Path) -> Result<AgentName, Mistake> {
+fn name_of(file: &Path) -> Result<AgentName, SpannedError> {
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let name = AgentName::new(stem).map_err(|error| Mistake::new(1, format!("the file's name: {error}")))?;
+    let name = AgentName::new(stem).map_err(|error| SpannedError::new(1, format!("the file's name: {error}")))?;
     if AgentName::RESERVED.contains(&name.as_str()) {
-        return Err(Mistake::new(1, format!("the name `{name}` is reserved")));
+        return Err(SpannedError::new(1, format!("the name `{name}` is reserved")));
     }
     Ok(name)
 }
 
 /// Front matter and body, each without its `---` lines.
-fn split(text: &str) -> Result<(String, &str), Mistake> {
+fn split(text: &str) -> Result<(String, &str), SpannedError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut rest = text;
     let mut front: Option<String> = None;
@@ -140,8 +140,8 @@ fn split(text: &str) -> Result<(String, &str), Mistake> {
         rest = after;
     }
     Err(match front {
-        None => Mistake::new(1, "the file must begin with a line `---`"),
-        Some(_) => Mistake::new(text.lines().count(), "the front matter is not closed by a line `---`"),
+        None => SpannedError::new(1, "the file must begin with a line `---`"),
+        Some(_) => SpannedError::new(text.lines().count(), "the front matter is not closed by a line `---`"),
     })
 }
 
@@ -172,7 +172,7 @@ fn one_line_each(texts: &[String]) -> Vec<String> {
     texts.iter().map(|text| text::one_line(text)).filter(|text| !text.is_empty()).collect()
 }
 
-fn check_weight(spec: &AgentSpec, node: &Node) -> Result<(), Mistake> {
+fn check_weight(spec: &AgentSpec, node: &SpannedValue) -> Result<(), SpannedError> {
     let capabilities: Vec<String> = spec.prefixes.iter().filter_map(|p| p.capability.clone()).collect();
     let facts = [
         ("description", spec.description.clone()),
@@ -183,10 +183,10 @@ fn check_weight(spec: &AgentSpec, node: &Node) -> Result<(), Mistake> {
         ("cannot", spec.cannot.join("; ")),
         ("examples", spec.examples.join("; ")),
     ];
-    let weights = facts.map(|(key, text)| (key, tokens::estimate(&text)));
+    let weights = facts.map(|(key, text)| (key, token_estimate::estimate(&text)));
     let total: usize = weights.iter().map(|(_, weight)| weight).sum();
     match weights.iter().max_by_key(|(_, weight)| *weight) {
-        Some((heaviest, weight)) if total > FACTS_CAP => Err(Mistake::new(
+        Some((heaviest, weight)) if total > FACTS_CAP => Err(SpannedError::new(
             node.line_of(&[heaviest]) + 1,
             format!(
                 "the front matter weighs about {total} tokens, at most {FACTS_CAP} fit the routing table; `{heaviest}` alone weighs {weight}"
@@ -202,7 +202,7 @@ mod tests {
 
     fn read(name: &str, text: &str) -> Result<AgentSpec, String> {
         let file = PathBuf::from(name);
-        parse_agent_file(&file, text, Origin::User(file.clone())).map_err(|mistake| mistake.to_string())
+        parse_agent_file(&file, text, SpecOrigin::User(file.clone())).map_err(|mistake| mistake.to_string())
     }
 
     const GOOD: &str =

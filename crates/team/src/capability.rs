@@ -1,6 +1,6 @@
 //! What tools can do, in words: the orchestrator reads these, never tool names (S22).
 
-use lango_domain::{AgentSpec, Origin, Prefix};
+use lango_domain::{AgentSpec, SpecOrigin, Prefix};
 
 use crate::roster::Roster;
 
@@ -18,7 +18,7 @@ impl CapabilityMap {
     pub fn of(specs: &[AgentSpec]) -> Self {
         let general = Roster::built_in().specs;
         let (users, built_in): (Vec<_>, Vec<_>) =
-            specs.iter().partition(|spec| spec.origin != Origin::BuiltIn);
+            specs.iter().partition(|spec| spec.origin != SpecOrigin::BuiltIn);
         let described = users.into_iter().chain(built_in).chain(&general).flat_map(|spec| &spec.prefixes);
         let phrases =
             described.filter_map(|prefix| Some((beginning(prefix).to_owned(), prefix.capability.clone()?)));

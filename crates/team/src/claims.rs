@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use lango_domain::{AgentName, AgentSpec, Origin, Prefix, suggest};
+use lango_domain::{AgentName, AgentSpec, SpecOrigin, Prefix, suggest};
 
 /// `agent.routes`: further prefixes for agents that exist.
 pub type Routes = BTreeMap<String, Vec<String>>;
@@ -45,8 +45,8 @@ impl Claims {
         for spec in specs {
             for prefix in &spec.prefixes {
                 match &spec.origin {
-                    Origin::BuiltIn => built_in.push(claim(&prefix.text, &spec.name, spec.name.to_string())),
-                    Origin::User(file) => {
+                    SpecOrigin::BuiltIn => built_in.push(claim(&prefix.text, &spec.name, spec.name.to_string())),
+                    SpecOrigin::User(file) => {
                         let claimant = format!("{} ({})", spec.name, file.display());
                         add(&mut users, claim(&prefix.text, &spec.name, claimant))?;
                     }

@@ -29,7 +29,7 @@ pub struct MarkdownFile {
 
 /// A folder could not be read at all.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("cannot read the folder {}: {why}", text::visible(&folder.to_string_lossy()))]
+#[error("cannot read the folder {}: {why}", text::strip_control_chars(&folder.to_string_lossy()))]
 pub struct UnreadableFolder {
     pub folder: PathBuf,
     pub why: Unreadable,

@@ -33,9 +33,9 @@ const PER_AGENT: &str = "agents";
 
 #[derive(Debug, thiserror::Error)]
 pub enum UnreadablePrompt {
-    #[error("cannot read the prompt {}: {why}", text::visible(&path.to_string_lossy()))]
+    #[error("cannot read the prompt {}: {why}", text::strip_control_chars(&path.to_string_lossy()))]
     File { path: PathBuf, why: Unreadable },
-    #[error("cannot read the prompt {}: it is not valid UTF-8", text::visible(&path.to_string_lossy()))]
+    #[error("cannot read the prompt {}: it is not valid UTF-8", text::strip_control_chars(&path.to_string_lossy()))]
     NotText { path: PathBuf },
     #[error(transparent)]
     Folder(#[from] UnreadableFolder),
@@ -182,5 +182,5 @@ fn text_of(folder: &MarkdownFolder, file: &MarkdownFile) -> Result<String, Unrea
     let bytes =
         file.content.as_ref().map_err(|why| UnreadablePrompt::File { path: path(), why: why.clone() })?;
     let text = std::str::from_utf8(bytes).map_err(|_| UnreadablePrompt::NotText { path: path() })?;
-    Ok(text::visible(text))
+    Ok(text::strip_control_chars(text))
 }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use lango_domain::located::Mistake;
-use lango_domain::{AgentSpec, Origin, Prefix};
+use lango_domain::spanned::SpannedError;
+use lango_domain::{AgentSpec, SpecOrigin, Prefix};
 use lango_files::Folder;
 
 use crate::agent_file::{AgentFileMistake, parse_agent_file};
@@ -33,7 +33,7 @@ impl Roster {
     pub fn built_in() -> Self {
         let mut roster = Self::default();
         for (name, text) in embedded::AGENT_FILES {
-            roster.take(parse_agent_file(Path::new(name), text, Origin::BuiltIn));
+            roster.take(parse_agent_file(Path::new(name), text, SpecOrigin::BuiltIn));
         }
         roster.sort();
         roster
@@ -79,8 +79,8 @@ impl Roster {
         let mut complaints = Vec::new();
         for spec in &self.specs {
             let file = match &spec.origin {
-                Origin::BuiltIn => format!("agents/{}.md", spec.name),
-                Origin::User(file) => file.display().to_string(),
+                SpecOrigin::BuiltIn => format!("agents/{}.md", spec.name),
+                SpecOrigin::User(file) => file.display().to_string(),
             };
             let facts = spec.facts().join("\n");
             let confusing = confusable_words(&facts);
@@ -113,14 +113,14 @@ impl Roster {
 fn definition(place: &Path, file: &MarkdownFile) -> Result<AgentSpec, AgentFileMistake> {
     let mistake = |line, message: String| AgentFileMistake {
         file: place.to_owned(),
-        mistake: Mistake::new(line, message),
+        mistake: SpannedError::new(line, message),
     };
     let bytes = file.content.as_ref().map_err(|why| mistake(1, format!("cannot be read: {why}")))?;
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let line = bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
         mistake(line, "is not valid UTF-8".to_owned())
     })?;
-    parse_agent_file(place, text, Origin::User(place.to_owned()))
+    parse_agent_file(place, text, SpecOrigin::User(place.to_owned()))
 }
 
 /// The name of a tool for each prefix of the built-in roles: enough for a full team.

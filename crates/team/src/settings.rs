@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lango_domain::Mode;
+use lango_domain::TeamMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +54,7 @@ impl Settings {
         if self.max_delegation_rounds == 0 { DEFAULT_DELEGATION_ROUNDS } else { self.max_delegation_rounds }
     }
 
-    pub fn mode(&self) -> Mode {
-        if self.multi_agent { Mode::Multi } else { Mode::Single }
+    pub fn mode(&self) -> TeamMode {
+        if self.multi_agent { TeamMode::Multi } else { TeamMode::Single }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lango_domain::{
-    Agent, AgentName, AgentSpec, AgentTree, Mode, Place, Prompt, Section, SkippedAgent, Tool,
+    Agent, AgentName, AgentSpec, AgentTree, TeamMode, AgentLocation, Prompt, Section, SkippedAgent, Tool,
 };
 
 use crate::capability::CapabilityMap;
@@ -28,7 +28,7 @@ pub type SubAgentPromptFunc = Arc<dyn Fn(&str, &str) -> String + Send + Sync>;
 
 /// What a team is built from.
 pub struct Config {
-    pub mode: Mode,
+    pub mode: TeamMode,
     pub tools: Vec<Tool>,
     pub specs: Vec<AgentSpec>,
     pub routes: Routes,
@@ -45,7 +45,7 @@ impl Default for Config {
     /// The built-in team, without tools.
     fn default() -> Self {
         Self {
-            mode: Mode::Multi,
+            mode: TeamMode::Multi,
             tools: Vec::new(),
             specs: Roster::built_in().specs,
             routes: Routes::new(),
@@ -82,8 +82,8 @@ pub enum BuildError {
 pub fn build_agent_tree(config: Config) -> Result<AgentTree, BuildError> {
     check(&config)?;
     match config.mode {
-        Mode::Multi => team(config),
-        Mode::Single => Ok(single(config)),
+        TeamMode::Multi => team(config),
+        TeamMode::Single => Ok(single(config)),
     }
 }
 
@@ -111,16 +111,16 @@ fn check(config: &Config) -> Result<(), BuildError> {
 fn single(config: Config) -> AgentTree {
     let capabilities = CapabilityMap::of(&config.specs).capabilities(names(&config.tools));
     let root = Agent {
-        name: Mode::Single.root_name(),
+        name: TeamMode::Single.root_name(),
         description: describe("Does everything by itself.", &capabilities),
         capabilities,
         keywords: Vec::new(),
         prompt: config.prompts.single(),
         tools: config.tools,
-        place: Place::Here,
+        place: AgentLocation::Here,
     };
     AgentTree {
-        mode: Mode::Single,
+        mode: TeamMode::Single,
         root,
         specialists: Vec::new(),
         skipped: Vec::new(),
@@ -153,7 +153,7 @@ fn team(config: Config) -> Result<AgentTree, BuildError> {
     let skipped = skipped.into_iter().map(|spec| skipped_agent(&spec.name)).collect();
     specialists.extend(config.remote_agents.into_iter().map(remote));
     Ok(AgentTree {
-        mode: Mode::Multi,
+        mode: TeamMode::Multi,
         root: orchestrator(prompt),
         specialists,
         skipped,
@@ -163,13 +163,13 @@ fn team(config: Config) -> Result<AgentTree, BuildError> {
 
 fn orchestrator(prompt: Prompt) -> Agent {
     Agent {
-        name: Mode::Multi.root_name(),
+        name: TeamMode::Multi.root_name(),
         description: "Talks with the user and delegates; holds no tools.".to_owned(),
         capabilities: Vec::new(),
         keywords: Vec::new(),
         prompt,
         tools: Vec::new(),
-        place: Place::Here,
+        place: AgentLocation::Here,
     }
 }
 
@@ -189,7 +189,7 @@ fn specialist(
         keywords: spec.keywords.clone(),
         prompt: Prompt::new([Section::capped(Section::INSTRUCTION, instruction, PROMPT_CAP)]),
         tools,
-        place: Place::Here,
+        place: AgentLocation::Here,
     }
 }
 
@@ -202,7 +202,7 @@ fn remote(card: RemoteCard) -> Agent {
         keywords: Vec::new(),
         prompt: Prompt::default(),
         tools: Vec::new(),
-        place: Place::Remote,
+        place: AgentLocation::Remote,
     }
 }
 

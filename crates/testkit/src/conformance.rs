@@ -7,10 +7,10 @@ use futures::future::join_all;
 use jiff::Timestamp;
 use lango_domain::Safety;
 use lango_domain::event::{
-    ApprovalState, Author, Body, Branch, CallId, Decider, Draft, Event, Grant, Principal, SessionId, TurnId,
+    ApprovalState, Author, EventBody, Branch, CallId, Decider, NewEvent, Event, Grant, Principal, SessionId, TurnId,
     Usage,
 };
-use lango_domain::session::{Reach, SessionKey, SessionStore};
+use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_domain::{AgentName, Label};
 
 /// Runs the whole suite on an empty store.
@@ -29,13 +29,13 @@ pub async fn check(store: Arc<dyn SessionStore>) {
 }
 
 /// An event of a turn as the engine would write it.
-pub fn draft(turn: &str, body: Body) -> Draft {
+pub fn draft(turn: &str, body: EventBody) -> NewEvent {
     let root = AgentName::new("lango-orchestrator").unwrap_or_else(|_| unreachable!("a well-formed name"));
     let author = match body {
-        Body::User { .. } => Author::User,
+        EventBody::User { .. } => Author::User,
         _ => Author::Agent(root.clone()),
     };
-    Draft {
+    NewEvent {
         turn: TurnId::new(turn),
         author,
         branch: Branch::root(&root),
@@ -45,15 +45,15 @@ pub fn draft(turn: &str, body: Body) -> Draft {
     }
 }
 
-pub fn asks(text: &str) -> Body {
-    Body::User { text: text.to_owned() }
+pub fn asks(text: &str) -> EventBody {
+    EventBody::User { text: text.to_owned() }
 }
 
-pub fn answers(text: &str) -> Body {
-    Body::Answer { text: text.to_owned() }
+pub fn answers(text: &str) -> EventBody {
+    EventBody::Answer { text: text.to_owned() }
 }
 
-async fn append(store: &dyn SessionStore, session: &str, drafts: Vec<Draft>) -> Vec<Arc<Event>> {
+async fn append(store: &dyn SessionStore, session: &str, drafts: Vec<NewEvent>) -> Vec<Arc<Event>> {
     append_as(store, "local", session, drafts).await
 }
 
@@ -61,25 +61,25 @@ async fn append_as(
     store: &dyn SessionStore,
     principal: &str,
     session: &str,
-    drafts: Vec<Draft>,
+    drafts: Vec<NewEvent>,
 ) -> Vec<Arc<Event>> {
     let (session, principal) = (SessionId::new(session), Principal::new(principal));
-    let appended = store.append(SessionKey { session: &session, principal: &principal }, drafts).await;
+    let appended = store.append(SessionKeyRef { session: &session, principal: &principal }, drafts).await;
     appended.unwrap_or_else(|error| unreachable!("append: {error}"))
 }
 
-async fn load(store: &dyn SessionStore, principal: &str, session: &str, reach: Reach) -> Vec<Arc<Event>> {
+async fn load(store: &dyn SessionStore, principal: &str, session: &str, reach: HistoryWindow) -> Vec<Arc<Event>> {
     let (session, principal) = (SessionId::new(session), Principal::new(principal));
-    let loaded = store.load(SessionKey { session: &session, principal: &principal }, reach).await;
+    let loaded = store.load(SessionKeyRef { session: &session, principal: &principal }, reach).await;
     loaded.unwrap_or_else(|error| unreachable!("load: {error}"))
 }
 
 async fn what_is_appended_is_loaded_in_order(store: &dyn SessionStore) {
-    assert!(load(store, "local", "order", Reach::Everything).await.is_empty(), "nothing is there yet");
+    assert!(load(store, "local", "order", HistoryWindow::Everything).await.is_empty(), "nothing is there yet");
     let mut all =
-        append(store, "order", vec![draft("t1", asks("tea")), draft("t1", Body::Usage(Usage::default()))])
+        append(store, "order", vec![draft("t1", asks("tea")), draft("t1", EventBody::Usage(Usage::default()))])
             .await;
-    let call = Body::ToolCall {
+    let call = EventBody::ToolCall {
         id: CallId::new("c1"),
         tool: "fs_read".into(),
         args: serde_json::json!({ "a": [1, null] }),
@@ -88,12 +88,12 @@ async fn what_is_appended_is_loaded_in_order(store: &dyn SessionStore) {
         append(
             store,
             "order",
-            vec![draft("t1", call), draft("t1", answers("hot")), draft("t1", Body::TurnDone)],
+            vec![draft("t1", call), draft("t1", answers("hot")), draft("t1", EventBody::TurnDone)],
         )
         .await,
     );
     assert_eq!(all.iter().map(|event| event.seq).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
-    assert_eq!(load(store, "local", "order", Reach::Everything).await, all);
+    assert_eq!(load(store, "local", "order", HistoryWindow::Everything).await, all);
     assert!(append(store, "order", Vec::new()).await.is_empty());
 }
 
@@ -102,8 +102,8 @@ async fn sessions_belong_to_their_principal(store: &dyn SessionStore) {
     append_as(store, "alice", "shared-name", vec![draft("t", asks("hers"))]).await;
     let his = append_as(store, "bob", "shared-name", vec![draft("t", asks("his"))]).await;
     assert_eq!(his[0].seq, 1, "another principal's session is another session");
-    assert_eq!(load(store, "bob", "shared-name", Reach::Everything).await, his);
-    assert!(load(store, "carol", "shared-name", Reach::Everything).await.is_empty());
+    assert_eq!(load(store, "bob", "shared-name", HistoryWindow::Everything).await, his);
+    assert!(load(store, "carol", "shared-name", HistoryWindow::Everything).await.is_empty());
 }
 
 async fn any_text_comes_back_as_it_was(store: &dyn SessionStore) {
@@ -111,8 +111,8 @@ async fn any_text_comes_back_as_it_was(store: &dyn SessionStore) {
         ["", "\0\u{1b}[31m\u{202e}", "안녕 日本語 🙂 ß \u{301}", "a\r\nb\t'\";--", &"ä".repeat(300_000)];
     let drafts = texts.iter().map(|text| draft("t", asks(text))).collect();
     append(store, "text 🙂/..\n", drafts).await;
-    let loaded = load(store, "local", "text 🙂/..\n", Reach::Everything).await;
-    let bodies: Vec<Body> = loaded.iter().map(|event| event.body.clone()).collect();
+    let loaded = load(store, "local", "text 🙂/..\n", HistoryWindow::Everything).await;
+    let bodies: Vec<EventBody> = loaded.iter().map(|event| event.body.clone()).collect();
     assert_eq!(bodies, texts.map(asks));
 }
 
@@ -122,7 +122,7 @@ async fn numbers_order_events_and_clocks_do_not(store: &dyn SessionStore) {
         late.at = Timestamp::from_second(second).unwrap_or_default();
         assert_eq!(append(store, "clock", vec![late]).await[0].seq, seq);
     }
-    let seconds: Vec<i64> = load(store, "local", "clock", Reach::Everything)
+    let seconds: Vec<i64> = load(store, "local", "clock", HistoryWindow::Everything)
         .await
         .iter()
         .map(|event| event.at.as_second())
@@ -135,23 +135,23 @@ async fn the_newest_turns_are_always_there(store: &dyn SessionStore) {
         append(
             store,
             "recent",
-            vec![draft(turn, asks("q")), draft(turn, answers("a")), draft(turn, Body::TurnDone)],
+            vec![draft(turn, asks("q")), draft(turn, answers("a")), draft(turn, EventBody::TurnDone)],
         )
         .await;
     }
     for bytes in [0, 50, 1_000_000] {
-        let recent = load(store, "local", "recent", Reach::Recent { bytes }).await;
-        assert!(matches!(recent[0].body, Body::User { .. }), "it begins with a request");
+        let recent = load(store, "local", "recent", HistoryWindow::Recent { bytes }).await;
+        assert!(matches!(recent[0].body, EventBody::User { .. }), "it begins with a request");
         assert!(
             recent.iter().any(|event| event.seq == 7) && recent.last().is_some_and(|event| event.seq == 9)
         );
     }
-    assert_eq!(load(store, "local", "recent", Reach::Recent { bytes: 1_000_000 }).await.len(), 9);
+    assert_eq!(load(store, "local", "recent", HistoryWindow::Recent { bytes: 1_000_000 }).await.len(), 9);
 }
 
 /// A permission is found however far back it was given, and only in its own session and for its own tool.
 async fn permissions_of_a_session_are_kept(store: &dyn SessionStore) {
-    let approval = |tool: &str, state, grant| Body::Approval {
+    let approval = |tool: &str, state, grant| EventBody::Approval {
         id: CallId::new("c"),
         tool: tool.to_owned(),
         level: Safety::Dangerous,
@@ -175,7 +175,7 @@ async fn permissions_of_a_session_are_kept(store: &dyn SessionStore) {
     let principal = Principal::local();
     for (session, expected) in [("granted", vec![given]), ("other", vec![])] {
         let session = SessionId::new(session);
-        let key = SessionKey { session: &session, principal: &principal };
+        let key = SessionKeyRef { session: &session, principal: &principal };
         assert_eq!(store.grants(key, "exec_shell").await, Ok(expected));
     }
 }
@@ -188,11 +188,11 @@ async fn sessions_are_written_side_by_side(store: &Arc<dyn SessionStore>) {
             for number in 0..10 {
                 append(&*store, &name, vec![draft("t", asks(&format!("{session}-{number}")))]).await;
             }
-            load(&*store, "local", &name, Reach::Everything).await
+            load(&*store, "local", &name, HistoryWindow::Everything).await
         }
     });
     for (session, events) in join_all(writers).await.into_iter().enumerate() {
-        let bodies: Vec<Body> = events.iter().map(|event| event.body.clone()).collect();
+        let bodies: Vec<EventBody> = events.iter().map(|event| event.body.clone()).collect();
         assert_eq!(bodies, (0..10).map(|number| asks(&format!("{session}-{number}"))).collect::<Vec<_>>());
     }
 }
@@ -200,9 +200,9 @@ async fn sessions_are_written_side_by_side(store: &Arc<dyn SessionStore>) {
 /// B60
 async fn a_turn_waits_for_the_one_before(store: &Arc<dyn SessionStore>) {
     let (session, other, principal) = (SessionId::new("lock"), SessionId::new("other"), Principal::local());
-    let key = SessionKey { session: &session, principal: &principal };
+    let key = SessionKeyRef { session: &session, principal: &principal };
     let held = store.lock(key).await;
-    let free = store.lock(SessionKey { session: &other, principal: &principal }).await;
+    let free = store.lock(SessionKeyRef { session: &other, principal: &principal }).await;
     assert!(held.is_ok() && free.is_ok(), "other sessions go on");
     let waiting = tokio::time::timeout(Duration::from_millis(30), store.lock(key)).await;
     assert!(waiting.is_err(), "the second turn waits");

@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use lango_domain::event::{Author, Body, Event, TurnId};
+use lango_domain::event::{Author, EventBody, Event, TurnId};
 use lango_domain::model::{Message, ModelRequest};
-use lango_domain::wording;
+use lango_domain::markers;
 
 use crate::story::Told;
 
@@ -28,9 +28,9 @@ fn turns_end(events: &[Arc<Event>]) -> Vec<String> {
     for event in events {
         let (answers, done, failed) = ends.entry(&event.turn).or_default();
         match &event.body {
-            Body::Answer { text } if !text.trim().is_empty() => *answers += 1,
-            Body::TurnDone => *done += 1,
-            Body::TurnFailed { .. } => *failed += 1,
+            EventBody::Answer { text } if !text.trim().is_empty() => *answers += 1,
+            EventBody::TurnDone => *done += 1,
+            EventBody::TurnFailed { .. } => *failed += 1,
             _ => {}
         }
     }
@@ -48,10 +48,10 @@ fn pairs(events: &[Arc<Event>]) -> Vec<String> {
     let mut complaints = Vec::new();
     for event in events {
         match &event.body {
-            Body::ToolCall { id, .. } | Body::Transfer { id, .. } if !open.insert(id) => {
+            EventBody::ToolCall { id, .. } | EventBody::Transfer { id, .. } if !open.insert(id) => {
                 complaints.push(format!("the call {id} was made twice"));
             }
-            Body::ToolResult { id, .. } | Body::TransferResult { id, .. } if !open.remove(id) => {
+            EventBody::ToolResult { id, .. } | EventBody::TransferResult { id, .. } if !open.remove(id) => {
                 complaints.push(format!("the result {id} has no call, or is its second"));
             }
             _ => {}
@@ -121,7 +121,7 @@ fn stable_prefixes(told: &Told) -> Vec<String> {
 /// The messages of a request without the reminder after an empty reply, which is no part of the log.
 fn kept_messages(request: &ModelRequest) -> &[Message] {
     match request.messages.split_last() {
-        Some((Message::User(text), rest)) if text == wording::ASK_AGAIN => rest,
+        Some((Message::User(text), rest)) if text == markers::ASK_AGAIN => rest,
         _ => &request.messages,
     }
 }
@@ -129,7 +129,7 @@ fn kept_messages(request: &ModelRequest) -> &[Message] {
 /// A history that did not fit begins with a mark, one that is told in few words with those.
 fn is_cut(request: &ModelRequest) -> bool {
     let is_mark = |text: &str| {
-        let marks = [wording::LEFT_OUT, wording::STEPS_LEFT_OUT, "<earlier "];
+        let marks = [markers::LEFT_OUT, markers::STEPS_LEFT_OUT, "<earlier "];
         marks.iter().any(|mark| text.starts_with(mark))
     };
     request.messages.iter().any(|message| matches!(message, Message::User(text) if is_mark(text)))
@@ -140,13 +140,13 @@ fn side_by_side(events: &[Arc<Event>]) -> HashSet<&str> {
     let mut parallel = HashSet::new();
     for event in events {
         match &event.body {
-            Body::Transfer { id, to, .. } => {
+            EventBody::Transfer { id, to, .. } => {
                 if open.values().any(|other| *other == to.as_str()) {
                     parallel.insert(to.as_str());
                 }
                 open.insert(id, to.as_str());
             }
-            Body::TransferResult { id, .. } => _ = open.remove(id),
+            EventBody::TransferResult { id, .. } => _ = open.remove(id),
             _ => {}
         }
     }

@@ -39,5 +39,5 @@ pub const ONE_TOOL_PER_PREFIX: [&str; 21] = [
 
 /// Stand-ins with these names.
 pub fn stand_ins(names: &[&str]) -> Vec<Tool> {
-    names.iter().map(|name| Tool::stand_in(*name)).collect()
+    names.iter().map(|name| Tool::stub(*name)).collect()
 }

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{BoxStream, StreamExt, iter, pending};
 use lango_domain::event::{CallId, Decider, Usage};
-use lango_domain::model::{Call, Fragment, Model, ModelError, ModelRequest, Thought};
+use lango_domain::model::{ToolCall, Fragment, Model, ModelError, ModelRequest, Thought};
 use lango_domain::reply_limits::Excess;
 use lango_domain::seams::{
-    Advisor, Approver, ContextError, ContextRequest, ContextSource, Conversation, Decision, Digest, Digests,
-    FailedCall, Question, RemoteAgent, RemoteError, RemotePiece, RemoteTask, Scope,
+    Advisor, Approver, ContextError, ContextRequest, ContextSource, SessionKey, ApprovalDecision, Digest, DigestSource,
+    FailedCall, ApprovalQuestion, RemoteAgent, RemoteError, RemotePiece, RemoteTask, ApprovalScope,
 };
-use lango_domain::{Destination, Intent, Label, Labelled, Outgoing, Safety, Tool, ToolFailure};
+use lango_domain::{Destination, Intent, Label, Labelled, Outgoing, Safety, Tool, ToolError};
 use serde_json::{Value, json};
 
 use crate::script::{Behaviour, Part, RemoteBehaviour, ScriptedReply};
@@ -83,7 +83,7 @@ fn fragments(part: Part, id: &str) -> Vec<Result<Fragment, ModelError>> {
         Part::Text(pieces) => pieces.into_iter().map(|piece| Ok(Fragment::Text(piece))).collect(),
         Part::Call { id: given, name, arguments } => {
             let id = CallId::new(given.unwrap_or_else(|| id.to_owned()));
-            vec![Ok(Fragment::Call(Call { id, name, arguments }))]
+            vec![Ok(Fragment::Call(ToolCall { id, name, arguments }))]
         }
         Part::Usage(tokens) => {
             let usage = Usage { model: "scripted".to_owned(), input: tokens, ..Usage::default() };
@@ -127,7 +127,7 @@ pub fn tool(name: &str, behaviours: &[Behaviour]) -> Tool {
             for behaviour in told {
                 match behaviour {
                     Behaviour::Returns(text) => output = Ok(text),
-                    Behaviour::Fails(why) => output = Err(ToolFailure(why)),
+                    Behaviour::Fails(why) => output = Err(ToolError(why)),
                     Behaviour::Panics => panic!("as the story says"),
                     Behaviour::Hangs => futures::future::pending().await,
                     Behaviour::Takes(time) => tokio::time::sleep(time).await,
@@ -187,19 +187,19 @@ impl ScriptedApprover {
 }
 
 impl Approver for ScriptedApprover {
-    fn ask(&self, _question: Question) -> BoxFuture<'static, Decision> {
+    fn ask(&self, _question: ApprovalQuestion) -> BoxFuture<'static, ApprovalDecision> {
         let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = if answers.is_empty() { String::new() } else { answers.remove(0) };
         if answer == "hangs" {
             return futures::future::pending().boxed();
         }
         let decision = match answer.as_str() {
-            "yes" => Decision::Approved { scope: Scope::Once, by: Decider::User },
-            "same" => Decision::Approved { scope: Scope::SameCall, by: Decider::User },
-            "pattern" => Decision::Approved { scope: Scope::Pattern, by: Decider::User },
-            "no" => Decision::Denied,
-            "late" => Decision::TimedOut,
-            _ => Decision::NobodyThere,
+            "yes" => ApprovalDecision::Approved { scope: ApprovalScope::Once, by: Decider::User },
+            "same" => ApprovalDecision::Approved { scope: ApprovalScope::SameCall, by: Decider::User },
+            "pattern" => ApprovalDecision::Approved { scope: ApprovalScope::Pattern, by: Decider::User },
+            "no" => ApprovalDecision::Denied,
+            "late" => ApprovalDecision::TimedOut,
+            _ => ApprovalDecision::NobodyThere,
         };
         futures::future::ready(decision).boxed()
     }
@@ -253,8 +253,8 @@ impl RemoteAgent for ScriptedRemote {
 /// Stands for the earlier part of every session.
 pub struct ScriptedDigest(pub Digest);
 
-impl Digests for ScriptedDigest {
-    fn digest(&self, _of: Conversation) -> BoxFuture<'static, Result<Option<Digest>, ContextError>> {
+impl DigestSource for ScriptedDigest {
+    fn digest(&self, _of: SessionKey) -> BoxFuture<'static, Result<Option<Digest>, ContextError>> {
         let digest = self.0.clone();
         async move { Ok(Some(digest)) }.boxed()
     }

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::FutureExt;
-use lango_domain::event::{Draft, Event, Grant};
-use lango_domain::session::{Answer, Reach, SessionKey, SessionStore, TurnLock};
-use lango_engine::MemoryStore;
+use lango_domain::event::{NewEvent, Event, Grant};
+use lango_domain::session::{StoreFuture, HistoryWindow, SessionKeyRef, SessionStore, TurnLock};
+use lango_engine::InMemorySessionStore;
 
 /// A call of a store that never returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum Hang {
 /// Keeps sessions in memory as a slow or broken disk would.
 #[derive(Default)]
 pub struct SlowStore {
-    inner: MemoryStore,
+    inner: InMemorySessionStore,
     /// How long each call takes.
     pub latency: Duration,
     pub hang: Option<Hang>,
@@ -47,7 +47,7 @@ impl SlowStore {
 }
 
 impl SessionStore for SlowStore {
-    fn lock<'a>(&'a self, key: SessionKey<'a>) -> Answer<'a, TurnLock> {
+    fn lock<'a>(&'a self, key: SessionKeyRef<'a>) -> StoreFuture<'a, TurnLock> {
         async move {
             self.delay(self.hang == Some(Hang::Lock)).await;
             self.inner.lock(key).await
@@ -55,7 +55,7 @@ impl SessionStore for SlowStore {
         .boxed()
     }
 
-    fn load<'a>(&'a self, key: SessionKey<'a>, reach: Reach) -> Answer<'a, Vec<Arc<Event>>> {
+    fn load<'a>(&'a self, key: SessionKeyRef<'a>, reach: HistoryWindow) -> StoreFuture<'a, Vec<Arc<Event>>> {
         async move {
             self.delay(self.hang == Some(Hang::Load)).await;
             self.inner.load(key, reach).await
@@ -63,7 +63,7 @@ impl SessionStore for SlowStore {
         .boxed()
     }
 
-    fn append<'a>(&'a self, key: SessionKey<'a>, drafts: Vec<Draft>) -> Answer<'a, Vec<Arc<Event>>> {
+    fn append<'a>(&'a self, key: SessionKeyRef<'a>, drafts: Vec<NewEvent>) -> StoreFuture<'a, Vec<Arc<Event>>> {
         async move {
             let before = self.appends.fetch_add(1, Ordering::Relaxed);
             self.delay(matches!(self.hang, Some(Hang::Append(works)) if before >= works)).await;
@@ -72,7 +72,7 @@ impl SessionStore for SlowStore {
         .boxed()
     }
 
-    fn grants<'a>(&'a self, key: SessionKey<'a>, tool: &'a str) -> Answer<'a, Vec<Grant>> {
+    fn grants<'a>(&'a self, key: SessionKeyRef<'a>, tool: &'a str) -> StoreFuture<'a, Vec<Grant>> {
         async move {
             self.delay(self.hang == Some(Hang::Grants)).await;
             self.inner.grants(key, tool).await

@@ -10,13 +10,13 @@ use futures::StreamExt;
 use futures::future::join_all;
 use jiff::Timestamp;
 use lango_domain::event::{
-    ApprovalState, Body, CallId, Decider, Event, Principal, SessionId, TransferOutcome, TurnId, Update,
+    ApprovalState, EventBody, CallId, Decider, Event, Principal, SessionId, TransferOutcome, TurnId, Update,
 };
 use lango_domain::model::{Model, ModelRequest};
-use lango_domain::seams::{Advisor, ContextSource, Digest, Digests, RemoteAgent};
-use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError};
-use lango_domain::{AgentName, AgentTree, Label, Labelled, Mode};
-use lango_engine::{Approval, Beside, Limits, MemoryStore, Models, Parts, Runner, Surroundings, TurnRequest};
+use lango_domain::seams::{Advisor, ContextSource, Digest, DigestSource, RemoteAgent};
+use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError};
+use lango_domain::{AgentName, AgentTree, Label, Labelled, TeamMode};
+use lango_engine::{Approval, Beside, Limits, InMemorySessionStore, Models, Parts, Runner, Surroundings, TurnRequest};
 use lango_team::{Config, RemoteCard, build_agent_tree};
 use tokio::time::Instant;
 
@@ -39,7 +39,7 @@ pub struct Told {
 
 /// Runs the script; must be called within a tokio runtime, whose clock should be paused.
 pub async fn tell(script: &Script) -> Result<Told, String> {
-    tell_in(script, Arc::new(MemoryStore::default())).await
+    tell_in(script, Arc::new(InMemorySessionStore::default())).await
 }
 
 /// The same with another store.
@@ -60,8 +60,8 @@ pub async fn tell_in(script: &Script, store: Arc<dyn SessionStore>) -> Result<To
     let transcript = turns.iter().map(|updates| transcript(updates)).collect::<Vec<_>>().join("\n");
     let mut shown: Vec<Arc<Event>> = turns.into_iter().flatten().filter_map(event_of).collect();
     shown.sort_by_key(|event| event.seq);
-    let key = SessionKey { session: &SessionId::new("s"), principal: &Principal::local() };
-    let events = store.load(key, Reach::Everything).await.map_err(|error| error.to_string())?;
+    let key = SessionKeyRef { session: &SessionId::new("s"), principal: &Principal::local() };
+    let events = store.load(key, HistoryWindow::Everything).await.map_err(|error| error.to_string())?;
     let requests = model.requests();
     let transcript = format!("{transcript}\n{} model calls\n", requests.len());
     Ok(Told {
@@ -88,7 +88,7 @@ fn team(script: &Script) -> Result<AgentTree, String> {
         Ok(RemoteCard { description: format!("Does {name} work elsewhere."), name })
     });
     build_agent_tree(Config {
-        mode: if script.single { Mode::Single } else { Mode::Multi },
+        mode: if script.single { TeamMode::Single } else { TeamMode::Multi },
         tools: script.tools.iter().map(|name| tool(name, behaviours(name))).collect(),
         remote_agents: cards.collect::<Result<_, String>>()?,
         ..Config::default()
@@ -125,7 +125,7 @@ fn parts(
 
 fn beside(script: &Script) -> Beside {
     let digests = script.digest.clone().map(|(through, text)| {
-        Arc::new(ScriptedDigest(Digest { through, text, label: Label::default() })) as Arc<dyn Digests>
+        Arc::new(ScriptedDigest(Digest { through, text, label: Label::default() })) as Arc<dyn DigestSource>
     });
     let advisor = script.learned.clone().map(|text| Arc::new(ScriptedAdvisor(text)) as Arc<dyn Advisor>);
     let source = |(name, text): &(String, String)| {
@@ -241,30 +241,30 @@ fn transcript(updates: &[Update]) -> String {
 fn line(event: &Event, updates: &[Update]) -> Option<String> {
     let who = &event.author;
     Some(match &event.body {
-        Body::User { text } => format!("user asks: {text}"),
-        Body::Context { source, text } => format!("  context from {source}: {}", short(text)),
-        Body::Digest { through, text } => format!("  digest of events up to {through}: {}", short(text)),
-        Body::Note { text } => format!("{who} says in passing: {text}"),
-        Body::Transfer { to, task, report_back, .. } => {
+        EventBody::User { text } => format!("user asks: {text}"),
+        EventBody::Context { source, text } => format!("  context from {source}: {}", short(text)),
+        EventBody::Digest { through, text } => format!("  digest of events up to {through}: {}", short(text)),
+        EventBody::Note { text } => format!("{who} says in passing: {text}"),
+        EventBody::Transfer { to, task, report_back, .. } => {
             let task = task.as_ref().map_or(String::new(), |task| format!(": {task}"));
             let back = if *report_back { " (report back)" } else { "" };
             format!("{who} → {to}{task}{back}")
         }
-        Body::TransferResult { id, outcome, detail, .. } => {
+        EventBody::TransferResult { id, outcome, detail, .. } => {
             let detail = if detail.is_empty() { String::new() } else { format!(" ({detail})") };
             format!("{who} ← {} {}{detail}", target(id, updates), outcome_word(*outcome))
         }
-        Body::ToolCall { tool, args, .. } => format!("{who} calls {tool} {args}"),
-        Body::ToolResult { ok: true, content, untrusted, .. } => {
+        EventBody::ToolCall { tool, args, .. } => format!("{who} calls {tool} {args}"),
+        EventBody::ToolResult { ok: true, content, untrusted, .. } => {
             format!("{who} gets {}{}", if *untrusted { "untrusted " } else { "" }, short(content))
         }
-        Body::ToolResult { error, code, advice, .. } => {
+        EventBody::ToolResult { error, code, advice, .. } => {
             let code = code.and_then(|code| serde_json::to_value(code).ok()).unwrap_or_default();
             let error = short(error.as_deref().unwrap_or("?"));
             let advice = advice.as_ref().map_or(String::new(), |advice| format!("; learned: {advice}"));
             format!("{who} gets {}: {error}{advice}", code.as_str().unwrap_or("?"))
         }
-        Body::Approval { tool, state: ApprovalState::Asked, tainted_by, shows, .. } => {
+        EventBody::Approval { tool, state: ApprovalState::Asked, tainted_by, shows, .. } => {
             let taint = if tainted_by.is_empty() {
                 String::new()
             } else {
@@ -274,25 +274,25 @@ fn line(event: &Event, updates: &[Update]) -> Option<String> {
             let sent = sent.map_or(String::new(), |sent| format!(", which sends {sent}"));
             format!("{who} asks the user about {tool}{taint}{sent}")
         }
-        Body::Approval { state, by: None | Some(Decider::User), grant, .. } => {
+        EventBody::Approval { state, by: None | Some(Decider::User), grant, .. } => {
             let grant = grant.as_ref().map_or(String::new(), |grant| format!(", {grant:?}"));
             format!("  the user: {state:?}{grant}")
         }
-        Body::Approval { state, by: Some(by), .. } => format!("  by {by:?}: {state:?}"),
-        Body::Rejected { reason } => format!("{who} rejects: {reason}"),
-        Body::Report { text } => format!("{who} reports: {}", short(text)),
-        Body::Answer { text } => format!("{who} ANSWERS: {}", short(text)),
-        Body::Usage(_) => return None,
-        Body::Thought(thought) => format!("{who} thinks: {}", short(&thought.text)),
-        Body::TurnDone => "done".to_owned(),
-        Body::TurnFailed { code, message, .. } => format!("FAILED {code}: {message}"),
+        EventBody::Approval { state, by: Some(by), .. } => format!("  by {by:?}: {state:?}"),
+        EventBody::Rejected { reason } => format!("{who} rejects: {reason}"),
+        EventBody::Report { text } => format!("{who} reports: {}", short(text)),
+        EventBody::Answer { text } => format!("{who} ANSWERS: {}", short(text)),
+        EventBody::Usage(_) => return None,
+        EventBody::Thought(thought) => format!("{who} thinks: {}", short(&thought.text)),
+        EventBody::TurnDone => "done".to_owned(),
+        EventBody::TurnFailed { code, message, .. } => format!("FAILED {code}: {message}"),
     })
 }
 
 fn target(call: &CallId, updates: &[Update]) -> String {
     let found = updates.iter().find_map(|update| match update {
         Update::Event(event) => match &event.body {
-            Body::Transfer { id, to, .. } if id == call => Some(to.to_string()),
+            EventBody::Transfer { id, to, .. } if id == call => Some(to.to_string()),
             _ => None,
         },
         _ => None,

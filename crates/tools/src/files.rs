@@ -27,7 +27,7 @@ mod write;
 
 use std::path::Path;
 
-use lango_domain::{Tool, ToolFailure};
+use lango_domain::{Tool, ToolError};
 use lango_files::beneath;
 
 pub use journal::{Journal, forget_turns};
@@ -74,8 +74,8 @@ pub fn tools(files: Files) -> Vec<Tool> {
 
 /// File work waits for the disk, so it is done where waiting holds nobody up.
 async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ToolFailure> + Send + 'static,
-) -> Result<T, ToolFailure> {
+    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(ToolFailure(format!("the work on files broke off: {error}"))))
+    done.unwrap_or_else(|error| Err(ToolError(format!("the work on files broke off: {error}"))))
 }

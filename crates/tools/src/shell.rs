@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use lango_domain::{ToolContext, ToolFailure};
+use lango_domain::{ToolContext, ToolError};
 
 use crate::files::{Journal, Workspace};
 use crate::sandbox::{public_settings, remove_abandoned};
@@ -79,7 +79,7 @@ impl Shell {
 
     /// Runs it to its end and words what came of it for a model: exit code, duration, output (head and tail). What did
     /// not end with 0 is a failure that says the same.
-    pub async fn run(&self, context: &ToolContext, errand: Errand) -> Result<String, ToolFailure> {
+    pub async fn run(&self, context: &ToolContext, errand: Errand) -> Result<String, ToolError> {
         let parts = &self.shared.parts;
         let usual = Duration::from_secs(parts.settings.seconds.get());
         let time = errand.time.unwrap_or(usual).min(parts.longest);

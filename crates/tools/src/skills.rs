@@ -59,7 +59,7 @@ pub enum Origin {
 
 /// What is wrong with a skill, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}:{line}: {message}", text::visible(&file.to_string_lossy()))]
+#[error("{}:{line}: {message}", text::strip_control_chars(&file.to_string_lossy()))]
 pub struct SkillMistake {
     pub file: PathBuf,
     pub line: usize,
@@ -69,7 +69,7 @@ pub struct SkillMistake {
 impl SkillMistake {
     /// A mistake of a file or folder as a whole.
     fn whole(file: impl Into<PathBuf>, message: impl AsRef<str>) -> Self {
-        Self { file: file.into(), line: 1, message: text::visible(message.as_ref()) }
+        Self { file: file.into(), line: 1, message: text::strip_control_chars(message.as_ref()) }
     }
 }
 
@@ -110,7 +110,7 @@ fn understand(
     if called != page.name.as_str() {
         let message =
             format!("`name` is `{}`, but the folder is called `{called}`; they must be equal", page.name);
-        return Err(SkillMistake { file, line: page.name_line, message: text::visible(&message) });
+        return Err(SkillMistake { file, line: page.name_line, message: text::strip_control_chars(&message) });
     }
     Ok(Skill {
         name: page.name,

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, anyhow};
 use futures::StreamExt;
 use lango_app::{Conversation, Environment, Loaded, Means, Overrides, Stores, Tape, new_session};
 use lango_domain::Tool;
-use lango_domain::event::{Body, Principal, Update};
+use lango_domain::event::{EventBody, Principal, Update};
 use lango_engine::TurnRequest;
 use lango_models::offline::learned::LABELS;
 use lango_team::one_tool_of_each_kind;
@@ -19,7 +19,7 @@ pub fn judge_all<'a>(samples: &'a [Sample], provider: &str, model: Option<&str>)
     let set = std::iter::once(format!("agent.provider={provider}")).chain(model).collect();
     let loaded = Loaded::read(&environment, &Overrides { config: None, set })
         .map_err(|error| anyhow!(error.message))?;
-    let tools = one_tool_of_each_kind().into_iter().map(Tool::stand_in).collect();
+    let tools = one_tool_of_each_kind().into_iter().map(Tool::stub).collect();
     let stores = Stores::new(&loaded, &environment);
     let means = Means { stores: &stores, tools, approver: None, tape: &Tape::Off, colleagues: None };
     let conversation = Conversation::open(&loaded, &environment, means)?;
@@ -41,11 +41,11 @@ async fn first_decision(conversation: &Conversation, text: &str) -> Result<usize
     while let Some(update) = updates.next().await {
         let Update::Event(event) = update else { continue };
         match &event.body {
-            Body::Transfer { to, .. } => {
+            EventBody::Transfer { to, .. } => {
                 return Ok(LABELS.iter().position(|label| *to == **label).unwrap_or(NOBODY));
             }
-            Body::Answer { .. } => return Ok(LABELS.len() - 1),
-            Body::TurnFailed { message, .. } => return Err(anyhow!("{message}")),
+            EventBody::Answer { .. } => return Ok(LABELS.len() - 1),
+            EventBody::TurnFailed { message, .. } => return Err(anyhow!("{message}")),
             _ => {}
         }
     }

@@ -75,7 +75,7 @@ fn judge<'a>(sample: &'a Sample, routing: &Routing) -> Judged<'a> {
 
 /// The orchestrator of a team with one tool of each kind.
 fn full_team() -> Result<Router> {
-    let tools = one_tool_of_each_kind().into_iter().map(Tool::stand_in).collect();
+    let tools = one_tool_of_each_kind().into_iter().map(Tool::stub).collect();
     let tree = build_agent_tree(Config { tools, ..Config::default() }).context("the built-in team")?;
     Ok(Router::read(&tree.root.prompt.render()))
 }

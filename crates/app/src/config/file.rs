@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lango_domain::located::{Entry, Kind, Mistake, Node, parse_yaml};
+use lango_domain::spanned::{SpannedEntry, SpannedKind, SpannedError, SpannedValue, parse_yaml};
 use lango_files::{Folder, Unreadable, read_bounded};
 use serde_json::Value;
 use toml::Spanned;
@@ -37,7 +37,7 @@ fn understood(path: &Path, content: Result<Vec<u8>, Unreadable>) -> Result<Layer
     let text = String::from_utf8(content.map_err(unreadable)?)
         .map_err(|_| ConfigError::new(format!("{shown} is not valid UTF-8")))?;
     let mut node = parse(path, &text)?;
-    let Kind::Map(entries) = &mut node.kind else {
+    let SpannedKind::Map(entries) = &mut node.kind else {
         return Err(ConfigError::new(format!("{shown}: a configuration is a table of settings")));
     };
     // Editors look there for help with the file.
@@ -45,7 +45,7 @@ fn understood(path: &Path, content: Result<Vec<u8>, Unreadable>) -> Result<Layer
     Ok(Layer { source: Source::File(path.to_owned()), node })
 }
 
-fn parse(path: &Path, text: &str) -> Result<Node, ConfigError> {
+fn parse(path: &Path, text: &str) -> Result<SpannedValue, ConfigError> {
     let parsed = match path.extension().and_then(|extension| extension.to_str()) {
         Some("toml") => parse_toml(text),
         Some("json" | "yaml" | "yml") => parse_yaml(text),
@@ -59,18 +59,18 @@ fn parse(path: &Path, text: &str) -> Result<Node, ConfigError> {
     })
 }
 
-fn parse_toml(text: &str) -> Result<Node, Mistake> {
+fn parse_toml(text: &str) -> Result<SpannedValue, SpannedError> {
     let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
     let line_at = |offset: usize| ends.partition_point(|end| *end < offset) + 1;
     let table = DeTable::parse(text).map_err(|error| {
         let line = error.span().map_or(1, |span| line_at(span.start));
-        Mistake::new(line, error.message())
+        SpannedError::new(line, error.message())
     })?;
-    Ok(Node { line: 1, kind: Kind::Map(toml_entries(table.get_ref(), &line_at)) })
+    Ok(SpannedValue { line: 1, kind: SpannedKind::Map(toml_entries(table.get_ref(), &line_at)) })
 }
 
-fn toml_entries(table: &DeTable<'_>, line_at: &dyn Fn(usize) -> usize) -> Vec<Entry> {
-    let entry = |(key, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| Entry {
+fn toml_entries(table: &DeTable<'_>, line_at: &dyn Fn(usize) -> usize) -> Vec<SpannedEntry> {
+    let entry = |(key, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| SpannedEntry {
         key: AsRef::<str>::as_ref(key.get_ref()).to_owned(),
         line: line_at(key.span().start),
         value: toml_node(value, line_at),
@@ -78,22 +78,22 @@ fn toml_entries(table: &DeTable<'_>, line_at: &dyn Fn(usize) -> usize) -> Vec<En
     table.iter().map(entry).collect()
 }
 
-fn toml_node(value: &Spanned<DeValue<'_>>, line_at: &dyn Fn(usize) -> usize) -> Node {
+fn toml_node(value: &Spanned<DeValue<'_>>, line_at: &dyn Fn(usize) -> usize) -> SpannedValue {
     let kind = match value.get_ref() {
-        DeValue::String(text) => Kind::Scalar(Value::from(text.as_ref())),
+        DeValue::String(text) => SpannedKind::Scalar(Value::from(text.as_ref())),
         DeValue::Integer(number) => {
             let parsed = i64::from_str_radix(number.as_str(), number.radix());
-            Kind::Scalar(parsed.map_or_else(|_| Value::from(number.as_str()), Value::from))
+            SpannedKind::Scalar(parsed.map_or_else(|_| Value::from(number.as_str()), Value::from))
         }
         DeValue::Float(number) => {
             // JSON has no infinity: it stays text, which no number setting takes.
             let parsed = number.as_str().parse::<f64>().ok().filter(|value| value.is_finite());
-            Kind::Scalar(parsed.map_or_else(|| Value::from(number.as_str()), Value::from))
+            SpannedKind::Scalar(parsed.map_or_else(|| Value::from(number.as_str()), Value::from))
         }
-        DeValue::Boolean(truth) => Kind::Scalar(Value::Bool(*truth)),
-        DeValue::Datetime(moment) => Kind::Scalar(Value::from(moment.to_string())),
-        DeValue::Array(items) => Kind::List(items.iter().map(|item| toml_node(item, line_at)).collect()),
-        DeValue::Table(table) => Kind::Map(toml_entries(table, line_at)),
+        DeValue::Boolean(truth) => SpannedKind::Scalar(Value::Bool(*truth)),
+        DeValue::Datetime(moment) => SpannedKind::Scalar(Value::from(moment.to_string())),
+        DeValue::Array(items) => SpannedKind::List(items.iter().map(|item| toml_node(item, line_at)).collect()),
+        DeValue::Table(table) => SpannedKind::Map(toml_entries(table, line_at)),
     };
-    Node { line: line_at(value.span().start), kind }
+    SpannedValue { line: line_at(value.span().start), kind }
 }

@@ -1,6 +1,6 @@
 //! What must not be shown of settings: values of secret ones, and whatever else looks like a key.
 
-use lango_domain::located::{self, Child};
+use lango_domain::spanned::{self, SchemaLookup};
 use lango_domain::secret::{self, Secret};
 use lango_knowledge::secrecy::{Secrecy, has_address_with_password, masked};
 use serde_json::{Map, Value};
@@ -20,9 +20,9 @@ impl<'a> Placed<'a> {
     }
 
     fn key(self, key: &str) -> Self {
-        let schema = self.schema.and_then(|schema| match located::child(self.root, schema, key) {
-            Child::Known(next) => Some(next),
-            Child::Anything | Child::Unknown(_) => None,
+        let schema = self.schema.and_then(|schema| match spanned::lookup_key(self.root, schema, key) {
+            SchemaLookup::Known(next) => Some(next),
+            SchemaLookup::Anything | SchemaLookup::Unknown(_) => None,
         });
         Self { schema, ..self }
     }
@@ -81,11 +81,11 @@ impl<'a> Placed<'a> {
             Value::String(text) => {
                 let is_key = self.is_for_secrets()
                     && !names_a_variable(text)
-                    && Secret::new(text.as_str()).is_worth_hiding();
+                    && Secret::new(text.as_str()).is_redactable();
                 (is_key || has_address_with_password(text)).then(Vec::new)
             }
             Value::Number(number) => {
-                (self.is_secret() && Secret::new(number.to_string()).is_worth_hiding()).then(Vec::new)
+                (self.is_secret() && Secret::new(number.to_string()).is_redactable()).then(Vec::new)
             }
             Value::Null | Value::Bool(_) => None,
         }

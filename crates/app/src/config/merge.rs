@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 
-use lango_domain::located::{self, Child, KeyMistakeKind, Kind, Node};
+use lango_domain::spanned::{self, SchemaLookup, KeyErrorKind, SpannedKind, SpannedValue};
 use lango_domain::text;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -86,7 +86,7 @@ impl Merged {
             return Ok(T::default());
         };
         serde_path_to_error::deserialize(value).map_err(|error| {
-            let path = [vec![group.to_owned()], located::path_parts(error.path())].concat();
+            let path = [vec![group.to_owned()], spanned::path_parts(error.path())].concat();
             let key = path.join(".");
             let origin = self.nearest_origin(&key).map_or(String::new(), |origin| format!("{origin}: "));
             // What stands where a secret belongs is not repeated, nor what a variable holds.
@@ -165,13 +165,13 @@ pub(super) fn refuse_unknown_keys(schema: &Value, layers: &[Layer]) -> Result<()
     let mut messages = Vec::new();
     let mut hint = None;
     for layer in layers {
-        for mistake in located::key_mistakes(schema, &layer.node) {
+        for mistake in spanned::validate_keys(schema, &layer.node) {
             messages.push(format!(
                 "{}: {}",
                 layer.source.at(mistake.line),
-                hiding::told(&text::visible(&mistake.message()))
+                hiding::told(&text::strip_control_chars(&mistake.message()))
             ));
-            if let KeyMistakeKind::Unknown { suggestion: Some(near) } = mistake.kind {
+            if let KeyErrorKind::Unknown { suggestion: Some(near) } = mistake.kind {
                 hint = hint.or(Some(format!("did you mean `{near}`?")));
             }
         }
@@ -199,15 +199,15 @@ struct Leaf {
 }
 
 /// Tables of settings are merged key by key, everything else is replaced whole.
-fn collect_leaves(place: Place<'_>, node: &Node, line: usize, leaves: &mut Vec<Leaf>) {
-    let is_group = place.schema.is_some_and(|schema| located::is_group(place.root, schema));
+fn collect_leaves(place: Place<'_>, node: &SpannedValue, line: usize, leaves: &mut Vec<Leaf>) {
+    let is_group = place.schema.is_some_and(|schema| spanned::is_group(place.root, schema));
     match &node.kind {
-        Kind::Map(entries) if is_group || !entries.is_empty() => {
+        SpannedKind::Map(entries) if is_group || !entries.is_empty() => {
             for entry in entries {
                 let schema =
-                    place.schema.and_then(|schema| match located::child(place.root, schema, &entry.key) {
-                        Child::Known(schema) => Some(schema),
-                        Child::Anything | Child::Unknown(_) => None,
+                    place.schema.and_then(|schema| match spanned::lookup_key(place.root, schema, &entry.key) {
+                        SchemaLookup::Known(schema) => Some(schema),
+                        SchemaLookup::Anything | SchemaLookup::Unknown(_) => None,
                     });
                 let path = [place.path, std::slice::from_ref(&entry.key)].concat();
                 collect_leaves(
@@ -219,7 +219,7 @@ fn collect_leaves(place: Place<'_>, node: &Node, line: usize, leaves: &mut Vec<L
             }
         }
         // An empty section says nothing.
-        Kind::Scalar(Value::Null) if is_group => {}
+        SpannedKind::Scalar(Value::Null) if is_group => {}
         _ => leaves.push(Leaf { path: place.path.to_vec(), value: node.to_value(), line }),
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use lango_domain::located::{self, Child, Entry, Kind, Node};
+use lango_domain::spanned::{self, SchemaLookup, SpannedEntry, SpannedKind, SpannedValue};
 use lango_domain::text;
 use lango_files::Folder;
 use lango_knowledge::reading::content_hash;
@@ -33,14 +33,14 @@ pub(super) type Folders = BTreeMap<&'static str, MarkdownFolder>;
 
 /// What a project's file says, apart.
 pub(super) struct Said {
-    pub open: Node,
-    pub closed: Node,
+    pub open: SpannedValue,
+    pub closed: SpannedValue,
     /// The closed settings and their lines.
     names: Vec<(String, usize)>,
 }
 
 impl Said {
-    pub(super) fn of(schema: &Value, node: &Node) -> Self {
+    pub(super) fn of(schema: &Value, node: &SpannedValue) -> Self {
         let mut names = Vec::new();
         let (open, closed) = split(Place { root: schema, here: schema, key: "" }, node, &mut names);
         Self { open, closed, names }
@@ -84,7 +84,7 @@ pub(super) struct Named {
 
 impl Named {
     /// Reads them beneath `root`.
-    pub(super) fn read(root: &Path, closed: &Node) -> Self {
+    pub(super) fn read(root: &Path, closed: &SpannedValue) -> Self {
         let said = closed.to_value();
         let mut named = Self { folders: Folders::new(), problems: Vec::new() };
         for (key, read) in FOLDERS {
@@ -108,7 +108,7 @@ impl Named {
     }
 
     /// What is confirmed: the closed settings and the content of every file. Nothing where a file cannot be used.
-    pub(super) fn fingerprint(&self, closed: &Node) -> Option<String> {
+    pub(super) fn fingerprint(&self, closed: &SpannedValue) -> Option<String> {
         if !self.problems.is_empty() {
             return None;
         }
@@ -151,26 +151,26 @@ struct Place<'a> {
 }
 
 /// The open and the closed part of a table of settings. A table in which nothing is set says nothing.
-fn split(place: Place<'_>, node: &Node, names: &mut Vec<(String, usize)>) -> (Node, Node) {
+fn split(place: Place<'_>, node: &SpannedValue, names: &mut Vec<(String, usize)>) -> (SpannedValue, SpannedValue) {
     let (mut open, mut closed) = (Vec::new(), Vec::new());
-    let entries: &[Entry] = if let Kind::Map(entries) = &node.kind { entries } else { &[] };
+    let entries: &[SpannedEntry] = if let SpannedKind::Map(entries) = &node.kind { entries } else { &[] };
     for entry in entries {
         let key =
             if place.key.is_empty() { entry.key.clone() } else { format!("{}.{}", place.key, entry.key) };
-        let group = match located::child(place.root, place.here, &entry.key) {
-            Child::Known(here) if located::is_group(place.root, here) => Some(here),
+        let group = match spanned::lookup_key(place.root, place.here, &entry.key) {
+            SchemaLookup::Known(here) if spanned::is_group(place.root, here) => Some(here),
             _ => None,
         };
         match (&entry.value.kind, group) {
-            (Kind::Map(_), Some(here)) => {
+            (SpannedKind::Map(_), Some(here)) => {
                 let before = names.len();
                 let (opened, rest) = split(Place { here, key: &key, ..place }, &entry.value, names);
-                open.push(Entry { value: opened, ..entry.clone() });
+                open.push(SpannedEntry { value: opened, ..entry.clone() });
                 if names.len() > before {
-                    closed.push(Entry { value: rest, ..entry.clone() });
+                    closed.push(SpannedEntry { value: rest, ..entry.clone() });
                 }
             }
-            (Kind::Scalar(Value::Null), Some(_)) => {}
+            (SpannedKind::Scalar(Value::Null), Some(_)) => {}
             _ if OPEN.contains(&key.as_str()) && !takes_a_variable(&entry.value) => open.push(entry.clone()),
             _ => {
                 names.push((key, entry.line));
@@ -178,17 +178,17 @@ fn split(place: Place<'_>, node: &Node, names: &mut Vec<(String, usize)>) -> (No
             }
         }
     }
-    let node = |entries| Node { line: node.line, kind: Kind::Map(entries) };
+    let node = |entries| SpannedValue { line: node.line, kind: SpannedKind::Map(entries) };
     (node(open), node(closed))
 }
 
 /// What the environment holds is nothing that a project may have before it is confirmed.
-fn takes_a_variable(node: &Node) -> bool {
+fn takes_a_variable(node: &SpannedValue) -> bool {
     match &node.kind {
-        Kind::Scalar(Value::String(text)) => text.contains("${"),
-        Kind::Scalar(_) => false,
-        Kind::List(items) => items.iter().any(takes_a_variable),
-        Kind::Map(entries) => entries.iter().any(|entry| takes_a_variable(&entry.value)),
+        SpannedKind::Scalar(Value::String(text)) => text.contains("${"),
+        SpannedKind::Scalar(_) => false,
+        SpannedKind::List(items) => items.iter().any(takes_a_variable),
+        SpannedKind::Map(entries) => entries.iter().any(|entry| takes_a_variable(&entry.value)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use lango_domain::located;
+use lango_domain::spanned;
 use serde_json::Value;
 
 use crate::settings::Settings;
@@ -34,15 +34,15 @@ struct Place<'a> {
 }
 
 fn collect(place: &Place<'_>, entries: &mut Vec<Entry>) {
-    for shape in located::object_shapes(place.root, place.here) {
+    for shape in spanned::object_shapes(place.root, place.here) {
         // A table of tables of one kind: its entries are described once.
         if let Some(each) =
-            shape.get("additionalProperties").filter(|each| located::is_group(place.root, each))
+            shape.get("additionalProperties").filter(|each| spanned::is_group(place.root, each))
         {
             let key = format!("{}.<{}>", place.key, if place.key == "providers" { "id" } else { "model" });
             collect(&Place { root: place.root, here: each, default: &Value::Null, key: &key }, entries);
         }
-        for name in located::property_names(shape) {
+        for name in spanned::property_names(shape) {
             let here = &shape["properties"][&name];
             let key = if place.key.is_empty() { name.clone() } else { format!("{}.{name}", place.key) };
             let default = place.default.get(&name).unwrap_or(&Value::Null);
@@ -51,9 +51,9 @@ fn collect(place: &Place<'_>, entries: &mut Vec<Entry>) {
                 shape.get("properties").is_some()
                     || shape
                         .get("additionalProperties")
-                        .is_some_and(|each| located::is_group(place.root, each))
+                        .is_some_and(|each| spanned::is_group(place.root, each))
             };
-            if located::object_shapes(place.root, here).iter().any(is_table) {
+            if spanned::object_shapes(place.root, here).iter().any(is_table) {
                 collect(&inner, entries);
             } else {
                 entries.push(entry(&inner));

@@ -1,6 +1,6 @@
 //! Settings from environment variables (`LANGO_AGENT__MULTI_AGENT=false`) and from `--set key=value`.
 
-use lango_domain::located::{self, Child, Entry, Kind, Node};
+use lango_domain::spanned::{self, SchemaLookup, SpannedEntry, SpannedKind, SpannedValue};
 use serde_json::Value;
 
 use super::hiding::{self, Placed};
@@ -90,14 +90,14 @@ fn key_of_variable(schema: &Value, name: &str) -> Vec<String> {
     let mut here = Some(schema);
     let mut key = Vec::new();
     for part in name[PREFIX.len()..].split(SEPARATOR) {
-        let shapes = here.map(|here| located::object_shapes(schema, here)).unwrap_or_default();
-        let mut known = shapes.iter().flat_map(|shape| located::property_names(shape));
+        let shapes = here.map(|here| spanned::object_shapes(schema, here)).unwrap_or_default();
+        let mut known = shapes.iter().flat_map(|shape| spanned::property_names(shape));
         let spelled = known.find(|property| property.to_lowercase() == part.to_lowercase().replace('_', ""));
         let has_names = shapes.iter().any(|shape| shape.get("properties").is_some());
         let part = spelled.unwrap_or_else(|| if has_names { camel_case(part) } else { part.to_lowercase() });
-        here = here.and_then(|here| match located::child(schema, here, &part) {
-            Child::Known(next) => Some(next),
-            Child::Anything | Child::Unknown(_) => None,
+        here = here.and_then(|here| match spanned::lookup_key(schema, here, &part) {
+            SchemaLookup::Known(next) => Some(next),
+            SchemaLookup::Anything | SchemaLookup::Unknown(_) => None,
         });
         key.push(part);
     }
@@ -134,9 +134,9 @@ pub(super) fn is_optional(schema: &Value, key: &[String]) -> bool {
 }
 
 fn schema_at<'a>(schema: &'a Value, key: &[String]) -> Option<&'a Value> {
-    key.iter().try_fold(schema, |here, part| match located::child(schema, here, part) {
-        Child::Known(next) => Some(next),
-        Child::Anything | Child::Unknown(_) => None,
+    key.iter().try_fold(schema, |here, part| match spanned::lookup_key(schema, here, part) {
+        SchemaLookup::Known(next) => Some(next),
+        SchemaLookup::Anything | SchemaLookup::Unknown(_) => None,
     })
 }
 
@@ -148,22 +148,22 @@ fn takes(schema: &Value, kind: &str) -> bool {
     }
 }
 
-fn nested(key: &[String], value: Node) -> Node {
-    key.iter().rev().fold(value, |value, part| Node {
+fn nested(key: &[String], value: SpannedValue) -> SpannedValue {
+    key.iter().rev().fold(value, |value, part| SpannedValue {
         line: 1,
-        kind: Kind::Map(vec![Entry { key: part.clone(), line: 1, value }]),
+        kind: SpannedKind::Map(vec![SpannedEntry { key: part.clone(), line: 1, value }]),
     })
 }
 
-fn value_node(value: &Value) -> Node {
+fn value_node(value: &Value) -> SpannedValue {
     let kind = match value {
-        Value::Array(items) => Kind::List(items.iter().map(value_node).collect()),
-        Value::Object(map) => Kind::Map(
+        Value::Array(items) => SpannedKind::List(items.iter().map(value_node).collect()),
+        Value::Object(map) => SpannedKind::Map(
             map.iter()
-                .map(|(key, value)| Entry { key: key.clone(), line: 1, value: value_node(value) })
+                .map(|(key, value)| SpannedEntry { key: key.clone(), line: 1, value: value_node(value) })
                 .collect(),
         ),
-        scalar => Kind::Scalar(scalar.clone()),
+        scalar => SpannedKind::Scalar(scalar.clone()),
     };
-    Node { line: 1, kind }
+    SpannedValue { line: 1, kind }
 }

@@ -9,8 +9,8 @@ use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, BoxStream, StreamExt};
 use lango_domain::event::SessionId;
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
-use lango_domain::seams::{Approver, Decision, Question};
-use lango_domain::{AgentName, Intent, Tool, ToolFailure, ToolOutput};
+use lango_domain::seams::{Approver, ApprovalDecision, ApprovalQuestion};
+use lango_domain::{AgentName, Intent, Tool, ToolError, ToolOutput};
 use lango_engine::{Models, Surroundings};
 use serde_json::Value;
 
@@ -82,18 +82,18 @@ impl Player {
 
     pub(super) fn tool(self: &Arc<Self>, tool: Tool) -> Tool {
         let (player, telling) = (Arc::clone(self), Arc::clone(self));
-        let tool = tool.intent_wrapped(move |name, _| {
+        let tool = tool.wrap_intent(move |name, _| {
             let name = name.to_owned();
             Arc::new(move |context, args| {
                 let intent = telling.intent(&context.agent, &name, &args);
-                futures::future::ready(intent.map_err(ToolFailure)).boxed()
+                futures::future::ready(intent.map_err(ToolError)).boxed()
             })
         });
-        tool.wrapped(move |name, _| {
+        tool.wrap_function(move |name, _| {
             let name = name.to_owned();
             Arc::new(move |context, args| {
                 let output = player.tool_output(&context.agent, &name, &args);
-                futures::future::ready(output.map_err(ToolFailure)).boxed()
+                futures::future::ready(output.map_err(ToolError)).boxed()
             })
         })
     }
@@ -211,14 +211,14 @@ impl Player {
 struct ReplayedApprover(Arc<Player>);
 
 impl Approver for ReplayedApprover {
-    fn ask(&self, question: Question) -> BoxFuture<'static, Decision> {
+    fn ask(&self, question: ApprovalQuestion) -> BoxFuture<'static, ApprovalDecision> {
         let found = self.0.take(|line| match line {
             Line::Decision { tool, args, decision } if *tool == question.tool && *args == question.args => {
                 Some(*decision)
             }
             _ => None,
         });
-        futures::future::ready(found.unwrap_or(Decision::NobodyThere)).boxed()
+        futures::future::ready(found.unwrap_or(ApprovalDecision::NobodyThere)).boxed()
     }
 }
 

@@ -11,8 +11,8 @@ use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
 use lango_domain::event::SessionId;
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
-use lango_domain::seams::{Approver, Decision, Question};
-use lango_domain::{Tool, ToolFailure};
+use lango_domain::seams::{Approver, ApprovalDecision, ApprovalQuestion};
+use lango_domain::{Tool, ToolError};
 use lango_engine::{Models, Surroundings};
 use lango_models::Secret;
 use serde_json::Value;
@@ -69,20 +69,20 @@ impl Recorder {
 
     pub(super) fn tool(self: &Arc<Self>, tool: Tool) -> Tool {
         let (recorder, telling) = (Arc::clone(self), Arc::clone(self));
-        let tool = tool.intent_wrapped(move |name, tell| {
+        let tool = tool.wrap_intent(move |name, tell| {
             let name = name.to_owned();
             Arc::new(move |context, args| {
                 let (recorder, agent, tool) = (Arc::clone(&telling), context.agent.clone(), name.clone());
                 let told = tell(context, args.clone());
                 Box::pin(async move {
                     let told = told.await;
-                    let intent = told.clone().map_err(|ToolFailure(why)| why);
+                    let intent = told.clone().map_err(|ToolError(why)| why);
                     recorder.write(&Line::Intent { agent, tool, args, intent });
                     told
                 })
             })
         });
-        tool.wrapped(move |name, function| {
+        tool.wrap_function(move |name, function| {
             let name = name.to_owned();
             Arc::new(move |context, args| {
                 let (recorder, agent, tool) = (Arc::clone(&recorder), context.agent.clone(), name.clone());
@@ -93,7 +93,7 @@ impl Recorder {
                     let output = done
                         .as_ref()
                         .map(|output| output.text.clone())
-                        .map_err(|ToolFailure(why)| why.clone());
+                        .map_err(|ToolError(why)| why.clone());
                     recorder.write(&Line::Tool { agent, tool, args, output, label });
                     done
                 })
@@ -142,8 +142,8 @@ impl Recorder {
         match value {
             Value::String(text) => {
                 for secret in &self.secrets {
-                    if secret.is_worth_hiding() {
-                        *text = secret.hide_in(text);
+                    if secret.is_redactable() {
+                        *text = secret.redact(text);
                     }
                 }
             }
@@ -156,7 +156,7 @@ impl Recorder {
     /// A secret that came in pieces is only seen in the whole.
     fn is_split_secret(&self, fragments: &[Fragment]) -> bool {
         let text: String = fragments.iter().filter_map(text_of).collect();
-        let is_in = |secret: &Secret| secret.is_worth_hiding() && secret.hide_in(&text) != text;
+        let is_in = |secret: &Secret| secret.is_redactable() && secret.redact(&text) != text;
         self.secrets.iter().any(is_in)
     }
 }
@@ -183,7 +183,7 @@ struct OverheardApprover {
 }
 
 impl Approver for OverheardApprover {
-    fn ask(&self, question: Question) -> BoxFuture<'static, Decision> {
+    fn ask(&self, question: ApprovalQuestion) -> BoxFuture<'static, ApprovalDecision> {
         let (tool, args) = (question.tool.clone(), question.args.clone());
         let (answer, recorder) = (self.real.ask(question), Arc::clone(&self.recorder));
         Box::pin(async move {

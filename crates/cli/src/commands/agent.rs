@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use lango_app::{ConfigError, Team};
-use lango_domain::{Agent, AgentTree, Mode, Place, SkippedAgent, Tool, tokens};
+use lango_domain::{Agent, AgentTree, TeamMode, AgentLocation, SkippedAgent, Tool, token_estimate};
 use lango_remote::{RemoteStatus, Standing};
 use lango_team::{CapabilityMap, Claims, RoleToolSet, capability_description, partition_tools};
 use serde_json::{Map, Value, json};
@@ -31,12 +31,12 @@ fn no_tools() -> ToolNames {
 
 fn list(team: &Team) -> Output {
     let listed: Vec<&Agent> = match team.tree.mode {
-        Mode::Multi => team.tree.specialists.iter().collect(),
-        Mode::Single => vec![&team.tree.root],
+        TeamMode::Multi => team.tree.specialists.iter().collect(),
+        TeamMode::Single => vec![&team.tree.root],
     };
     let skipped = skipped(team);
     let json = json!({
-        "mode": match team.tree.mode { Mode::Multi => "multi", Mode::Single => "single" },
+        "mode": match team.tree.mode { TeamMode::Multi => "multi", TeamMode::Single => "single" },
         "agents": listed.iter().map(|agent| with_standing(agent_json(agent), team)).collect::<Vec<_>>(),
         "skipped": skipped,
         "unmatched": names(&team.tree.unmatched),
@@ -51,7 +51,7 @@ fn agent_json(agent: &Agent) -> Value {
         "capabilities": agent.capabilities,
         "keywords": agent.keywords,
         "tools": names(&agent.tools),
-        "remote": agent.place == Place::Remote,
+        "remote": agent.place == AgentLocation::Remote,
     })
 }
 
@@ -90,18 +90,18 @@ fn skipped(team: &Team) -> Vec<SkippedAgent> {
 
 fn list_plain(tree: &AgentTree, listed: &[&Agent], skipped: &[SkippedAgent]) -> String {
     let mut text = match tree.mode {
-        Mode::Multi => format!(
+        TeamMode::Multi => format!(
             "{} delegates to {} of {}:\n\n",
             styled(NAME, &tree.root.name),
             listed.len(),
             listed.len() + skipped.len()
         ),
-        Mode::Single => format!("{} works alone:\n\n", styled(NAME, &tree.root.name)),
+        TeamMode::Single => format!("{} works alone:\n\n", styled(NAME, &tree.root.name)),
     };
     let width = listed.iter().map(|agent| agent.name.as_str().len()).max().unwrap_or(0);
     for agent in listed {
         let count = match agent.tools.len() {
-            _ if agent.place == Place::Remote => "remote".to_owned(),
+            _ if agent.place == AgentLocation::Remote => "remote".to_owned(),
             0 => "no tools".to_owned(),
             1 => "1 tool".to_owned(),
             many => format!("{many} tools"),
@@ -205,11 +205,11 @@ fn prompt(team: &Team, agent: Option<&str>) -> Result<Output, Failure> {
     let sections: Vec<Value> = prompt
         .sections()
         .iter()
-        .map(|section| json!({ "id": section.id(), "tokens": tokens::estimate(section.text()) }))
+        .map(|section| json!({ "id": section.id(), "tokens": token_estimate::estimate(section.text()) }))
         .collect();
     let json = json!({
         "agent": agent,
-        "tokens": tokens::estimate(&text),
+        "tokens": token_estimate::estimate(&text),
         "estimate": true,
         "sections": sections,
         "text": text,

@@ -4,9 +4,9 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use lango_app::{Conversation, Hands, Means, Request, Tape, colleagues, keep_looking_for, new_session};
-use lango_domain::bill::Bill;
+use lango_domain::usage::UsageReport;
 use lango_domain::event::{Principal, SessionId};
-use lango_domain::session::{Reach, SessionKey, SessionStore};
+use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_remote::RemoteTeam;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
@@ -148,10 +148,10 @@ impl Chat<'_> {
     }
 
     fn bill(&self) -> String {
-        let mut bill = Bill::default();
+        let mut bill = UsageReport::default();
         for session in &self.sessions {
-            let key = SessionKey { session, principal: &Principal::local() };
-            let events = self.conversation.store.load(key, Reach::Everything);
+            let key = SessionKeyRef { session, principal: &Principal::local() };
+            let events = self.conversation.store.load(key, HistoryWindow::Everything);
             let events = self.runtime.block_on(events).unwrap_or_default();
             events.iter().for_each(|event| bill.add(event));
         }

@@ -5,7 +5,7 @@ mod telling;
 
 use lango_app::graph;
 use lango_domain::event::Principal;
-use lango_domain::graph::{Source, SourceRange};
+use lango_domain::graph::{FactSource, FactSourceFilter};
 use lango_domain::text::one_line;
 use lango_knowledge::graph::{
     Direction, Found, Graph, GraphError, NoDate, Pattern, Unknown, View, Walk, Walked, When, picture, told,
@@ -94,7 +94,7 @@ fn moment(graph: &Graph, at: Option<&str>) -> Result<When, Failure> {
 }
 
 async fn forget(graph: &Graph, source: &str) -> Result<Output, Failure> {
-    let range = SourceRange::One(Source::from(source));
+    let range = FactSourceFilter::One(FactSource::from(source));
     if !graph.forget_source(&Principal::local(), range).await? {
         let hint = "`lango graph stats` names the sources";
         return Err(Failure::usage(format!("nothing comes from `{}`", one_line(source))).with_hint(hint));

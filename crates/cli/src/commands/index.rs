@@ -8,11 +8,11 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use lango_app::{library, typed};
-use lango_domain::documents::{Source, Unit, Which};
+use lango_domain::documents::{DocumentSource, SpanUnit, DocumentFilter};
 use lango_domain::event::Principal;
 use lango_domain::session::StoreError;
 use lango_domain::suggest::did_you_mean;
-use lango_domain::text::{one_line, visible};
+use lango_domain::text::{one_line, strip_control_chars};
 use lango_knowledge::indexing::{DEFAULT_COLLECTION, report};
 use lango_knowledge::item;
 use lango_knowledge::library::{Added, Found, Library, LibraryError, Scope, is_nowhere, path_of};
@@ -160,7 +160,7 @@ async fn remove(
         return Err(Failure::usage("say what to take out: paths, addresses or a collection").with_hint(hint));
     };
     let store = library.store();
-    let (mut which, mut warnings) = (Which::All, Vec::new());
+    let (mut which, mut warnings) = (DocumentFilter::All, Vec::new());
     if !what.is_empty() {
         let known = store.sources(&Principal::local(), collection).await.map_err(not_kept)?;
         let mut meant = Vec::new();
@@ -178,7 +178,7 @@ async fn remove(
                 ));
             }
         }
-        which = Which::These(meant);
+        which = DocumentFilter::These(meant);
     }
     let gone = store.remove(&Principal::local(), collection, which).await.map_err(not_kept)?;
     store.forget_unused_vectors().await.map_err(not_kept)?;
@@ -187,7 +187,7 @@ async fn remove(
         .with_warnings(warnings))
 }
 
-fn is_meant(known: &Source, typed: &str, path: &Path) -> bool {
+fn is_meant(known: &DocumentSource, typed: &str, path: &Path) -> bool {
     let is_below = |known: &str| path_of(known).starts_with(path);
     let address = if is_address(typed) { page::spelled(typed) } else { typed.to_owned() };
     [typed, &address].iter().any(|one| known.source == *one || known.root == *one)
@@ -223,7 +223,7 @@ async fn refresh(setting: &Setting, library: &Library) -> Result<Output, Failure
                 }
             } else {
                 let under = known.iter().filter(|known| known.root == *root);
-                let which = Which::These(under.map(|known| known.source.clone()).collect());
+                let which = DocumentFilter::These(under.map(|known| known.source.clone()).collect());
                 let gone = store.remove(&Principal::local(), &collection.name, which).await;
                 all.removed += gone.map_err(not_kept)?;
             }
@@ -270,7 +270,7 @@ async fn search(
         };
         let score = styled(DIM, format!("{:.2}", passage.score));
         let cited = styled(NAME, cited(passage));
-        let _ = writeln!(plain, "{cited}{heading}  {score}\n{}\n", visible(passage.text.trim()));
+        let _ = writeln!(plain, "{cited}{heading}  {score}\n{}\n", strip_control_chars(passage.text.trim()));
     }
     if found.is_empty() {
         plain.push_str("Nothing was found.\n");
@@ -282,10 +282,10 @@ async fn search(
 fn cited(passage: &Found) -> String {
     let (source, first, last) = (one_line(&passage.source), passage.place.first, passage.place.last);
     match passage.place.unit {
-        Unit::Lines if first == last => format!("{source}:{first}"),
-        Unit::Lines => format!("{source}:{first}-{last}"),
-        Unit::Pages if first == last => format!("{source}, page {first}"),
-        Unit::Pages => format!("{source}, pages {first}-{last}"),
+        SpanUnit::Lines if first == last => format!("{source}:{first}"),
+        SpanUnit::Lines => format!("{source}:{first}-{last}"),
+        SpanUnit::Pages if first == last => format!("{source}, page {first}"),
+        SpanUnit::Pages => format!("{source}, pages {first}-{last}"),
     }
 }
 

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use lango_domain::event::Principal;
-use lango_domain::inquiries::{InquiryStore, Status};
-use lango_domain::text::visible;
+use lango_domain::inquiries::{InquiryStore, InquiryStatus};
+use lango_domain::text::strip_control_chars;
 use lango_knowledge::inquiries::line;
 use lango_store::SqliteStore;
 use serde_json::json;
@@ -33,11 +33,11 @@ async fn list(store: &SqliteStore, all: bool) -> Result<Output, Failure> {
     let mut plain = String::new();
     for inquiry in &found {
         let state = match (inquiry.status, &inquiry.answer) {
-            (Status::Pending, _) => format!("asked {} times", inquiry.offers),
-            (status, Some(answer)) => format!("{status}: {}", visible(answer)),
+            (InquiryStatus::Pending, _) => format!("asked {} times", inquiry.offers),
+            (status, Some(answer)) => format!("{status}: {}", strip_control_chars(answer)),
             (status, None) => status.to_string(),
         };
-        let _ = writeln!(plain, "{} {}", visible(&line(inquiry)), styled(DIM, state));
+        let _ = writeln!(plain, "{} {}", strip_control_chars(&line(inquiry)), styled(DIM, state));
     }
     if found.is_empty() {
         plain.push_str("No inquiry is pending.\n");

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use lango_domain::event::Principal;
-use lango_domain::knowledge::{Category, Entry, KnowledgeStore, Learning};
+use lango_domain::knowledge::{Category, KnowledgeEntry, KnowledgeStore, Learning};
 use lango_domain::session::StoreError;
 use lango_domain::suggest;
-use lango_domain::text::{one_line, visible};
+use lango_domain::text::{one_line, strip_control_chars};
 use lango_knowledge::forgetting::{Forgetting, Meant, Trace, TraceId};
 use lango_knowledge::knowing::{key_of, listed};
 use lango_store::SqliteStore;
@@ -41,7 +41,7 @@ async fn list(store: &SqliteStore, category: Option<&str>) -> Result<Output, Fai
     let category = category.map(named).transpose()?;
     let mut entries = store.entries(&Principal::local()).await.map_err(failed)?;
     entries.retain(|entry| category.is_none_or(|category| entry.category == category));
-    let mut plain = entries.iter().map(|entry| visible(&listed(entry)) + "\n").collect::<String>();
+    let mut plain = entries.iter().map(|entry| strip_control_chars(&listed(entry)) + "\n").collect::<String>();
     if entries.is_empty() {
         plain.push_str("Nothing is known yet.\n");
     }
@@ -80,7 +80,7 @@ fn learned(learning: &Learning) -> Value {
     })
 }
 
-async fn versions(store: &SqliteStore, key: &str) -> Result<Vec<Entry>, Failure> {
+async fn versions(store: &SqliteStore, key: &str) -> Result<Vec<KnowledgeEntry>, Failure> {
     let key = key_of(key);
     let versions = store.history(&Principal::local(), &key).await.map_err(failed)?;
     if versions.is_empty() {
@@ -91,7 +91,7 @@ async fn versions(store: &SqliteStore, key: &str) -> Result<Vec<Entry>, Failure>
 
 async fn unknown(store: &SqliteStore, key: &str) -> Failure {
     let known = store.entries(&Principal::local()).await.unwrap_or_default();
-    let failure = Failure::usage(format!("nothing is known under `{}`", visible(key)));
+    let failure = Failure::usage(format!("nothing is known under `{}`", strip_control_chars(key)));
     let hint = suggest::did_you_mean(key, known.iter().map(|entry| entry.key.as_str()));
     failure.with_hint(hint.unwrap_or_else(|| "`lango knowledge list` names the keys".to_owned()))
 }
@@ -109,8 +109,8 @@ async fn history(store: &SqliteStore, key: &str) -> Result<Output, Failure> {
 }
 
 /// One version, with when and where it was said.
-fn told(entry: &Entry) -> String {
-    let Entry { key, version, category, content, tags, source, at } = entry;
+fn told(entry: &KnowledgeEntry) -> String {
+    let KnowledgeEntry { key, version, category, content, tags, source, at } = entry;
     let session = source
         .session
         .as_ref()
@@ -122,7 +122,7 @@ fn told(entry: &Entry) -> String {
         "version {version}, {category}{tags}; {when}, {session}, turn {}, by {}{label}",
         source.turn, source.by
     );
-    format!("{} {}\n{}\n", styled(NAME, visible(key)), styled(DIM, one_line(&about)), visible(content))
+    format!("{} {}\n{}\n", styled(NAME, strip_control_chars(key)), styled(DIM, one_line(&about)), strip_control_chars(content))
 }
 
 async fn delete(store: &SqliteStore, keys: &[String]) -> Result<Output, Failure> {

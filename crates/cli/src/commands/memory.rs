@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::io::{BufRead as _, IsTerminal as _};
 
 use lango_app::chronicle;
-use lango_domain::event::{Body, Event, Principal, SessionId};
-use lango_domain::memory::{self, Listing, Memory, MemoryId, Origin};
+use lango_domain::event::{EventBody, Event, Principal, SessionId};
+use lango_domain::memory::{self, MemoryQuery, Memory, MemoryId, MemoryOrigin};
 use lango_domain::session::StoreError;
-use lango_domain::text::{one_line, visible};
+use lango_domain::text::{one_line, strip_control_chars};
 use lango_knowledge::forgetting::{Meant, Trace};
 use lango_knowledge::memory::{Chronicle, Observer, Reason, item, line};
 use serde_json::{Value, json};
@@ -26,8 +26,8 @@ pub fn run(global: &Global, command: &MemoryCommand) -> Result<Output, Failure> 
     let output = runtime()?.block_on(async {
         match command {
             MemoryCommand::Status => status(&chronicle).await,
-            MemoryCommand::Observations(wish) => list(&chronicle, wish, memory::Listed::Observations).await,
-            MemoryCommand::Reflections(wish) => list(&chronicle, wish, memory::Listed::Reflections).await,
+            MemoryCommand::Observations(wish) => list(&chronicle, wish, memory::MemoryLevel::Observations).await,
+            MemoryCommand::Reflections(wish) => list(&chronicle, wish, memory::MemoryLevel::Reflections).await,
             MemoryCommand::Why { id } => why(&chronicle, id).await,
             MemoryCommand::Forget { what, yes } => forget(&chronicle, &what.join(" "), *yes).await,
         }
@@ -85,9 +85,9 @@ async fn status(chronicle: &Chronicle) -> Result<Output, Failure> {
     Ok(Output::new(plain, json))
 }
 
-async fn list(chronicle: &Chronicle, wish: &Listed, what: memory::Listed) -> Result<Output, Failure> {
+async fn list(chronicle: &Chronicle, wish: &Listed, what: memory::MemoryLevel) -> Result<Output, Failure> {
     let session = wish.session.as_deref().map(SessionId::new);
-    let which = Listing { what, session, most: wish.limit.get() };
+    let which = MemoryQuery { what, session, most: wish.limit.get() };
     let found = chronicle.memories().list(&Principal::local(), which).await.map_err(failed)?;
     let mut plain = lines(&found);
     if found.is_empty() {
@@ -101,7 +101,7 @@ fn lines(memories: &[Memory]) -> String {
 }
 
 async fn why(chronicle: &Chronicle, id: &str) -> Result<Output, Failure> {
-    let id: MemoryId = id.parse().map_err(|error: memory::NoMemoryId| Failure::usage(error.to_string()))?;
+    let id: MemoryId = id.parse().map_err(|error: memory::InvalidMemoryId| Failure::usage(error.to_string()))?;
     let found = chronicle.why(&Principal::local(), id).await.map_err(failed)?;
     let Some(reason) = found else {
         return Err(Failure::usage(format!("nothing is remembered as `{id}`"))
@@ -113,9 +113,9 @@ async fn why(chronicle: &Chronicle, id: &str) -> Result<Output, Failure> {
         let _ = write!(plain, "condensed from\n{}", lines(observations));
     }
     let written = match &memory.origin {
-        Origin::Asked => "kept because it was asked for".to_owned(),
-        Origin::Rules => "observed by rules".to_owned(),
-        Origin::Model(name) => format!("written by {name}"),
+        MemoryOrigin::Asked => "kept because it was asked for".to_owned(),
+        MemoryOrigin::Rules => "observed by rules".to_owned(),
+        MemoryOrigin::Model(name) => format!("written by {name}"),
     };
     let session = styled(NAME, one_line(memory.session.as_str()));
     let _ = writeln!(plain, "from session {session}, {written}");
@@ -124,7 +124,7 @@ async fn why(chronicle: &Chronicle, id: &str) -> Result<Output, Failure> {
     }
     for event in events {
         let head = format!("event {}, {}, {}", event.seq, event.author, event.at.strftime("%Y-%m-%d %H:%M"));
-        let _ = writeln!(plain, "{}\n  {}", styled(DIM, head), visible(&shortened(&words_of(event))));
+        let _ = writeln!(plain, "{}\n  {}", styled(DIM, head), strip_control_chars(&shortened(&words_of(event))));
     }
     if events.is_empty() {
         plain.push_str("The events are not kept any more.\n");
@@ -138,11 +138,11 @@ async fn why(chronicle: &Chronicle, id: &str) -> Result<Output, Failure> {
 
 fn words_of(event: &Event) -> String {
     match &event.body {
-        Body::User { text } | Body::Answer { text } | Body::Report { text } | Body::Note { text } => {
+        EventBody::User { text } | EventBody::Answer { text } | EventBody::Report { text } | EventBody::Note { text } => {
             text.clone()
         }
-        Body::ToolCall { tool, args, .. } => format!("{tool} {args}"),
-        Body::ToolResult { content, error, .. } => error.clone().unwrap_or_else(|| content.clone()),
+        EventBody::ToolCall { tool, args, .. } => format!("{tool} {args}"),
+        EventBody::ToolResult { content, error, .. } => error.clone().unwrap_or_else(|| content.clone()),
         _ => String::new(),
     }
 }
@@ -187,7 +187,7 @@ pub(super) fn forgotten(gone: &[Trace], left: &[Trace]) -> Output {
 }
 
 fn traces(traces: &[Trace]) -> String {
-    traces.iter().map(|trace| visible(&trace.line())).collect::<Vec<_>>().join("\n")
+    traces.iter().map(|trace| strip_control_chars(&trace.line())).collect::<Vec<_>>().join("\n")
 }
 
 /// Shows what would go, and waits for a yes.

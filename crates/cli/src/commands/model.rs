@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use futures::StreamExt;
 use lango_app::chosen_models;
-use lango_domain::Mode;
+use lango_domain::TeamMode;
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
 use lango_models::Chosen;
 use lango_models::offline::{HOW_TO_CONNECT, WHAT_IT_IS};
@@ -79,7 +79,7 @@ fn check(setting: &Setting) -> Result<Output, Failure> {
         let (model, _) = chosen.connect(Arc::new(|| 0.0)).map_err(|error| explain(chosen, &error))?;
         let began = Instant::now();
         let request = ModelRequest {
-            agent: Mode::Single.root_name(),
+            agent: TeamMode::Single.root_name(),
             system: "Reply with one word.".into(),
             tools: Arc::new([]),
             messages: vec![Message::User("ping".to_owned())],

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use lango_app::forget_files;
 use lango_domain::Label;
-use lango_domain::event::{Body, Branch, EVENT_VERSION, Event, Principal, SessionId, TurnId};
-use lango_domain::session::{Reach, SessionKey, SessionStore};
-use lango_domain::text::{one_line, visible};
+use lango_domain::event::{EventBody, Branch, EVENT_VERSION, Event, Principal, SessionId, TurnId};
+use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
+use lango_domain::text::{one_line, strip_control_chars};
 use lango_engine::{LegacyMessage, replay_author};
 use lango_store::{SessionInfo, SqliteStore};
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ async fn list(store: &SqliteStore) -> Result<Output, Failure> {
     for session in &sessions {
         let state = if session.is_settled { "" } else { " (interrupted)" };
         let when = session.updated.strftime("%Y-%m-%d %H:%M");
-        let title = visible(&session.title);
+        let title = strip_control_chars(&session.title);
         let _ = writeln!(
             plain,
             "{}  {title}{state} {}",
@@ -84,8 +84,8 @@ fn info(session: &SessionInfo) -> Value {
 }
 
 async fn events(store: &SqliteStore, session: &SessionId) -> Result<Vec<Arc<Event>>, Failure> {
-    let key = SessionKey { session, principal: &Principal::local() };
-    store.load(key, Reach::Everything).await.map_err(|error| Failure::store(error.to_string()))
+    let key = SessionKeyRef { session, principal: &Principal::local() };
+    store.load(key, HistoryWindow::Everything).await.map_err(|error| Failure::store(error.to_string()))
 }
 
 async fn show(store: &SqliteStore, session: &SessionId) -> Result<Output, Failure> {
@@ -101,16 +101,16 @@ fn told(events: &[Arc<Event>]) -> String {
     for event in events {
         let who = styled(NAME, one_line(&event.author.to_string()));
         let _ = match &event.body {
-            Body::User { text } | Body::Answer { text } => {
-                writeln!(plain, "{who}: {}", visible(text).trim_end())
+            EventBody::User { text } | EventBody::Answer { text } => {
+                writeln!(plain, "{who}: {}", strip_control_chars(text).trim_end())
             }
-            Body::Transfer { to, .. } => {
+            EventBody::Transfer { to, .. } => {
                 writeln!(plain, "{}", styled(DIM, format!("{} → {to}", event.author)))
             }
-            Body::ToolCall { tool, .. } => {
+            EventBody::ToolCall { tool, .. } => {
                 writeln!(plain, "{}", styled(DIM, format!("{} · {tool}", event.author)))
             }
-            Body::TurnFailed { message, .. } => writeln!(plain, "{}", styled(DIM, visible(message))),
+            EventBody::TurnFailed { message, .. } => writeln!(plain, "{}", styled(DIM, strip_control_chars(message))),
             _ => Ok(()),
         };
     }
@@ -142,14 +142,14 @@ fn markdown(session: &SessionInfo, events: &[Arc<Event>]) -> String {
     let mut text = format!("# {}\n", one_line(&session.title));
     for event in events {
         let _ = match &event.body {
-            Body::User { text: said } => {
+            EventBody::User { text: said } => {
                 write!(text, "\n## {}\n\n{}\n", event.at.strftime("%Y-%m-%d %H:%M"), said.trim())
             }
-            Body::Answer { text: said } => write!(text, "\n**{}**\n\n{}\n", event.author, said.trim()),
-            Body::ToolCall { tool, args, .. } => {
+            EventBody::Answer { text: said } => write!(text, "\n**{}**\n\n{}\n", event.author, said.trim()),
+            EventBody::ToolCall { tool, args, .. } => {
                 write!(text, "\n- {} calls `{tool}` with `{args}`\n", event.author)
             }
-            Body::TurnFailed { message, .. } => write!(text, "\n> {}\n", one_line(message)),
+            EventBody::TurnFailed { message, .. } => write!(text, "\n> {}\n", one_line(message)),
             _ => Ok(()),
         };
     }
@@ -184,7 +184,7 @@ async fn import(
             continue;
         }
         let message: LegacyMessage = serde_json::from_value(value).map_err(wrong)?;
-        turn += usize::from(matches!(message.body(), Body::User { .. }) || turn == 0);
+        turn += usize::from(matches!(message.body(), EventBody::User { .. }) || turn == 0);
         events.extend(legacy(&message, &root, &session, turn));
     }
     if events.is_empty() {
@@ -202,7 +202,7 @@ async fn import(
 /// the permissions that it tells of.
 fn imported(mut event: Event, source: &Label) -> Event {
     event.label.join(source);
-    if let Body::Approval { grant, .. } = &mut event.body {
+    if let EventBody::Approval { grant, .. } = &mut event.body {
         *grant = None;
     }
     event
@@ -216,8 +216,8 @@ fn legacy(
     turn: usize,
 ) -> Vec<Event> {
     let author = replay_author(message, root);
-    let ends = matches!(message.body(), Body::Answer { .. });
-    let bodies = std::iter::once(message.body()).chain(ends.then_some(Body::TurnDone));
+    let ends = matches!(message.body(), EventBody::Answer { .. });
+    let bodies = std::iter::once(message.body()).chain(ends.then_some(EventBody::TurnDone));
     let event = |body| Event {
         v: EVENT_VERSION,
         seq: 0,
@@ -256,7 +256,7 @@ fn forget_typed(setting: &Setting, events: &[Arc<Event>]) {
     };
     let Ok(typed) = std::fs::read_to_string(&file) else { return };
     let is_deleted = |line: &str| {
-        events.iter().any(|event| matches!(&event.body, Body::User { text } if text == line.trim()))
+        events.iter().any(|event| matches!(&event.body, EventBody::User { text } if text == line.trim()))
     };
     let kept: Vec<&str> = typed.lines().filter(|line| !is_deleted(line)).collect();
     let _ = std::fs::write(&file, kept.join("\n") + "\n");
@@ -282,7 +282,7 @@ async fn search(store: &SqliteStore, text: &str) -> Result<Output, Failure> {
     let mut plain = String::new();
     let mut items = Vec::new();
     for hit in &hits {
-        let (Body::User { text } | Body::Answer { text } | Body::Report { text }) = &hit.event.body else {
+        let (EventBody::User { text } | EventBody::Answer { text } | EventBody::Report { text }) = &hit.event.body else {
             continue;
         };
         let short: String = one_line(text).chars().take(160).collect();

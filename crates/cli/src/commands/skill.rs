@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::path::Path;
 
-use lango_domain::text::{one_line, visible};
+use lango_domain::text::{one_line, strip_control_chars};
 use lango_tools::skills::{Finding, Level, Origin, Shelf, Skill, add, check, read_skill};
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn list(shelf: &Shelf) -> Output {
     for skill in shelf.skills() {
         let trusted = if shelf.trusted().is_trusted(skill) { "" } else { ", not used before" };
         let origin = styled(DIM, format!("({}{trusted})", origin(skill)));
-        let _ = writeln!(plain, "{}  {} {origin}", styled(NAME, &skill.name), visible(&skill.description));
+        let _ = writeln!(plain, "{}  {} {origin}", styled(NAME, &skill.name), strip_control_chars(&skill.description));
     }
     if shelf.skills().is_empty() {
         plain.push_str("There are no skills. `lango skill add PATH` takes one in.\n");
@@ -73,9 +73,9 @@ fn told(skill: &Skill) -> String {
     format!(
         "{}  {}\n{}\n\n{}\n",
         styled(NAME, &skill.name),
-        visible(&skill.description),
-        styled(DIM, format!("{folder}, tools: {}", visible(&tools))),
-        visible(skill.body.trim())
+        strip_control_chars(&skill.description),
+        styled(DIM, format!("{folder}, tools: {}", strip_control_chars(&tools))),
+        strip_control_chars(skill.body.trim())
     )
 }
 
@@ -105,7 +105,7 @@ pub fn lines(findings: &[Finding]) -> String {
             Level::Error => styled(ERROR, "error"),
             Level::Warning => styled(NAME, "look"),
         };
-        format!("{word}  {}: {}\n", visible(&finding.place), visible(&finding.message))
+        format!("{word}  {}: {}\n", strip_control_chars(&finding.place), strip_control_chars(&finding.message))
     };
     findings.iter().map(line).collect()
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use jiff::{Timestamp, ToSpan};
 use lango_app::{keeping, workspace_folder};
-use lango_domain::text::{one_line, visible};
+use lango_domain::text::{one_line, strip_control_chars};
 use lango_tools::files::{Kind, TrashError, Trashed, UndoError, Undone};
 use serde_json::{Value, json};
 
@@ -59,7 +59,7 @@ fn told(undone: &Undone, only_show: bool) -> String {
     }
     if !undone.commands.is_empty() {
         plain.push_str("What commands did cannot be undone:\n");
-        undone.commands.iter().for_each(|line| _ = writeln!(plain, "  $ {}", visible(line)));
+        undone.commands.iter().for_each(|line| _ = writeln!(plain, "  $ {}", strip_control_chars(line)));
     }
     plain
 }

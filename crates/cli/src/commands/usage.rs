@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use lango_domain::bill::{Bill, Sum};
+use lango_domain::usage::{UsageReport, UsageTotals};
 use lango_domain::event::{Event, Principal, SessionId};
 
 use super::{Setting, naming_damage, runtime};
@@ -19,7 +19,7 @@ pub fn of_file(file: &Path) -> Result<Output, Failure> {
     } else {
         Box::new(std::fs::File::open(file).map_err(cannot)?)
     };
-    let mut bill = Bill::default();
+    let mut bill = UsageReport::default();
     for (at, line) in BufReader::new(reader).lines().enumerate() {
         let line = line.map_err(cannot)?;
         // Provisional text has no place in a bill, and is no event.
@@ -47,7 +47,7 @@ pub fn of_store(global: &Global, session: Option<String>) -> Result<Output, Fail
         }
         store.usage(&Principal::local(), session.as_ref()).await
     })?;
-    let mut bill = Bill::default();
+    let mut bill = UsageReport::default();
     for row in rows {
         let request = row.session.map_or("a deleted session".to_owned(), |session| session.to_string());
         bill.add_usage(&row.turn, &request, (row.branch, row.agent), &row.usage);
@@ -56,7 +56,7 @@ pub fn of_store(global: &Global, session: Option<String>) -> Result<Output, Fail
 }
 
 /// The bill as people read it.
-pub fn plain(bill: &Bill) -> String {
+pub fn plain(bill: &UsageReport) -> String {
     let mut text = String::new();
     for turn in bill.turns() {
         let _ = writeln!(text, "{}  {}", styled(NAME, &turn.request), styled(DIM, sum_plain(&turn.total())));
@@ -69,7 +69,7 @@ pub fn plain(bill: &Bill) -> String {
     text
 }
 
-fn sum_plain(sum: &Sum) -> String {
+fn sum_plain(sum: &UsageTotals) -> String {
     let cost = sum.cost().map_or("price unknown".to_owned(), |cost| format!("${cost:.4}"));
     let calls = if sum.calls == 1 { "1 call".to_owned() } else { format!("{} calls", sum.calls) };
     format!("{calls}, {} in ({} cached), {} out, {cost}", sum.input, sum.cached, sum.output)

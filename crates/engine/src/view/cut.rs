@@ -1,8 +1,8 @@
 //! Groups that stand or fall together, and the cut that makes a history fit (B72).
 
-use lango_domain::model::{CallResult, Message};
-use lango_domain::tokens;
-use lango_domain::wording::{LEFT_OUT, STEPS_LEFT_OUT};
+use lango_domain::model::{ToolCallResult, Message};
+use lango_domain::token_estimate;
+use lango_domain::markers::{LEFT_OUT, STEPS_LEFT_OUT};
 
 use super::Room;
 use crate::dispatch::without_middle;
@@ -59,7 +59,7 @@ impl Group {
     }
 
     fn tokens(&self) -> usize {
-        self.messages.iter().map(|message| measure(message, &tokens::estimate)).sum()
+        self.messages.iter().map(|message| measure(message, &token_estimate::estimate)).sum()
     }
 
     /// What was called, and whether it worked.
@@ -69,7 +69,7 @@ impl Group {
             _ => None,
         });
         let word =
-            |result: &CallResult| format!("{} {}", result.name, if result.ok { "ok" } else { "failed" });
+            |result: &ToolCallResult| format!("{} {}", result.name, if result.ok { "ok" } else { "failed" });
         results.flatten().map(word).collect()
     }
 }
@@ -132,7 +132,7 @@ fn leave_out_past(groups: &mut Vec<(Group, usize)>, excess: usize, budget: usize
         !goes
     });
     if groups.len() < before {
-        groups.insert(0, (Group::user(LEFT_OUT.to_owned(), Age::Request), tokens::estimate(LEFT_OUT)));
+        groups.insert(0, (Group::user(LEFT_OUT.to_owned(), Age::Request), token_estimate::estimate(LEFT_OUT)));
     }
 }
 
@@ -165,13 +165,13 @@ fn flatten(groups: Vec<Group>) -> Vec<Message> {
 mod tests {
     use super::*;
     use lango_domain::event::CallId;
-    use lango_domain::model::Call;
+    use lango_domain::model::ToolCall;
 
     fn step(n: usize, words: usize, age: Age) -> Group {
         let id = CallId::new(format!("c{n}"));
         let call =
-            Call { id: id.clone(), name: format!("tool_{n}"), arguments: serde_json::json!({ "n": n }) };
-        let result = CallResult { id, name: format!("tool_{n}"), ok: true, content: "word ".repeat(words) };
+            ToolCall { id: id.clone(), name: format!("tool_{n}"), arguments: serde_json::json!({ "n": n }) };
+        let result = ToolCallResult { id, name: format!("tool_{n}"), ok: true, content: "word ".repeat(words) };
         let calls = Message::Assistant { thoughts: vec![], text: String::new(), calls: vec![call] };
         Group::of(vec![calls, Message::Results(vec![result])], age)
     }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     fn weight(messages: &[Message]) -> usize {
-        messages.iter().map(|message| measure(message, &tokens::estimate)).sum()
+        messages.iter().map(|message| measure(message, &token_estimate::estimate)).sum()
     }
 
     /// B72

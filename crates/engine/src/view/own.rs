@@ -1,8 +1,8 @@
 //! An agent's own steps: each reply with its calls and their results is one group.
 
-use lango_domain::event::{Body, Branch, CallId, TransferOutcome};
-use lango_domain::model::{Call, CallResult, Message, Thought};
-use lango_domain::wording::{REJECT, TRANSFER};
+use lango_domain::event::{EventBody, Branch, CallId, TransferOutcome};
+use lango_domain::model::{ToolCall, ToolCallResult, Message, Thought};
+use lango_domain::markers::{REJECT, TRANSFER};
 use serde_json::{Value, json};
 
 use super::cut::{Age, Group};
@@ -18,7 +18,7 @@ pub(super) struct OwnSteps {
 }
 
 struct OpenCall {
-    call: Call,
+    call: ToolCall,
     transfer: Option<OpenTransfer>,
     result: Option<(bool, String)>,
 }
@@ -33,20 +33,20 @@ struct OpenTransfer {
 
 impl OwnSteps {
     /// Takes the next event; gives the groups that it completes. `report` is what a delegation gave.
-    pub fn take(&mut self, body: &Body, report: Option<&str>, age: Age) -> Vec<Group> {
+    pub fn take(&mut self, body: &EventBody, report: Option<&str>, age: Age) -> Vec<Group> {
         let mut complete = Vec::new();
         let begins_reply = matches!(
             body,
-            Body::Thought(_) | Body::Note { .. } | Body::ToolCall { .. } | Body::Transfer { .. }
+            EventBody::Thought(_) | EventBody::Note { .. } | EventBody::ToolCall { .. } | EventBody::Transfer { .. }
         );
         if begins_reply && self.any_result {
             complete.extend(self.close(age));
         }
         match body {
-            Body::Thought(thought) => self.thoughts.push(thought.clone()),
-            Body::Note { text } => self.text.clone_from(text),
-            Body::ToolCall { id, tool, args } => self.open(id, tool, args.clone(), None),
-            Body::Transfer { id, to, task, report_back, into } => {
+            EventBody::Thought(thought) => self.thoughts.push(thought.clone()),
+            EventBody::Note { text } => self.text.clone_from(text),
+            EventBody::ToolCall { id, tool, args } => self.open(id, tool, args.clone(), None),
+            EventBody::Transfer { id, to, task, report_back, into } => {
                 let args = transfer_arguments(to.as_str(), task.as_deref(), *report_back);
                 let report = report.map(str::to_owned);
                 let transfer = OpenTransfer {
@@ -57,7 +57,7 @@ impl OwnSteps {
                 };
                 self.open(id, TRANSFER, args, Some(transfer));
             }
-            Body::ToolResult { id, ok, content, error, untrusted, advice, .. } => {
+            EventBody::ToolResult { id, ok, content, error, untrusted, advice, .. } => {
                 let text = error.as_ref().map_or(content, |error| error);
                 let words = |open: &OpenCall| match untrusted {
                     true => quote::output(&open.call.name, text),
@@ -65,15 +65,15 @@ impl OwnSteps {
                 };
                 self.result(id, *ok, |open| with_advice(words(open), advice.as_deref()));
             }
-            Body::TransferResult { id, outcome, detail, .. } => {
+            EventBody::TransferResult { id, outcome, detail, .. } => {
                 let ok = *outcome == TransferOutcome::Answered;
                 self.result(id, ok, |open| transfer_result(open.transfer.as_ref(), *outcome, detail));
             }
-            Body::Answer { text } | Body::Report { text } => {
+            EventBody::Answer { text } | EventBody::Report { text } => {
                 complete.extend(self.close(age));
                 complete.push(Group::of(vec![assistant(text.clone())], age));
             }
-            Body::Rejected { reason } => {
+            EventBody::Rejected { reason } => {
                 complete.extend(self.close(age));
                 complete.push(Group::of(vec![assistant(format!("{REJECT} {reason}"))], age));
             }
@@ -90,7 +90,7 @@ impl OwnSteps {
         }
         let results = calls.iter().map(|open| {
             let (ok, content) = open.result.clone().unwrap_or((false, "interrupted".to_owned()));
-            CallResult { id: open.call.id.clone(), name: open.call.name.clone(), ok, content }
+            ToolCallResult { id: open.call.id.clone(), name: open.call.name.clone(), ok, content }
         });
         let results = Message::Results(results.collect());
         let calls = calls.into_iter().map(|open| open.call).collect();
@@ -103,7 +103,7 @@ impl OwnSteps {
     }
 
     fn open(&mut self, id: &CallId, name: &str, arguments: Value, transfer: Option<OpenTransfer>) {
-        let call = Call { id: id.clone(), name: name.to_owned(), arguments };
+        let call = ToolCall { id: id.clone(), name: name.to_owned(), arguments };
         self.calls.push(OpenCall { call, transfer, result: None });
     }
 

@@ -1,9 +1,9 @@
 //! Words of others, fenced: what stands inside is data for whoever reads it.
 
 use lango_domain::event::Author;
-use lango_domain::fence::{OUTPUT, defused};
-use lango_domain::tokens;
-use lango_domain::wording::DO_WHAT_IS_ASKED;
+use lango_domain::fence::{OUTPUT, escape_fences};
+use lango_domain::token_estimate;
+use lango_domain::markers::DO_WHAT_IS_ASKED;
 
 /// At most so many tokens of somebody else's words (B41).
 const CAP: usize = 6_000;
@@ -48,7 +48,7 @@ pub(super) fn output(tool: &str, text: &str) -> String {
 }
 
 fn fence(tag: &str, attribute: &str, value: &str, text: &str) -> String {
-    let kept = tokens::cut(text, CAP);
+    let kept = token_estimate::truncate(text, CAP);
     if kept.len() == text.len() {
         return whole(tag, attribute, value, text);
     }
@@ -57,7 +57,7 @@ fn fence(tag: &str, attribute: &str, value: &str, text: &str) -> String {
 
 fn whole(tag: &str, attribute: &str, value: &str, text: &str) -> String {
     let value: String = value.chars().filter(|c| !matches!(c, '"' | '<' | '>') && !c.is_control()).collect();
-    format!("<{tag} {attribute}=\"{value}\">\n{}\n</{tag}>", defused(text))
+    format!("<{tag} {attribute}=\"{value}\">\n{}\n</{tag}>", escape_fences(text))
 }
 
 #[cfg(test)]
@@ -83,7 +83,7 @@ mod tests {
                 inside.match_indices('<').filter(|(at, _)| !inside[at + 1..].starts_with('\\')).count();
             assert_eq!(opens, 0, "{quoted}");
         }
-        assert_eq!(defused("a < b <b>x</b> <"), "a < b <b>x</b> <");
+        assert_eq!(escape_fences("a < b <b>x</b> <"), "a < b <b>x</b> <");
         assert!(report("x\" y=\"<z>", "").starts_with("<report from=\"x y=z\">"));
     }
 
@@ -91,6 +91,6 @@ mod tests {
     #[test]
     fn quoted_text_is_capped() {
         let long = report("x", &"word ".repeat(50_000));
-        assert!(tokens::estimate(&long) < CAP + 50 && long.contains("[cut]"));
+        assert!(token_estimate::estimate(&long) < CAP + 50 && long.contains("[cut]"));
     }
 }

@@ -7,15 +7,15 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::BoxStream;
-use lango_domain::event::{Body, Decider, Event, Principal, SessionId, Update};
-use lango_domain::failure::Code;
+use lango_domain::event::{EventBody, Decider, Event, Principal, SessionId, Update};
+use lango_domain::failure::FailureCode;
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
 use lango_domain::seams::{
-    Advisor, Approver, ContextError, ContextRequest, ContextSource, Conversation, Decision, Digest, Digests,
-    FailedCall, Question, Scope,
+    Advisor, Approver, ContextError, ContextRequest, ContextSource, SessionKey, ApprovalDecision, Digest, DigestSource,
+    FailedCall, ApprovalQuestion, ApprovalScope,
 };
-use lango_domain::{Intent, Labelled, Safety, Tool, ToolFailure};
-use lango_engine::{Approval, Beside, Limits, MemoryStore, Models, Parts, Runner, TurnRequest};
+use lango_domain::{Intent, Labelled, Safety, Tool, ToolError};
+use lango_engine::{Approval, Beside, Limits, InMemorySessionStore, Models, Parts, Runner, TurnRequest};
 use lango_team::{Config, build_agent_tree};
 use lango_testkit::script::{Behaviour, Part, Script, ScriptedReply, UserTurn};
 use lango_testkit::scripted::{ScriptedModel, tool};
@@ -86,11 +86,11 @@ prop_compose! {
 /// The ids of calls and of results, each in the order of the log.
 fn order(events: &[Arc<Event>]) -> (Vec<&str>, Vec<&str>) {
     let calls = events.iter().filter_map(|event| match &event.body {
-        Body::ToolCall { id, .. } => Some(id.as_str()),
+        EventBody::ToolCall { id, .. } => Some(id.as_str()),
         _ => None,
     });
     let results = events.iter().filter_map(|event| match &event.body {
-        Body::ToolResult { id, .. } => Some(id.as_str()),
+        EventBody::ToolResult { id, .. } => Some(id.as_str()),
         _ => None,
     });
     (calls.collect(), results.collect())
@@ -138,7 +138,7 @@ impl Model for Never {
 }
 
 impl Approver for Never {
-    fn ask(&self, _: Question) -> BoxFuture<'static, Decision> {
+    fn ask(&self, _: ApprovalQuestion) -> BoxFuture<'static, ApprovalDecision> {
         futures::future::pending().boxed()
     }
 }
@@ -157,8 +157,8 @@ impl ContextSource for Never {
     }
 }
 
-impl Digests for Never {
-    fn digest(&self, _: Conversation) -> BoxFuture<'static, Result<Option<Digest>, ContextError>> {
+impl DigestSource for Never {
+    fn digest(&self, _: SessionKey) -> BoxFuture<'static, Result<Option<Digest>, ContextError>> {
         futures::future::pending().boxed()
     }
 }
@@ -173,8 +173,8 @@ impl Advisor for Never {
 struct Yes;
 
 impl Approver for Yes {
-    fn ask(&self, _: Question) -> BoxFuture<'static, Decision> {
-        futures::future::ready(Decision::Approved { scope: Scope::Once, by: Decider::User }).boxed()
+    fn ask(&self, _: ApprovalQuestion) -> BoxFuture<'static, ApprovalDecision> {
+        futures::future::ready(ApprovalDecision::Approved { scope: ApprovalScope::Once, by: Decider::User }).boxed()
     }
 }
 
@@ -189,11 +189,11 @@ fn runner(stuck: Stuck, seconds: u64) -> Runner {
     };
     let mut shell = tool("exec_shell", &hang(Stuck::Tool, vec![Behaviour::Dangerous]));
     if stuck == Stuck::Intent {
-        shell = shell.with_intent(|_, _: Value| futures::future::pending::<Result<Intent, ToolFailure>>());
+        shell = shell.with_intent(|_, _: Value| futures::future::pending::<Result<Intent, ToolError>>());
     }
     let failing = tool("fs_list", &[Behaviour::Fails("no such folder".into())]);
     let config = Config {
-        mode: lango_domain::Mode::Single,
+        mode: lango_domain::TeamMode::Single,
         tools: vec![tool("fs_read", &[]), shell, failing],
         ..Config::default()
     };
@@ -203,7 +203,7 @@ fn runner(stuck: Stuck, seconds: u64) -> Runner {
     };
     let beside = Beside {
         sources: if stuck == Stuck::Source { vec![Arc::new(Never)] } else { Vec::new() },
-        digests: (stuck == Stuck::Digest).then(|| Arc::new(Never) as Arc<dyn Digests>),
+        digests: (stuck == Stuck::Digest).then(|| Arc::new(Never) as Arc<dyn DigestSource>),
         advisor: (stuck == Stuck::Advisor).then(|| Arc::new(Never) as Arc<dyn Advisor>),
         afterwards: Vec::new(),
     };
@@ -228,10 +228,10 @@ fn request() -> TurnRequest {
     TurnRequest::typed(SessionId::new("s"), Principal::local(), "please")
 }
 
-fn end(updates: &[Update]) -> Option<Code> {
+fn end(updates: &[Update]) -> Option<FailureCode> {
     match updates.last() {
         Some(Update::Event(event)) => match &event.body {
-            Body::TurnFailed { code, .. } => Some(*code),
+            EventBody::TurnFailed { code, .. } => Some(*code),
             _ => None,
         },
         _ => None,
@@ -272,7 +272,7 @@ async fn cancel_ends_a_turn_whatever_it_waits_for() {
             Stuck::Store(Hang::Append(_)) => {
                 assert!(matches!(updates.last(), Some(Update::Broken(_))), "{stuck:?}: {updates:?}");
             }
-            _ => assert_eq!(end(&updates), Some(Code::Cancelled), "{stuck:?}: {updates:?}"),
+            _ => assert_eq!(end(&updates), Some(FailureCode::Cancelled), "{stuck:?}: {updates:?}"),
         }
     }
 }
@@ -292,9 +292,9 @@ async fn the_clock_ends_a_turn_whatever_it_waits_for() {
             // These have limits of their own, and the turn goes on without them.
             Stuck::Approver | Stuck::Source | Stuck::Digest | Stuck::Advisor => {
                 assert_eq!(end(&updates), None, "{stuck:?}: {updates:?}");
-                assert!(matches!(updates.last(), Some(Update::Event(event)) if event.body == Body::TurnDone));
+                assert!(matches!(updates.last(), Some(Update::Event(event)) if event.body == EventBody::TurnDone));
             }
-            _ => assert_eq!(end(&updates), Some(Code::LimitTime), "{stuck:?}: {updates:?}"),
+            _ => assert_eq!(end(&updates), Some(FailureCode::LimitTime), "{stuck:?}: {updates:?}"),
         }
     }
 }
@@ -304,7 +304,7 @@ async fn the_clock_ends_a_turn_whatever_it_waits_for() {
 async fn a_turn_that_was_cut_off_leaves_no_open_call() {
     let runner = runner(Stuck::Store(Hang::Grants), 30);
     let first: Vec<Update> = runner.run(request()).collect().await;
-    assert_eq!(end(&first), Some(Code::LimitTime));
+    assert_eq!(end(&first), Some(FailureCode::LimitTime));
     let events: Vec<Arc<Event>> = first
         .into_iter()
         .filter_map(|update| match update {
@@ -318,7 +318,7 @@ async fn a_turn_that_was_cut_off_leaves_no_open_call() {
     assert_eq!(calls, results);
     let second: Vec<Update> = runner.run(request()).collect().await;
     assert!(
-        matches!(second.last(), Some(Update::Event(event)) if event.body == Body::TurnDone),
+        matches!(second.last(), Some(Update::Event(event)) if event.body == EventBody::TurnDone),
         "{second:?}"
     );
 }
@@ -342,7 +342,7 @@ async fn a_tool_that_blocks_its_thread_does_not_hold_the_turn() {
     let gate = Arc::new(Semaphore::new(0));
     let script = Script::parse("root calls fs_read {}\nroot says done").unwrap();
     let config = Config {
-        mode: lango_domain::Mode::Single,
+        mode: lango_domain::TeamMode::Single,
         tools: vec![blocking(Arc::clone(&gate))],
         ..Config::default()
     };
@@ -352,7 +352,7 @@ async fn a_tool_that_blocks_its_thread_does_not_hold_the_turn() {
             default: Arc::new(ScriptedModel::new(script.replies, 128_000)),
             per_agent: BTreeMap::new(),
         },
-        store: Arc::new(MemoryStore::default()),
+        store: Arc::new(InMemorySessionStore::default()),
         approver: None,
         approval: Approval::default(),
         beside: Beside::default(),
@@ -362,5 +362,5 @@ async fn a_tool_that_blocks_its_thread_does_not_hold_the_turn() {
     });
     let updates: Vec<Update> = runner.run(request()).collect().await;
     gate.add_permits(1);
-    assert_eq!(end(&updates), Some(Code::LimitTime), "{updates:?}");
+    assert_eq!(end(&updates), Some(FailureCode::LimitTime), "{updates:?}");
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::{BoxFuture, FutureExt, join_all, ready};
 use lango_domain::Tool;
-use lango_domain::event::{Body, Draft, Event, Grant, Principal, SessionId, Update};
-use lango_domain::failure::Code;
-use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError, TurnLock};
-use lango_engine::{Approval, Beside, Limits, MemoryStore, Models, Parts, Runner, TurnRequest};
+use lango_domain::event::{EventBody, NewEvent, Event, Grant, Principal, SessionId, Update};
+use lango_domain::failure::FailureCode;
+use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError, TurnLock};
+use lango_engine::{Approval, Beside, Limits, InMemorySessionStore, Models, Parts, Runner, TurnRequest};
 use lango_team::{Config, build_agent_tree};
 use lango_testkit::script::Script;
 use lango_testkit::scripted::ScriptedModel;
@@ -43,7 +43,7 @@ fn request(session: &str, principal: &str) -> TurnRequest {
     TurnRequest::typed(session, principal, "please")
 }
 
-fn last_body(updates: &[Update]) -> Option<&Body> {
+fn last_body(updates: &[Update]) -> Option<&EventBody> {
     updates.iter().rev().find_map(|update| match update {
         Update::Event(event) => Some(&event.body),
         _ => None,
@@ -53,7 +53,7 @@ fn last_body(updates: &[Update]) -> Option<&Body> {
 /// B74: the same id under another principal is another session; nothing is recalled across, and nobody waits.
 #[tokio::test(start_paused = true)]
 async fn a_session_belongs_to_its_principal() {
-    let store = Arc::new(MemoryStore::default());
+    let store = Arc::new(InMemorySessionStore::default());
     let runner = runner(
         "root hangs
 root says hi",
@@ -63,13 +63,13 @@ root says hi",
     assert!(matches!(hers.next().await, Some(Update::Event(_))));
     tokio::task::yield_now().await;
     let his: Vec<Update> = runner.run(request("s", "bob")).collect().await;
-    assert_eq!(last_body(&his), Some(&Body::TurnDone), "he does not wait for her turn");
+    assert_eq!(last_body(&his), Some(&EventBody::TurnDone), "he does not wait for her turn");
     let of = |principal: &str| {
         let (session, principal) = (SessionId::new("s"), Principal::new(principal));
         let store = Arc::clone(&store);
         async move {
             store
-                .load(SessionKey { session: &session, principal: &principal }, Reach::Everything)
+                .load(SessionKeyRef { session: &session, principal: &principal }, HistoryWindow::Everything)
                 .await
                 .unwrap()
         }
@@ -83,7 +83,7 @@ root says hi",
 #[tokio::test(start_paused = true)]
 async fn sessions_run_in_parallel_and_turns_do_not() {
     let script = "tool fs_read takes 10 s\nroot always transfers operator: x (report back) + calls nothing_there\noperator always calls fs_read {}";
-    let runner = runner(script, Arc::new(MemoryStore::default()));
+    let runner = runner(script, Arc::new(InMemorySessionStore::default()));
     let took = async |sessions: &[&str]| {
         let began = Instant::now();
         join_all(sessions.iter().map(|session| runner.run(request(session, "local")).collect::<Vec<_>>()))
@@ -98,58 +98,58 @@ async fn sessions_run_in_parallel_and_turns_do_not() {
 /// B60: a listener that leaves cancels the turn, and the session stays usable.
 #[tokio::test(start_paused = true)]
 async fn dropping_the_stream_cancels_the_turn() {
-    let store = Arc::new(MemoryStore::default());
+    let store = Arc::new(InMemorySessionStore::default());
     let runner = runner("root hangs\nroot says hi", Arc::clone(&store) as Arc<dyn SessionStore>);
     let mut stream = runner.run(request("s", "local"));
     assert!(matches!(stream.next().await, Some(Update::Event(_))));
     drop(stream);
     let next: Vec<Update> = runner.run(request("s", "local")).collect().await;
-    assert_eq!(last_body(&next), Some(&Body::TurnDone));
-    let key = SessionKey { session: &SessionId::new("s"), principal: &Principal::local() };
+    assert_eq!(last_body(&next), Some(&EventBody::TurnDone));
+    let key = SessionKeyRef { session: &SessionId::new("s"), principal: &Principal::local() };
     let codes =
-        store.load(key, Reach::Everything).await.unwrap().into_iter().filter_map(|event| match &event.body {
-            Body::TurnFailed { code, .. } => Some(*code),
+        store.load(key, HistoryWindow::Everything).await.unwrap().into_iter().filter_map(|event| match &event.body {
+            EventBody::TurnFailed { code, .. } => Some(*code),
             _ => None,
         });
-    assert_eq!(codes.collect::<Vec<_>>(), [Code::Cancelled]);
+    assert_eq!(codes.collect::<Vec<_>>(), [FailureCode::Cancelled]);
 }
 
 /// B60: a turn that is cancelled while it waits for its time leaves no trace.
 #[tokio::test(start_paused = true)]
 async fn a_turn_cancelled_before_it_began_leaves_no_trace() {
-    let runner = runner("root hangs\nroot says hi", Arc::new(MemoryStore::default()));
+    let runner = runner("root hangs\nroot says hi", Arc::new(InMemorySessionStore::default()));
     let mut first = runner.run(request("s", "local"));
     first.next().await;
     let second = runner.run(request("s", "local"));
     second.cancel();
     assert_eq!(second.collect::<Vec<_>>().await, []);
     first.cancel();
-    assert!(matches!(last_body(&first.collect::<Vec<_>>().await), Some(Body::TurnFailed { .. })));
+    assert!(matches!(last_body(&first.collect::<Vec<_>>().await), Some(EventBody::TurnFailed { .. })));
 }
 
 /// A store that stops working after some events.
 struct FullDisk {
-    inner: MemoryStore,
+    inner: InMemorySessionStore,
     room: std::sync::atomic::AtomicUsize,
 }
 
 impl SessionStore for FullDisk {
-    fn lock<'a>(&'a self, key: SessionKey<'a>) -> BoxFuture<'a, Result<TurnLock, StoreError>> {
+    fn lock<'a>(&'a self, key: SessionKeyRef<'a>) -> BoxFuture<'a, Result<TurnLock, StoreError>> {
         self.inner.lock(key)
     }
 
     fn load<'a>(
         &'a self,
-        key: SessionKey<'a>,
-        reach: Reach,
+        key: SessionKeyRef<'a>,
+        reach: HistoryWindow,
     ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
         self.inner.load(key, reach)
     }
 
     fn append<'a>(
         &'a self,
-        key: SessionKey<'a>,
-        drafts: Vec<Draft>,
+        key: SessionKeyRef<'a>,
+        drafts: Vec<NewEvent>,
     ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
         use std::sync::atomic::Ordering::SeqCst;
         let room = self.room.load(SeqCst);
@@ -162,7 +162,7 @@ impl SessionStore for FullDisk {
 
     fn grants<'a>(
         &'a self,
-        key: SessionKey<'a>,
+        key: SessionKeyRef<'a>,
         tool: &'a str,
     ) -> BoxFuture<'a, Result<Vec<Grant>, StoreError>> {
         self.inner.grants(key, tool)
@@ -173,7 +173,7 @@ impl SessionStore for FullDisk {
 #[tokio::test(start_paused = true)]
 async fn a_full_disk_ends_the_turn_wherever_it_happens() {
     for room in 0..9 {
-        let store = Arc::new(FullDisk { inner: MemoryStore::default(), room: room.into() });
+        let store = Arc::new(FullDisk { inner: InMemorySessionStore::default(), room: room.into() });
         let script = "user x\nroot transfers operator\noperator calls fs_read {}\noperator says done";
         let updates: Vec<Update> = runner(script, Arc::clone(&store) as Arc<dyn SessionStore>)
             .run(request("s", "local"))
@@ -181,10 +181,10 @@ async fn a_full_disk_ends_the_turn_wherever_it_happens() {
             .await;
         let shown: Vec<&Arc<Event>> =
             updates.iter().filter_map(|u| if let Update::Event(e) = u { Some(e) } else { None }).collect();
-        let key = SessionKey { session: &SessionId::new("s"), principal: &Principal::local() };
-        let kept = store.load(key, Reach::Everything).await.unwrap();
+        let key = SessionKeyRef { session: &SessionId::new("s"), principal: &Principal::local() };
+        let kept = store.load(key, HistoryWindow::Everything).await.unwrap();
         assert_eq!(shown, kept.iter().collect::<Vec<_>>(), "room for {room}");
-        let ended = matches!(updates.last(), Some(Update::Event(event)) if event.body == Body::TurnDone);
+        let ended = matches!(updates.last(), Some(Update::Event(event)) if event.body == EventBody::TurnDone);
         assert!(ended || matches!(updates.last(), Some(Update::Broken(_))), "room for {room}: {updates:?}");
     }
 }

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, StreamExt};
-use lango_domain::event::{ApprovalState, Body, CallId, Event, TurnId, Update};
-use lango_domain::failure::Family;
-use lango_domain::seams::Scope;
+use lango_domain::event::{ApprovalState, EventBody, CallId, Event, TurnId, Update};
+use lango_domain::failure::FailureFamily;
+use lango_domain::seams::ApprovalScope;
 use lango_remote::a2a::{Artifact, ArtifactId, Content, ErrorKind, Message, ProtocolError, TaskState};
 
 use super::kept::refused;
@@ -73,7 +73,7 @@ impl Worker for TeamWorker {
         }
         let Some(is_approved) = yes_or_no(&assignment.message) else { return asks_again(YES_OR_NO) };
         // Where the answer came too late, the work goes on as well.
-        let _ = gateway.lobby().answer(principal, session, call, decision(is_approved, Scope::Once));
+        let _ = gateway.lobby().answer(principal, session, call, decision(is_approved, ApprovalScope::Once));
         Ok(Step::state(TaskState::Working))
     }
 
@@ -209,7 +209,7 @@ impl Turning {
     }
 
     fn see_event(&mut self, event: &Event) {
-        if let (None, Body::User { .. }) = (&self.own, &event.body) {
+        if let (None, EventBody::User { .. }) = (&self.own, &event.body) {
             self.own = Some(event.turn.clone());
             self.steps.extend([Step::Turn(event.turn.clone()), Step::state(TaskState::Working)]);
         }
@@ -217,24 +217,24 @@ impl Turning {
             return;
         }
         match &event.body {
-            Body::Approval { id, state: ApprovalState::Asked, shows, .. } => {
+            EventBody::Approval { id, state: ApprovalState::Asked, shows, .. } => {
                 self.questions.push_back((id.clone(), shows.clone()));
             }
-            Body::Approval { id, .. } => {
+            EventBody::Approval { id, .. } => {
                 self.questions.retain(|(call, _)| call != id);
                 if self.asking.take_if(|call| call == id).is_some() {
                     self.steps.push_back(Step::state(TaskState::Working));
                 }
             }
-            Body::Note { .. } | Body::Rejected { .. } => self.answer.was_none(),
-            Body::Transfer { to, .. } => {
+            EventBody::Note { .. } | EventBody::Rejected { .. } => self.answer.was_none(),
+            EventBody::Transfer { to, .. } => {
                 self.answer.was_none();
                 // A task that asks goes on asking.
                 if self.asking.is_none() {
                     self.steps.push_back(Step::saying(TaskState::Working, format!("{to} is working on it.")));
                 }
             }
-            Body::Answer { text } => self.steps.extend(self.answer.whole(text)),
+            EventBody::Answer { text } => self.steps.extend(self.answer.whole(text)),
             body => {
                 if let Some((state, words)) = ending(body) {
                     self.end(state, words);
@@ -260,16 +260,16 @@ impl Turning {
 const INTERRUPTED: &str = "The server was stopped before this was done; send the request again.";
 
 /// How a turn's last event ends its task.
-fn ending(body: &Body) -> Option<(TaskState, Option<String>)> {
+fn ending(body: &EventBody) -> Option<(TaskState, Option<String>)> {
     match body {
-        Body::TurnDone => Some((TaskState::Completed, None)),
-        Body::TurnFailed { code, .. } if code.family() == Family::Cancelled => {
+        EventBody::TurnDone => Some((TaskState::Completed, None)),
+        EventBody::TurnFailed { code, .. } if code.family() == FailureFamily::Cancelled => {
             Some((TaskState::Canceled, None))
         }
-        Body::TurnFailed { message, hint, .. } if hint.is_empty() => {
+        EventBody::TurnFailed { message, hint, .. } if hint.is_empty() => {
             Some((TaskState::Failed, Some(message.clone())))
         }
-        Body::TurnFailed { message, hint, .. } => {
+        EventBody::TurnFailed { message, hint, .. } => {
             Some((TaskState::Failed, Some(format!("{message} ({hint})"))))
         }
         _ => None,
@@ -286,7 +286,7 @@ struct KeptTurn {
 impl KeptTurn {
     fn see(&mut self, event: &Event) {
         match &event.body {
-            Body::Answer { text } => self.answer = Some(text.clone()),
+            EventBody::Answer { text } => self.answer = Some(text.clone()),
             body => self.end = ending(body).or_else(|| self.end.take()),
         }
     }

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use lango_domain::Safety;
 use lango_domain::event::CallId;
-use lango_domain::seams::Scope;
+use lango_domain::seams::ApprovalScope;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -98,9 +98,9 @@ pub(crate) async fn answer(
 ) -> Result<StatusCode, Refusal> {
     let session = session_named(&body.session)?;
     let scope = match body.reach {
-        Reach::Once => Scope::Once,
-        Reach::SameCall => Scope::SameCall,
-        Reach::Pattern => Scope::Pattern,
+        Reach::Once => ApprovalScope::Once,
+        Reach::SameCall => ApprovalScope::SameCall,
+        Reach::Pattern => ApprovalScope::Pattern,
     };
     let decision = decision(body.decision == Choice::Approve, scope);
     let answered = gateway.lobby().answer(caller.principal(), &session, &CallId::new(body.call), decision);

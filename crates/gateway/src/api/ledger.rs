@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use axum::Json;
 use axum::extract::State;
-use lango_domain::bill::Bill;
+use lango_domain::usage::UsageReport;
 use lango_domain::event::SessionId;
 use lango_store::AuditEntry;
 use schemars::JsonSchema;
@@ -59,7 +59,7 @@ pub(crate) async fn usage(
     Asked(of): Asked<UsageOf>,
 ) -> Result<Json<Value>, Refusal> {
     let session = own_session(of.session.as_deref(), &gateway, &caller).await?;
-    let mut bill = Bill::default();
+    let mut bill = UsageReport::default();
     for row in gateway.store().usage(caller.principal(), session.as_ref()).await? {
         bill.add_usage(&row.turn, "", (row.branch, row.agent), &row.usage);
     }

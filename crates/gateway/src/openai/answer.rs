@@ -1,7 +1,7 @@
 //! Answers in OpenAI's form.
 
-use lango_domain::event::{ApprovalState, Body, Update, Usage};
-use lango_domain::failure::Code;
+use lango_domain::event::{ApprovalState, EventBody, Update, Usage};
+use lango_domain::failure::FailureCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -41,11 +41,11 @@ impl Told {
     pub fn take(&mut self, update: &Update) -> Vec<String> {
         match update {
             Update::Event(event) => match &event.body {
-                Body::Answer { text } => self.answers.push(text.trim().to_owned()),
-                Body::Usage(usage) => self.add(usage),
-                Body::Approval { tool, state, .. } => self.denied.extend(denied(tool, *state)),
-                Body::TurnDone => self.end = End::Done,
-                Body::TurnFailed { code, message, hint } => {
+                EventBody::Answer { text } => self.answers.push(text.trim().to_owned()),
+                EventBody::Usage(usage) => self.add(usage),
+                EventBody::Approval { tool, state, .. } => self.denied.extend(denied(tool, *state)),
+                EventBody::TurnDone => self.end = End::Done,
+                EventBody::TurnFailed { code, message, hint } => {
                     self.end = End::Failed(Refusal::turn_failed(*code, message, hint));
                 }
                 _ => {}
@@ -67,7 +67,7 @@ impl Told {
             End::Done => None,
             End::Failed(refusal) => Some(refusal.clone()),
             End::Open => Some(Refusal::turn_failed(
-                Code::Cancelled,
+                FailureCode::Cancelled,
                 "the turn was stopped before its end",
                 "ask again in a moment",
             )),

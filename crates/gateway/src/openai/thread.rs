@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lango_domain::event::{Author, Body, Branch, Draft, Event, Principal, SessionId, TurnId};
-use lango_domain::session::{Reach, SessionKey, SessionStore};
+use lango_domain::event::{Author, EventBody, Branch, NewEvent, Event, Principal, SessionId, TurnId};
+use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_domain::{AgentName, Label};
 use lango_engine::{LegacyMessage, LegacyRole, replay_author};
 use sha2::{Digest, Sha256};
@@ -71,14 +71,14 @@ pub(crate) async fn place(gateway: &Gateway, principal: &Principal, chat: &Chat)
         if gateway.running().has(&thread) {
             continue;
         }
-        let key = SessionKey { session: &thread.session, principal };
-        if is_what_was_said(&gateway.store().load(key, Reach::Everything).await?, &chat.history) {
+        let key = SessionKeyRef { session: &thread.session, principal };
+        if is_what_was_said(&gateway.store().load(key, HistoryWindow::Everything).await?, &chat.history) {
             return Ok(Place { session: thread.session, is_new: false, claim: Some(claim) });
         }
     }
     // Before the history is in it, because then it is what others with the same history look for.
     let claim = gateway.claims().claim(&Thread { principal: principal.clone(), session: session.clone() });
-    let key = SessionKey { session: &session, principal };
+    let key = SessionKeyRef { session: &session, principal };
     gateway.store().append(key, imported(gateway, chat)).await?;
     Ok(Place { session, is_new: false, claim })
 }
@@ -99,7 +99,7 @@ fn beginning(chat: &Chat) -> String {
 
 /// Whether the log holds exactly this conversation, and has come to its end.
 fn is_what_was_said(log: &[Arc<Event>], history: &[Said]) -> bool {
-    let is_settled = log.last().is_some_and(|event| matches!(event.body, Body::TurnDone));
+    let is_settled = log.last().is_some_and(|event| matches!(event.body, EventBody::TurnDone));
     let mut history = history.iter();
     for turn in turns(log) {
         if let Some(asked) = turn.asked
@@ -140,9 +140,9 @@ fn turns(log: &[Arc<Event>]) -> Vec<Heard<'_>> {
             turns.len() - 1
         });
         match &event.body {
-            Body::User { text } => turns[at].asked = Some(text),
-            Body::Note { text } => turns[at].words.push(text.trim()),
-            Body::Answer { text } => {
+            EventBody::User { text } => turns[at].asked = Some(text),
+            EventBody::Note { text } => turns[at].words.push(text.trim()),
+            EventBody::Answer { text } => {
                 turns[at].answers.push(text.trim());
                 turns[at].words.push(text.trim());
             }
@@ -153,13 +153,13 @@ fn turns(log: &[Arc<Event>]) -> Vec<Heard<'_>> {
 }
 
 /// The client's history as a log; an answer is the root's, since nobody knows better (S70).
-fn imported(gateway: &Gateway, chat: &Chat) -> Vec<Draft> {
+fn imported(gateway: &Gateway, chat: &Chat) -> Vec<NewEvent> {
     let root = match &chat.to {
         Addressee::Alone(agent) => agent.clone(),
         Addressee::Team => gateway.team().runner.root().clone(),
     };
     let (at, mut number) = (gateway.now(), 0);
-    let mut drafts: Vec<Draft> = Vec::new();
+    let mut drafts: Vec<NewEvent> = Vec::new();
     let mut is_open = false;
     for said in &chat.history {
         let (role, text) = match said {
@@ -175,7 +175,7 @@ fn imported(gateway: &Gateway, chat: &Chat) -> Vec<Draft> {
             bodies.push((Author::Agent(root.clone()), context(&chat.system)));
         }
         if !is_open {
-            bodies.push((Author::Agent(root.clone()), Body::TurnDone));
+            bodies.push((Author::Agent(root.clone()), EventBody::TurnDone));
         }
         let turn = TurnId::new(format!("imported-{number}"));
         drafts.extend(bodies.into_iter().map(|(author, body)| draft(&turn, &root, author, body, at)));
@@ -183,16 +183,16 @@ fn imported(gateway: &Gateway, chat: &Chat) -> Vec<Draft> {
     drafts
 }
 
-fn context(system: &str) -> Body {
-    Body::Context { source: SOURCE.to_owned(), text: crate::brought::bounded(system) }
+fn context(system: &str) -> EventBody {
+    EventBody::Context { source: SOURCE.to_owned(), text: crate::brought::bounded(system) }
 }
 
-fn draft(turn: &TurnId, root: &AgentName, author: Author, body: Body, at: jiff::Timestamp) -> Draft {
+fn draft(turn: &TurnId, root: &AgentName, author: Author, body: EventBody, at: jiff::Timestamp) -> NewEvent {
     // What the client says that others said is not in the user's own words.
     let label = match author {
         Author::User => Label::default(),
         // Answers may hold anything that was read for them.
         _ => Label::untrusted("the client's history").joined(&Label::private("the client's history")),
     };
-    Draft { turn: turn.clone(), author, branch: Branch::root(root), at, label, body }
+    NewEvent { turn: turn.clone(), author, branch: Branch::root(root), at, label, body }
 }

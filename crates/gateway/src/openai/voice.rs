@@ -1,6 +1,6 @@
 //! One voice out of several: specialists may speak side by side, and whoever listens hears one after the other.
 
-use lango_domain::event::{Author, Body, Event, Update};
+use lango_domain::event::{Author, EventBody, Event, Update};
 
 /// What was said in a turn, in an order that can be read.
 #[derive(Default)]
@@ -47,14 +47,14 @@ impl Voice {
         let Author::Agent(author) = &event.author else { return Vec::new() };
         let is_speaker = self.speaker.as_ref().is_some_and(|(speaker, _)| speaker == author.as_str());
         match &event.body {
-            Body::Usage(_) | Body::Approval { .. } | Body::Context { .. } | Body::Digest { .. } => Vec::new(),
-            Body::Answer { text } if is_speaker => {
+            EventBody::Usage(_) | EventBody::Approval { .. } | EventBody::Context { .. } | EventBody::Digest { .. } => Vec::new(),
+            EventBody::Answer { text } if is_speaker => {
                 let mut pieces: Vec<String> = self.rest(text).into_iter().collect();
                 pieces.extend(self.give_floor());
                 pieces
             }
-            Body::Answer { text } if self.speaker.is_none() => vec![self.apart(text)],
-            Body::Answer { text } => {
+            EventBody::Answer { text } if self.speaker.is_none() => vec![self.apart(text)],
+            EventBody::Answer { text } => {
                 self.waiting.push(text.clone());
                 Vec::new()
             }
@@ -96,15 +96,15 @@ mod tests {
     use super::*;
     use jiff::Timestamp;
     use lango_domain::AgentName;
-    use lango_domain::event::{Branch, Draft, SessionId, TurnId};
+    use lango_domain::event::{Branch, NewEvent, SessionId, TurnId};
     use std::sync::Arc;
 
     fn said(author: &str, text: &str) -> Update {
         Update::Delta { author: AgentName::new(author).unwrap(), text: text.to_owned() }
     }
 
-    fn did(author: &str, body: Body) -> Update {
-        let draft = Draft {
+    fn did(author: &str, body: EventBody) -> Update {
+        let draft = NewEvent {
             turn: TurnId::new("t"),
             author: Author::from(author.to_owned()),
             branch: Branch::new(author),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     fn answered(author: &str, text: &str) -> Update {
-        did(author, Body::Answer { text: text.to_owned() })
+        did(author, EventBody::Answer { text: text.to_owned() })
     }
 
     fn heard(updates: &[Update]) -> String {
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_remark_stands_apart_from_the_answer() {
-        let note = did("root", Body::Note { text: "One moment.".to_owned() });
+        let note = did("root", EventBody::Note { text: "One moment.".to_owned() });
         let updates = [said("root", "One moment."), note, said("a", "안녕"), answered("a", "안녕")];
         assert_eq!(heard(&updates), "One moment.\n\n안녕");
     }

@@ -4,7 +4,7 @@ use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::sync::atomic::Ordering;
 
 use jiff::{Timestamp, ToSpan};
-use lango_domain::event::{Body, Event};
+use lango_domain::event::{EventBody, Event};
 use lango_gateway::Settings;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
@@ -265,7 +265,7 @@ async fn a_stream_ends_with_its_token() {
     assert_eq!(first.rest().await.last().unwrap()["type"], "turn_done");
     // Its turn ends with it, as with whoever goes away.
     turn.rest().await;
-    let is_failed = |event: &Event| matches!(event.body, Body::TurnFailed { .. });
+    let is_failed = |event: &Event| matches!(event.body, EventBody::TurnFailed { .. });
     while !house.log("ann", "t").await.last().is_some_and(|event| is_failed(event)) {
         tokio::task::yield_now().await;
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use jiff::{Timestamp, ToSpan};
 use lango_domain::event::{Event, Principal, SessionId, TurnId};
 use lango_domain::model::Model;
-use lango_domain::session::{Reach, SessionKey, SessionStore};
+use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_engine::{Approval, Beside, Limits, Models, Runner};
 use lango_gateway::{Gateway, Lobby, Parts, Settings, Surroundings, Team, TeamFacts};
 use lango_store::{AccessToken, Place, SqliteStore, TokenScope, token_value};
@@ -127,8 +127,8 @@ impl House {
 
     pub async fn log(&self, principal: &str, session: &str) -> Vec<Arc<Event>> {
         let (session, principal) = (SessionId::new(session), Principal::new(principal));
-        let key = SessionKey { session: &session, principal: &principal };
-        self.store.load(key, Reach::Everything).await.unwrap()
+        let key = SessionKeyRef { session: &session, principal: &principal };
+        self.store.load(key, HistoryWindow::Everything).await.unwrap()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which session a conversation belongs to when the client sends all of it every time.
 
-use lango_domain::event::{Author, Body};
+use lango_domain::event::{Author, EventBody};
 use serde_json::{Value, json};
 
 use crate::house::{Chat, House};
@@ -46,10 +46,10 @@ async fn a_follow_up_goes_on_where_the_team_was() {
     longer.extend([said("assistant", &again), said("user", "once more")]);
     assert_eq!(talk.ask(&longer).await.1, session);
     let log = house.log("ann", &session).await;
-    let authors = log.iter().filter(|event| matches!(event.body, Body::Answer { .. }));
+    let authors = log.iter().filter(|event| matches!(event.body, EventBody::Answer { .. }));
     let authors: Vec<String> = authors.map(|event| event.author.to_string()).collect();
     assert_eq!(authors, ["operator", "lango-orchestrator", "lango-orchestrator"]);
-    let told = log.iter().filter(|event| matches!(event.body, Body::Context { .. })).count();
+    let told = log.iter().filter(|event| matches!(event.body, EventBody::Context { .. })).count();
     assert_eq!(told, 1, "what the client says beside the conversation is told once");
 }
 
@@ -67,7 +67,7 @@ async fn a_retry_an_edit_and_somebody_elses_history_begin_anew_with_what_was_sen
     assert!(other != session && other != retried);
     let log = house.log("ann", &other).await;
     let answered =
-        log.iter().find(|event| matches!(&event.body, Body::Answer { text } if text == "Something else."));
+        log.iter().find(|event| matches!(&event.body, EventBody::Answer { text } if text == "Something else."));
     assert!(matches!(&answered.unwrap().author, Author::Agent(root) if root == "lango-orchestrator"));
     // From there it goes on.
     let mut longer = edited.to_vec();
@@ -88,7 +88,7 @@ async fn two_answers_to_one_history_at_the_same_time_do_not_mix() {
     let mut sessions: Vec<String> = sessions.into_iter().map(|(_, session)| session).collect();
     for session in &sessions {
         let log = house.log("ann", session).await;
-        let asked = log.iter().filter(|event| matches!(event.body, Body::User { .. })).count();
+        let asked = log.iter().filter(|event| matches!(event.body, EventBody::User { .. })).count();
         assert_eq!(asked, 2, "{session}");
     }
     sessions.sort();

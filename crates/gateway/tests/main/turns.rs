@@ -1,7 +1,7 @@
 //! Turns over HTTP.
 
-use lango_domain::event::Body;
-use lango_domain::failure::Code;
+use lango_domain::event::EventBody;
+use lango_domain::failure::FailureCode;
 use lango_gateway::Settings;
 use serde_json::{Value, json};
 
@@ -95,7 +95,7 @@ async fn a_client_that_leaves_cancels_its_turn() {
     let mut next = house.stream("/api/turns", &token, &body).await;
     assert_eq!(next.until("answer").await["text"], "back again");
     let log = house.log("ann", "s").await;
-    let is_cancelled = |body: &Body| matches!(body, Body::TurnFailed { code: Code::Cancelled, .. });
+    let is_cancelled = |body: &EventBody| matches!(body, EventBody::TurnFailed { code: FailureCode::Cancelled, .. });
     assert!(log.iter().any(|event| is_cancelled(&event.body)), "{log:?}");
 }
 

@@ -99,7 +99,7 @@ impl Line {
     pub fn hidden(&self, error: EmbedError) -> EmbedError {
         error.map_words(|words| {
             let shown = match &self.secret {
-                Some(secret) => secret.hide_in(words),
+                Some(secret) => secret.redact(words),
                 None => words.to_owned(),
             };
             // Cut only now: a key that is cut first would not be recognised.

@@ -3,11 +3,11 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use lango_domain::event::{Body, Event, Principal, SessionId, TurnId};
+use lango_domain::event::{EventBody, Event, Principal, SessionId, TurnId};
 use lango_domain::inquiries::{Inquiry, InquiryStore};
 use lango_domain::knowledge::{Category, KnowledgeStore};
-use lango_domain::memory::{Kind, Listed, Listing, Memories, MemoryId};
-use lango_domain::session::{Reach, SessionKey, SessionStore, StoreError};
+use lango_domain::memory::{Kind, MemoryLevel, MemoryQuery, MemoryStore, MemoryId};
+use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError};
 
 use super::Learned;
 use super::statement::{Fit, Statement};
@@ -63,9 +63,9 @@ impl Line {
 impl Ledger {
     pub async fn read(store: &dyn Learned, of: &Principal) -> Result<Self, StoreError> {
         let mut lines = Vec::new();
-        for what in [Listed::Observations, Listed::Reflections] {
-            let which = Listing { what, session: None, most: MOST_MEMORIES };
-            for memory in Memories::list(store, of, which).await? {
+        for what in [MemoryLevel::Observations, MemoryLevel::Reflections] {
+            let which = MemoryQuery { what, session: None, most: MOST_MEMORIES };
+            for memory in MemoryStore::list(store, of, which).await? {
                 let said = Statement::of(&memory.note.text).with_kind(memory.note.kind);
                 let line = Line::new(Trace::of_memory(&memory), vec![said]);
                 lines.push(Line { condenses: memory.condenses, ..line });
@@ -248,8 +248,8 @@ impl Ledger {
         let mut logs = Logs::new();
         for session in places.iter().filter_map(|at| self.lines[*at].trace.origin.session()) {
             if !logs.contains_key(session) {
-                let key = SessionKey { session, principal: of };
-                logs.insert(session.clone(), SessionStore::load(store, key, Reach::Everything).await?);
+                let key = SessionKeyRef { session, principal: of };
+                logs.insert(session.clone(), SessionStore::load(store, key, HistoryWindow::Everything).await?);
             }
         }
         Ok(logs)
@@ -276,7 +276,7 @@ fn turns_of(origin: &Origin, logs: &Logs) -> Turns {
         Origin::Events { seqs, .. } => seqs.contains(&event.seq),
         Origin::Turn { turn, .. } => event.turn == *turn,
         Origin::Call { call, .. } => {
-            let is_call = matches!(&event.body, Body::ToolCall { id, .. } if id.to_string() == *call);
+            let is_call = matches!(&event.body, EventBody::ToolCall { id, .. } if id.to_string() == *call);
             is_call || event.seq.to_string() == *call
         }
         Origin::Elsewhere => false,
@@ -286,11 +286,11 @@ fn turns_of(origin: &Origin, logs: &Logs) -> Turns {
 
 fn words_of(event: &Event) -> String {
     match &event.body {
-        Body::User { text } | Body::Answer { text } | Body::Report { text } | Body::Note { text } => {
+        EventBody::User { text } | EventBody::Answer { text } | EventBody::Report { text } | EventBody::Note { text } => {
             text.clone()
         }
-        Body::ToolCall { args, .. } => args.to_string(),
-        Body::ToolResult { content, error, .. } => {
+        EventBody::ToolCall { args, .. } => args.to_string(),
+        EventBody::ToolResult { content, error, .. } => {
             format!("{content} {}", error.as_deref().unwrap_or_default())
         }
         _ => String::new(),

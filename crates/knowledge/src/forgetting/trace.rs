@@ -3,9 +3,9 @@
 use std::fmt;
 
 use lango_domain::event::{SessionId, TurnId};
-use lango_domain::graph::Source;
+use lango_domain::graph::FactSource;
 use lango_domain::inquiries::Inquiry;
-use lango_domain::knowledge::{Entry, Learning};
+use lango_domain::knowledge::{KnowledgeEntry, Learning};
 use lango_domain::memory::{Memory, MemoryId};
 use lango_domain::text::one_line;
 use serde_json::{Value, json};
@@ -96,7 +96,7 @@ impl Trace {
         Self { id: TraceId::Memory(memory.id), text, origin: Origin::Events { session, seqs } }
     }
 
-    pub(super) fn of_entry(entry: &Entry) -> Self {
+    pub(super) fn of_entry(entry: &KnowledgeEntry) -> Self {
         let id = TraceId::Entry { key: entry.key.clone(), version: entry.version };
         Self { id, text: entry.content.clone(), origin: Origin::of(&entry.source) }
     }
@@ -115,16 +115,16 @@ impl Trace {
 }
 
 impl Origin {
-    fn of(source: &lango_domain::knowledge::Source) -> Self {
+    fn of(source: &lango_domain::knowledge::Provenance) -> Self {
         match &source.session {
             Some(session) => Self::Turn { session: session.clone(), turn: source.turn.clone() },
             None => Self::Elsewhere,
         }
     }
 
-    pub fn of_fact(source: &Source) -> Self {
+    pub fn of_fact(source: &FactSource) -> Self {
         match source {
-            Source::Session { session, event } => {
+            FactSource::Session { session, event } => {
                 Self::Call { session: session.clone(), call: event.clone() }
             }
             _ => Self::Elsewhere,

@@ -44,7 +44,7 @@ pub fn tidy(name: &str) -> Cow<'_, str> {
     if is_tidy(name) {
         return Cow::Borrowed(name);
     }
-    let is_odd = |c: char| c != ' ' && (c.is_whitespace() || lango_domain::text::commands_a_terminal(c));
+    let is_odd = |c: char| c != ' ' && (c.is_whitespace() || lango_domain::text::is_terminal_control(c));
     if !name.contains(is_odd) && !name.contains("  ") && name.trim().len() == name.len() {
         return Cow::Borrowed(name);
     }

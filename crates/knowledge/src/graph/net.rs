@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use lango_domain::Label;
-use lango_domain::graph::{Batch, Changes, Seen, Source};
+use lango_domain::graph::{FactBatch, Changes, FactLogPosition, FactSource};
 
 use super::batch::{self, BadBatch, Detail};
 use super::moment::{Moment, When};
@@ -59,7 +59,7 @@ pub struct Net {
     detail_numbers: HashMap<Detail, u32>,
     facts: Vec<Fact>,
     /// By their first facts.
-    batches: Vec<(u32, Source, Label)>,
+    batches: Vec<(u32, FactSource, Label)>,
     /// Where the edges of each name begin, and where those begin that lead to it.
     starts: Vec<[u32; 2]>,
     edges: Vec<Edge>,
@@ -71,7 +71,7 @@ pub struct Net {
     ordered: usize,
     /// Endings of facts before a number, not applied yet.
     endings: Vec<([u32; 3], Moment, usize)>,
-    seen: Seen,
+    seen: FactLogPosition,
 }
 
 impl Default for Net {
@@ -92,7 +92,7 @@ impl Default for Net {
             linked: 0,
             ordered: 0,
             endings: Vec::new(),
-            seen: Seen::default(),
+            seen: FactLogPosition::default(),
         }
     }
 }
@@ -106,7 +106,7 @@ pub enum Absorbed {
 }
 
 impl Net {
-    pub fn seen(&self) -> Seen {
+    pub fn seen(&self) -> FactLogPosition {
         self.seen
     }
 
@@ -122,7 +122,7 @@ impl Net {
         Ok(Absorbed::Yes)
     }
 
-    fn take(&mut self, batch: &Batch) -> Result<(), BadBatch> {
+    fn take(&mut self, batch: &FactBatch) -> Result<(), BadBatch> {
         let read = batch::read(&batch.body)?;
         let names: Vec<u32> = read.names.iter().map(|name| self.names.number(name)).collect();
         let predicates: Vec<u32> = read.predicates.iter().map(|name| self.predicates.number(name)).collect();
@@ -287,7 +287,7 @@ impl Net {
         self.texts.text(number)
     }
 
-    pub fn source(&self, fact: u32) -> &Source {
+    pub fn source(&self, fact: u32) -> &FactSource {
         &self.batch_of(fact).1
     }
 
@@ -295,14 +295,14 @@ impl Net {
         &self.batch_of(fact).2
     }
 
-    fn batch_of(&self, fact: u32) -> &(u32, Source, Label) {
+    fn batch_of(&self, fact: u32) -> &(u32, FactSource, Label) {
         let at = self.batches.partition_point(|(first, ..)| *first <= fact);
         // Invariant: the first batch begins with the first fact.
         &self.batches[at - 1]
     }
 
     /// Sources with how many facts each brought.
-    pub fn sources(&self) -> impl Iterator<Item = (&Source, usize)> {
+    pub fn sources(&self) -> impl Iterator<Item = (&FactSource, usize)> {
         let ends = self.batches.iter().skip(1).map(|(first, ..)| *first).chain([self.facts.len() as u32]);
         self.batches.iter().zip(ends).map(|((first, source, _), end)| (source, (end - first) as usize))
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use lango_domain::event::Principal;
-use lango_domain::graph::{GraphStore, Seen, Source};
+use lango_domain::graph::{GraphStore, FactLogPosition, FactSource};
 use lango_domain::session::StoreError;
 
 use super::batch::{BadBatch, Reading, Writing, read};
@@ -12,7 +12,7 @@ use super::fact::Told;
 /// A batch that was told at the command line or in a session.
 pub(crate) struct OwnBatch {
     pub number: u64,
-    pub source: Source,
+    pub source: FactSource,
     pub body: Vec<u8>,
     /// What each of its facts says, and behind them what each of its endings does.
     pub statements: Vec<String>,
@@ -20,7 +20,7 @@ pub(crate) struct OwnBatch {
 
 /// All that a principal told; a batch that cannot be read says nothing.
 pub(crate) async fn own_batches(store: &dyn GraphStore, of: &Principal) -> Result<Vec<OwnBatch>, StoreError> {
-    let (mut seen, mut own) = (Seen::default(), Vec::new());
+    let (mut seen, mut own) = (FactLogPosition::default(), Vec::new());
     loop {
         let changes = store.changes(of, seen).await?;
         if changes.batches.is_empty() {

@@ -1,8 +1,8 @@
 //! The librarian's tools for the knowledge graph.
 
 use lango_domain::event::Principal;
-use lango_domain::graph::{Provenance, Source};
-use lango_domain::{Intent, Labelled, Safety, Tool, ToolContext, ToolFailure, ToolOutput};
+use lango_domain::graph::{Provenance, FactSource};
+use lango_domain::{Intent, Labelled, Safety, Tool, ToolContext, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -21,20 +21,20 @@ const MOST_WAY: u32 = 12;
 
 pub type LazyGraph = Lazily<Graph, GraphError>;
 
-fn failed(error: GraphError) -> ToolFailure {
+fn failed(error: GraphError) -> ToolError {
     match error {
-        GraphError::Bad(error) => ToolFailure(format!("this is no fact: {error}")),
-        other => ToolFailure(format!("the knowledge graph cannot be used: {other}")),
+        GraphError::Bad(error) => ToolError(format!("this is no fact: {error}")),
+        other => ToolError(format!("the knowledge graph cannot be used: {other}")),
     }
 }
 
-impl From<Unknown> for ToolFailure {
+impl From<Unknown> for ToolError {
     fn from(error: Unknown) -> Self {
         Self(error.to_string())
     }
 }
 
-impl From<NoDate> for ToolFailure {
+impl From<NoDate> for ToolError {
     fn from(error: NoDate) -> Self {
         Self(error.to_string())
     }
@@ -138,7 +138,7 @@ fn graph_query(graph: LazyGraph) -> Tool {
             let (view, when) = look(&graph, &context.principal, args.at.as_deref()).await?;
             let given = [&args.subject, &args.object, &args.predicate, &args.about];
             if given.iter().all(|part| part.is_none()) {
-                return Err(ToolFailure("say `subject`, `object`, `predicate` or `about`".to_owned()));
+                return Err(ToolError("say `subject`, `object`, `predicate` or `about`".to_owned()));
             }
             let name = |name: &Option<String>| name.as_deref().map(|name| view.find(name)).transpose();
             let predicate = args.predicate.as_deref().map(|name| view.find_predicate(name)).transpose()?;
@@ -276,7 +276,7 @@ fn graph_retire_fact(graph: LazyGraph) -> Tool {
             let pattern = Pattern { subject: Some(subject), predicate: Some(predicate), object: Some(object) };
             if view.query(pattern, when, 1).facts.is_empty() {
                 let near = told(&view, &view.query(Pattern { predicate: None, ..pattern }, When::Ever, 5));
-                return Err(ToolFailure(format!("this fact is not known or does not hold then; known are: {}", near["items"])));
+                return Err(ToolError(format!("this fact is not known or does not hold then; known are: {}", near["items"])));
             }
             let (subject, predicate, object) = (view.name(subject), view.predicate_name(predicate), view.name(object));
             let ended = format!("Ended on {at}: {subject} {predicate} {object}.");
@@ -297,7 +297,7 @@ fn graph_retire_fact(graph: LazyGraph) -> Tool {
     ])
 }
 
-async fn look(graph: &LazyGraph, of: &Principal, at: Option<&str>) -> Result<(View, When), ToolFailure> {
+async fn look(graph: &LazyGraph, of: &Principal, at: Option<&str>) -> Result<(View, When), ToolError> {
     let graph = graph.get().await.map_err(failed)?;
     let at: Option<Moment> = at.map(str::parse).transpose()?;
     let view = graph.view(of).await.map_err(failed)?;
@@ -308,9 +308,9 @@ fn within<N: PartialOrd + From<u8> + std::fmt::Display>(
     what: &str,
     number: N,
     most: N,
-) -> Result<N, ToolFailure> {
+) -> Result<N, ToolError> {
     if number < N::from(1) || number > most {
-        return Err(ToolFailure(format!("`{what}` goes from 1 to {most}")));
+        return Err(ToolError(format!("`{what}` goes from 1 to {most}")));
     }
     Ok(number)
 }
@@ -328,7 +328,7 @@ pub fn told(view: &View, found: &Found) -> Value {
     }
 }
 
-fn fact_of(args: AddFact) -> Result<NewFact, ToolFailure> {
+fn fact_of(args: AddFact) -> Result<NewFact, ToolError> {
     let moment = |text: Option<String>| text.map(|text| text.parse::<Moment>()).transpose();
     Ok(NewFact {
         subject: args.subject,
@@ -349,6 +349,6 @@ fn shown(fact: &NewFact) -> String {
 }
 
 fn source_of(context: &ToolContext) -> Provenance {
-    let source = Source::Session { session: context.session.clone(), event: context.call.to_string() };
+    let source = FactSource::Session { session: context.session.clone(), event: context.call.to_string() };
     Provenance { source, label: context.label.clone() }
 }

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use lango_domain::Label;
-use lango_domain::graph::Source;
+use lango_domain::graph::FactSource;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -147,7 +147,7 @@ impl View {
         label
     }
 
-    pub fn source_of(&self, fact: u32) -> &Source {
+    pub fn source_of(&self, fact: u32) -> &FactSource {
         self.net.source(fact)
     }
 

@@ -116,7 +116,7 @@ fn is_reply(said: &str) -> bool {
 pub(super) mod tests {
     use jiff::Timestamp;
     use lango_domain::event::{SessionId, TurnId};
-    use lango_domain::inquiries::{Finder, Priority, Status};
+    use lango_domain::inquiries::{Finder, InquiryPriority, InquiryStatus};
 
     use super::*;
 
@@ -126,9 +126,9 @@ pub(super) mod tests {
             topic: topic.to_owned(),
             question: format!("What about your {topic}?"),
             why: String::new(),
-            priority: Priority::Medium,
+            priority: InquiryPriority::Medium,
             found_by: Finder::Rule,
-            status: Status::Pending,
+            status: InquiryStatus::Pending,
             session: SessionId::new("s"),
             turn: TurnId::new("t"),
             created: Timestamp::UNIX_EPOCH,

@@ -7,11 +7,11 @@ use std::time::Duration;
 use futures::StreamExt;
 use lango_domain::AgentName;
 use lango_domain::event::Usage;
-use lango_domain::inquiries::{Inquiry, Priority};
+use lango_domain::inquiries::{Inquiry, InquiryPriority};
 use lango_domain::knowledge::Category;
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
 use lango_domain::text::one_line;
-use lango_domain::tokens;
+use lango_domain::token_estimate;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -131,11 +131,11 @@ fn question(matter: &Matter<'_>) -> Value {
     let mut conversation = Vec::new();
     for exchange in &matter.talk[recent..] {
         let is_new = exchange.through > matter.new_from;
-        let said = tokens::cut(&exchange.said, MOST_TOKENS);
+        let said = token_estimate::truncate(&exchange.said, MOST_TOKENS);
         conversation.push(json!({ "who": "user", "says": said, "new": is_new }));
         if let Some(answered) = &exchange.answered {
             conversation.push(
-                json!({ "who": "assistant", "says": tokens::cut(answered, MOST_TOKENS), "new": is_new }),
+                json!({ "who": "assistant", "says": token_estimate::truncate(answered, MOST_TOKENS), "new": is_new }),
             );
         }
     }
@@ -229,7 +229,7 @@ fn gap(found: Found) -> Option<Gap> {
         topic,
         question,
         why: one_line(&found.why).chars().take(160).collect(),
-        priority: priority.unwrap_or(Priority::Medium),
+        priority: priority.unwrap_or(InquiryPriority::Medium),
     })
 }
 
@@ -266,7 +266,7 @@ mod tests {
             [format!(r#"{{"gaps":[{one}]}}"#), format!("Sure!\n```json\n{{\"gaps\":[3,{one},{{}}]}}\n```")]
         {
             let gaps = of(&reply, &talk).gaps;
-            assert_eq!((gaps.len(), gaps[0].priority), (1, Priority::High), "{reply}");
+            assert_eq!((gaps.len(), gaps[0].priority), (1, InquiryPriority::High), "{reply}");
             assert_eq!(gaps[0].topic, "anna's boat");
         }
     }

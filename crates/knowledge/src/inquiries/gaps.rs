@@ -3,8 +3,8 @@
 
 use std::collections::HashSet;
 
-use lango_domain::inquiries::Priority;
-use lango_domain::knowledge::Entry;
+use lango_domain::inquiries::InquiryPriority;
+use lango_domain::knowledge::KnowledgeEntry;
 use lango_domain::text::one_line;
 
 use crate::lexical::{analyse, analyse_query};
@@ -78,15 +78,15 @@ pub(super) struct Gap {
     pub topic: String,
     pub question: String,
     pub why: String,
-    pub priority: Priority,
+    pub priority: InquiryPriority,
 }
 
 /// What is known, to be asked whether something is.
 pub(super) struct Known(Vec<HashSet<String>>);
 
 impl Known {
-    pub fn of(entries: &[Entry]) -> Self {
-        let words = |entry: &Entry| {
+    pub fn of(entries: &[KnowledgeEntry]) -> Self {
+        let words = |entry: &KnowledgeEntry| {
             let text = format!("{} {} {}", entry.key, entry.tags.join(" "), entry.content);
             analyse(&text).into_iter().collect()
         };
@@ -111,7 +111,7 @@ pub(super) fn of(exchange: &Exchange, known: &Known) -> Vec<Gap> {
     for at in 0..words.len() {
         for (topic, question) in rules.iter().filter_map(|rule| rule(&words, at)) {
             let why = format!("the user said “{}”", excerpt(said));
-            gaps.push(Gap { topic, question, why, priority: Priority::Medium });
+            gaps.push(Gap { topic, question, why, priority: InquiryPriority::Medium });
         }
     }
     gaps.extend(unanswered(said, &words, exchange.answered.as_deref()));
@@ -239,7 +239,7 @@ fn unanswered(said: &str, words: &[Word<'_>], answered: Option<&str>) -> Option<
         topic: topic.join(" "),
         question: format!("You asked “{asked}”, and nobody here knew. What is the answer?"),
         why: "it was asked and could not be answered".to_owned(),
-        priority: Priority::High,
+        priority: InquiryPriority::High,
     })
 }
 
@@ -252,20 +252,20 @@ mod tests {
     use jiff::Timestamp;
     use lango_domain::Label;
     use lango_domain::event::TurnId;
-    use lango_domain::knowledge::{Category, Source};
+    use lango_domain::knowledge::{Category, Provenance};
 
     use super::*;
 
     fn found(said: &str, answered: Option<&str>, known: &[&str]) -> Vec<String> {
-        let entries: Vec<Entry> = known
+        let entries: Vec<KnowledgeEntry> = known
             .iter()
-            .map(|content| Entry {
+            .map(|content| KnowledgeEntry {
                 key: "x".into(),
                 version: 1,
                 category: Category::Fact,
                 content: (*content).to_owned(),
                 tags: Vec::new(),
-                source: Source {
+                source: Provenance {
                     session: None,
                     turn: TurnId::new("t"),
                     by: String::new(),

@@ -7,11 +7,11 @@ use futures::future::{BoxFuture, FutureExt};
 use jiff::{Timestamp, ToSpan};
 use lango_domain::Label;
 use lango_domain::inquiries::{
-    Finder, Inquiry, Lapse, Marks, NewInquiry, Offered, Progress, Resolution, Settled,
+    Finder, Inquiry, ExpiryRule, ScanPosition, NewInquiry, LastOffer, ScanProgress, Resolution, ScanResult,
 };
-use lango_domain::knowledge::{NewEntry, Source};
+use lango_domain::knowledge::{NewKnowledgeEntry, Provenance};
 use lango_domain::model::Model;
-use lango_domain::seams::{Afterwards, Conversation};
+use lango_domain::seams::{AfterTurn, SessionKey};
 use lango_domain::session::StoreError;
 
 use super::asking::{self, Believed, Matter, Told};
@@ -30,8 +30,8 @@ const MOST_TURNS_TO_ANSWER: usize = 2;
 /// A model is told so much of what is known.
 const MOST_KNOWN: usize = 20;
 
-impl Afterwards for Inquiries {
-    fn turn_ended(&self, of: Conversation) -> BoxFuture<'static, ()> {
+impl AfterTurn for Inquiries {
+    fn turn_ended(&self, of: SessionKey) -> BoxFuture<'static, ()> {
         let inquiries = self.clone();
         async move {
             if let Err(error) = inquiries.look(&of).await {
@@ -44,13 +44,13 @@ impl Afterwards for Inquiries {
 
 /// What a look begins with.
 struct Scene {
-    of: Conversation,
+    of: SessionKey,
     /// Without what was forgotten, and without asking to forget.
     talk: Vec<Exchange>,
     /// The last event that was looked at.
     newest: u64,
     pending: Vec<Inquiry>,
-    marks: Marks,
+    marks: ScanPosition,
     now: Timestamp,
     /// How many gaps may be found; none while it is too early, or enough is pending.
     wanted: usize,
@@ -59,13 +59,13 @@ struct Scene {
 /// What a look gave.
 struct Findings {
     by: Finder,
-    through: Marks,
+    through: ScanPosition,
     resolutions: Vec<Resolution>,
     gaps: Vec<Gap>,
 }
 
 impl Inquiries {
-    async fn look(&self, of: &Conversation) -> Result<(), StoreError> {
+    async fn look(&self, of: &SessionKey) -> Result<(), StoreError> {
         let _alone = self.looking.lock().await;
         let Some(scene) = self.scene(of).await? else { return Ok(()) };
         let findings = match &self.means.model {
@@ -78,9 +78,9 @@ impl Inquiries {
     }
 
     /// Nothing when every turn that ended was looked at.
-    async fn scene(&self, of: &Conversation) -> Result<Option<Scene>, StoreError> {
+    async fn scene(&self, of: &SessionKey) -> Result<Option<Scene>, StoreError> {
         let store = self.means.store.get().await?;
-        let Progress { marks, asked } = store.progress(of).await?;
+        let ScanProgress { marks, asked } = store.progress(of).await?;
         let behind = marks.answers.min(marks.gaps);
         let talk = turns::exchanges(&turns::ended(&*self.means.sessions, of, behind).await?);
         let Some(newest) = talk.last().map(|newest| newest.through).filter(|newest| *newest > behind) else {
@@ -96,7 +96,7 @@ impl Inquiries {
         Ok(Some(Scene { of: of.clone(), talk, newest, pending, marks, now, wanted }))
     }
 
-    async fn tellable(&self, of: &Conversation, talk: Vec<Exchange>) -> Result<Vec<Exchange>, StoreError> {
+    async fn tellable(&self, of: &SessionKey, talk: Vec<Exchange>) -> Result<Vec<Exchange>, StoreError> {
         let requests = talk.iter().map(|exchange| (exchange.turn.clone(), exchange.seq)).collect();
         let forgotten = self.means.memories.forgotten(&of.principal, requests).await?;
         let may_be_read = |exchange: &Exchange| {
@@ -145,7 +145,7 @@ impl Inquiries {
         let open = scene.maybe_answered();
         let has_news = scene.unread(scene.marks.answers.min(scene.marks.gaps)).next().is_some();
         if !has_news || (open.is_empty() && scene.wanted == 0) {
-            let through = Marks { answers: scene.newest, ..scene.marks };
+            let through = ScanPosition { answers: scene.newest, ..scene.marks };
             let (resolutions, gaps) = (Vec::new(), Vec::new());
             return Ok(Some(Findings { by: Finder::Rule, through, resolutions, gaps }));
         }
@@ -196,12 +196,12 @@ impl Inquiries {
             return Resolution { inquiry, answer, entry: None };
         }
         let (session, turn) = (Some(scene.of.session.clone()), exchange.turn.clone());
-        let source = Source { session, turn, by: format!("inquiry {inquiry}"), label };
-        let entry = NewEntry { key, category, content, tags: Vec::new(), source, at: scene.now };
+        let source = Provenance { session, turn, by: format!("inquiry {inquiry}"), label };
+        let entry = NewKnowledgeEntry { key, category, content, tags: Vec::new(), source, at: scene.now };
         Resolution { inquiry, answer, entry: Some(entry) }
     }
 
-    fn settled(&self, scene: &Scene, findings: Findings) -> Settled {
+    fn settled(&self, scene: &Scene, findings: Findings) -> ScanResult {
         let Findings { by, through, resolutions, gaps } = findings;
         let secrecy = &self.means.knowing.secrecy;
         let may_be_kept =
@@ -213,7 +213,7 @@ impl Inquiries {
             NewInquiry { topic, question, why, priority, found_by: by, turn }
         });
         let before = scene.now.checked_sub(HOURS_BETWEEN.hours()).unwrap_or(Timestamp::MIN);
-        Settled {
+        ScanResult {
             behind: scene.marks,
             through,
             by,
@@ -221,7 +221,7 @@ impl Inquiries {
             resolutions,
             found: found.collect(),
             most_pending: self.means.settings.max_pending_inquiries.get() as usize,
-            lapse: Lapse { offers: MOST_OFFERS, before },
+            lapse: ExpiryRule { offers: MOST_OFFERS, before },
         }
     }
 }
@@ -234,9 +234,9 @@ impl Scene {
     }
 
     /// Where the marks stand when all of it was looked at; gaps only where any were wanted.
-    fn through(&self) -> Marks {
+    fn through(&self) -> ScanPosition {
         let newest = self.newest;
-        Marks { answers: newest, gaps: if self.wanted > 0 { newest } else { self.marks.gaps } }
+        ScanPosition { answers: newest, gaps: if self.wanted > 0 { newest } else { self.marks.gaps } }
     }
 
     /// Whether a later message says what would be asked about.
@@ -249,7 +249,7 @@ impl Scene {
         let said: HashSet<String> =
             self.unread(self.marks.answers).flat_map(|(_, exchange)| analyse(&exchange.said)).collect();
         let was_just_asked = |inquiry: &Inquiry| {
-            let here = |offered: &&Offered| offered.session.as_ref() == Some(&self.of.session);
+            let here = |offered: &&LastOffer| offered.session.as_ref() == Some(&self.of.session);
             let asked = inquiry.offered.as_ref().filter(here).map(|offered| offered.at);
             asked.is_some_and(|asked| {
                 self.talk.iter().filter(|exchange| exchange.at > asked).count() <= MOST_TURNS_TO_ANSWER
@@ -269,7 +269,7 @@ struct Rest {
 
 /// Whether it is time to search for gaps: after so many turns, and where a model is asked after so many minutes, too.
 /// Rules cost nothing and look at the first turn of a session at once; a model is not asked about single requests.
-fn is_due(settings: &Settings, talk: &[Exchange], marks: Marks, rest: Rest) -> bool {
+fn is_due(settings: &Settings, talk: &[Exchange], marks: ScanPosition, rest: Rest) -> bool {
     let unread = talk.iter().filter(|exchange| exchange.through > marks.gaps).count();
     let has_failed = talk.last().is_some_and(|newest| newest.answered.is_none());
     let has_turns = unread >= settings.inquiry_cooldown_turns.get() as usize;

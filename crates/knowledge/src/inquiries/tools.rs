@@ -2,7 +2,7 @@
 
 use lango_domain::inquiries::{Finder, Inquiry, InquiryStore};
 use lango_domain::text::one_line;
-use lango_domain::{Safety, Tool, ToolFailure};
+use lango_domain::{Safety, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -28,9 +28,9 @@ fn pending(store: Lazily<dyn InquiryStore>) -> Tool {
         async move {
             let limit = args.limit.unwrap_or(USUAL);
             if !(1..=MOST).contains(&limit) {
-                return Err(ToolFailure(format!("`limit` goes from 1 to {MOST}")));
+                return Err(ToolError(format!("`limit` goes from 1 to {MOST}")));
             }
-            let failed = |error: lango_domain::session::StoreError| ToolFailure(error.to_string());
+            let failed = |error: lango_domain::session::StoreError| ToolError(error.to_string());
             let pending =
                 store.get().await.map_err(failed)?.pending(&context.principal).await.map_err(failed)?;
             if pending.is_empty() {
@@ -61,12 +61,12 @@ fn dismiss(store: Lazily<dyn InquiryStore>, now: Clock) -> Tool {
     Tool::new("librarian_dismiss_inquiry", description, Safety::Moderate, move |context, args: Dismiss| {
         let (store, at) = (store.clone(), now());
         async move {
-            let failed = |error: lango_domain::session::StoreError| ToolFailure(error.to_string());
+            let failed = |error: lango_domain::session::StoreError| ToolError(error.to_string());
             let store = store.get().await.map_err(failed)?;
             let id = args.inquiry_id;
             match store.dismiss(&context.principal, id, at).await.map_err(failed)? {
                 true => Ok(format!("Inquiry {id} is dismissed and will not be asked again.")),
-                false => Err(ToolFailure(format!(
+                false => Err(ToolError(format!(
                     "no inquiry {id} is pending; librarian_pending_inquiries lists those that are"
                 ))),
             }

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use futures::future::{BoxFuture, FutureExt};
 use jiff::{Timestamp, ToSpan};
 use lango_domain::inquiries::{Finder, Inquiry};
-use lango_domain::seams::{ContextError, ContextRequest, ContextSource, Conversation};
+use lango_domain::seams::{ContextError, ContextRequest, ContextSource, SessionKey};
 use lango_domain::session::StoreError;
 use lango_domain::text::one_line;
-use lango_domain::wording::ASK_IN_PASSING;
+use lango_domain::markers::ASK_IN_PASSING;
 use lango_domain::{Label, Labelled};
 
 use super::{Inquiries, answers};
@@ -41,7 +41,7 @@ impl ContextSource for Inquiries {
 impl Inquiries {
     async fn offer(&self, request: ContextRequest) -> Result<Option<Labelled>, StoreError> {
         let ContextRequest { session, principal, text } = request;
-        let of = Conversation { session, principal };
+        let of = SessionKey { session, principal };
         let store = self.means.store.get().await?;
         let pending = store.pending(&of.principal).await?;
         let now = (self.means.knowing.now)();
@@ -74,7 +74,7 @@ fn worded(inquiry: &Inquiry) -> String {
 /// The one that has most to do with the request; without such a one, what this very conversation left open.
 fn choose<'a>(
     pending: &'a [Inquiry],
-    of: &Conversation,
+    of: &SessionKey,
     request: &str,
     now: Timestamp,
 ) -> Option<&'a Inquiry> {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
-use lango_domain::knowledge::{Learning, Tally};
-use lango_domain::seams::{Advisor, Afterwards, Conversation, FailedCall};
+use lango_domain::knowledge::{Learning, OutcomeBatch};
+use lango_domain::seams::{Advisor, AfterTurn, SessionKey, FailedCall};
 use lango_domain::session::{SessionStore, StoreError};
 use lango_domain::{Label, Labelled};
 
@@ -64,8 +64,8 @@ pub struct Outcomes {
     pub sessions: Arc<dyn SessionStore>,
 }
 
-impl Afterwards for Outcomes {
-    fn turn_ended(&self, of: Conversation) -> BoxFuture<'static, ()> {
+impl AfterTurn for Outcomes {
+    fn turn_ended(&self, of: SessionKey) -> BoxFuture<'static, ()> {
         let (knowing, sessions) = (self.knowing.clone(), Arc::clone(&self.sessions));
         async move {
             if let Err(error) = count(&knowing, &*sessions, &of).await {
@@ -77,12 +77,12 @@ impl Afterwards for Outcomes {
 }
 
 /// Invariant: an outcome and the mark behind which it lies change together, so that each is counted once.
-async fn count(knowing: &Knowing, sessions: &dyn SessionStore, of: &Conversation) -> Result<(), StoreError> {
+async fn count(knowing: &Knowing, sessions: &dyn SessionStore, of: &SessionKey) -> Result<(), StoreError> {
     let store = knowing.store.get().await?;
     let behind = store.counted(of).await?;
     let mut events = turns::ended(sessions, of, behind).await?;
     events.retain(|event| event.seq > behind);
     let Some(last) = events.last() else { return Ok(()) };
     let (through, outcomes) = (last.seq, outcomes::of(&events));
-    store.count(of, Tally { behind, through, outcomes }).await
+    store.count(of, OutcomeBatch { behind, through, outcomes }).await
 }

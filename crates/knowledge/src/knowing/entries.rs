@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use lango_domain::event::Principal;
 use lango_domain::knowledge::{
-    Category, Entry, Kept, Learned, Learning, NewEntry, NewLearning, Source, Trouble,
+    Category, KnowledgeEntry, EntrySaved, LearningSaved, Learning, NewKnowledgeEntry, NewLearning, Provenance, FailureCategory,
 };
-use lango_domain::text::{one_line, visible};
+use lango_domain::text::{one_line, strip_control_chars};
 
 use super::{Knowing, KnowingError};
 use crate::secrecy::Likeness;
@@ -49,9 +49,9 @@ impl Knowing {
         &self,
         of: &Principal,
         said: Said,
-        source: Source,
-    ) -> Result<(String, Kept), KnowingError> {
-        let content = bounded("content", visible(&said.content).trim(), MOST_CONTENT)?;
+        source: Provenance,
+    ) -> Result<(String, EntrySaved), KnowingError> {
+        let content = bounded("content", strip_control_chars(&said.content).trim(), MOST_CONTENT)?;
         let key = match said.key.filter(|key| !key.trim().is_empty()) {
             Some(key) => bounded("key", &key_of(&key), MOST_KEY)?,
             None => made_up_key(&content),
@@ -59,7 +59,7 @@ impl Knowing {
         let tags = tidy_tags(&said.tags);
         self.refuse_secrets(&[&key, &content, &tags.join(" ")])?;
         let at = (self.now)();
-        let entry = NewEntry { key: key.clone(), category: said.category, content, tags, source, at };
+        let entry = NewKnowledgeEntry { key: key.clone(), category: said.category, content, tags, source, at };
         Ok((key, self.store.get().await?.keep(of, entry).await?))
     }
 
@@ -70,9 +70,9 @@ impl Knowing {
         question: &str,
         category: Option<Category>,
         most: usize,
-    ) -> Result<Vec<Entry>, KnowingError> {
+    ) -> Result<Vec<KnowledgeEntry>, KnowingError> {
         let entries = self.store.get().await?.entries(of).await?;
-        let is_wanted = |entry: &Entry| category.is_none_or(|category| entry.category == category);
+        let is_wanted = |entry: &KnowledgeEntry| category.is_none_or(|category| entry.category == category);
         Ok(best(entries.into_iter().filter(is_wanted).collect(), question, most, searchable))
     }
 
@@ -80,9 +80,9 @@ impl Knowing {
         &self,
         of: &Principal,
         (trigger, fix): (&str, &str),
-        category: Trouble,
-        source: Source,
-    ) -> Result<Learned, KnowingError> {
+        category: FailureCategory,
+        source: Provenance,
+    ) -> Result<LearningSaved, KnowingError> {
         let trigger = bounded("trigger", &one_line(trigger), MOST_TRIGGER)?;
         let fix = bounded("fix", &one_line(fix), MOST_FIX)?;
         self.refuse_secrets(&[&trigger, &fix])?;
@@ -94,7 +94,7 @@ impl Knowing {
         &self,
         of: &Principal,
         question: &str,
-        category: Option<Trouble>,
+        category: Option<FailureCategory>,
         most: usize,
     ) -> Result<Vec<Learning>, KnowingError> {
         let learnings = self.store.get().await?.learnings(of).await?;
@@ -119,13 +119,13 @@ pub fn key_of(text: &str) -> String {
 }
 
 /// An entry on one line, for people and models alike.
-pub fn listed(entry: &Entry) -> String {
+pub fn listed(entry: &KnowledgeEntry) -> String {
     let tags = if entry.tags.is_empty() { String::new() } else { format!("; {}", entry.tags.join(", ")) };
     let (key, category, day) = (&entry.key, entry.category, entry.at.strftime("%Y-%m-%d"));
     format!("{key} ({category}, version {}, {day}{tags}): {}", entry.version, one_line(&entry.content))
 }
 
-pub(super) fn searchable(entry: &Entry) -> String {
+pub(super) fn searchable(entry: &KnowledgeEntry) -> String {
     format!("{} {} {} {}", entry.key, entry.tags.join(" "), entry.category, entry.content)
 }
 

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use lango_domain::event::{Body, CallId, Event, ToolCode, TurnId};
-use lango_domain::knowledge::{Effect, Outcome};
+use lango_domain::event::{EventBody, CallId, Event, ToolCode, TurnId};
+use lango_domain::knowledge::{Effect, LearningOutcome};
 use serde_json::Value;
 
 use crate::lexical::analyse;
@@ -14,14 +14,14 @@ pub(super) const MARK: &str = "[learning ";
 
 /// One outcome at most for each time that a learning was shown: the next call of the same tool in the same turn, on the
 /// same matter, decides. Another failure than before decides nothing.
-pub(super) fn of(events: &[Arc<Event>]) -> Vec<Outcome> {
+pub(super) fn of(events: &[Arc<Event>]) -> Vec<LearningOutcome> {
     let calls = answered_calls(events);
     let mut outcomes = Vec::new();
     for (at, shown) in calls.iter().enumerate() {
         let Some((learning, advice)) = shown.advice else { continue };
         let later = calls[at + 1..].iter().filter(|call| call.turn == shown.turn && call.tool == shown.tool);
         let effect = later.into_iter().find_map(|call| effect(shown, call, advice));
-        outcomes.extend(effect.map(|effect| Outcome { learning, effect }));
+        outcomes.extend(effect.map(|effect| LearningOutcome { learning, effect }));
     }
     outcomes
 }
@@ -41,8 +41,8 @@ fn answered_calls(events: &[Arc<Event>]) -> Vec<Answered<'_>> {
     let mut answered = Vec::new();
     for event in events {
         match &event.body {
-            Body::ToolCall { id, tool, args } => open.push((&event.turn, id, tool, args)),
-            Body::ToolResult { id, ok, error, code, advice, .. } => {
+            EventBody::ToolCall { id, tool, args } => open.push((&event.turn, id, tool, args)),
+            EventBody::ToolResult { id, ok, error, code, advice, .. } => {
                 let at = open.iter().rposition(|(turn, call, ..)| **turn == event.turn && *call == id);
                 let Some((turn, _, tool, args)) = at.map(|at| open.swap_remove(at)) else { continue };
                 // What was denied or never ran says nothing about the tool.
@@ -110,7 +110,7 @@ fn is_same_failure(before: &str, now: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use lango_domain::AgentName;
-    use lango_domain::event::{Author, Branch, Draft, SessionId};
+    use lango_domain::event::{Author, Branch, NewEvent, SessionId};
     use serde_json::json;
 
     use super::*;
@@ -119,9 +119,9 @@ mod tests {
     struct Log(Vec<Arc<Event>>);
 
     impl Log {
-        fn add(&mut self, turn: &str, body: Body) {
+        fn add(&mut self, turn: &str, body: EventBody) {
             let agent = AgentName::new("operator").unwrap();
-            let draft = Draft {
+            let draft = NewEvent {
                 turn: TurnId::new(turn),
                 author: Author::Agent(agent.clone()),
                 branch: Branch::root(&agent),
@@ -136,14 +136,14 @@ mod tests {
         fn call(&mut self, turn: &str, command: &str, result: Result<(), (&str, Option<&str>)>) {
             let id = CallId::new(format!("c{}", self.0.len()));
             let args = json!({ "command": command });
-            self.add(turn, Body::ToolCall { id: id.clone(), tool: "exec_shell".into(), args });
+            self.add(turn, EventBody::ToolCall { id: id.clone(), tool: "exec_shell".into(), args });
             let (ok, error, advice) = match result {
                 Ok(()) => (true, None, None),
                 Err((error, advice)) => (false, Some(error.to_owned()), advice.map(str::to_owned)),
             };
             let code = (!ok).then_some(ToolCode::Failed);
             let content = String::new();
-            self.add(turn, Body::ToolResult { id, ok, content, error, code, untrusted: false, advice });
+            self.add(turn, EventBody::ToolResult { id, ok, content, error, code, untrusted: false, advice });
         }
 
         fn outcomes(&self) -> Vec<(u64, Effect)> {
@@ -192,7 +192,7 @@ mod tests {
         let (content, error) = (String::new(), Some("x".to_owned()));
         let (code, advice) = (Some(ToolCode::Failed), ADVICE.map(str::to_owned));
         let id = CallId::new("nobody");
-        log.add("t", Body::ToolResult { id, ok: false, content, error, code, untrusted: false, advice });
+        log.add("t", EventBody::ToolResult { id, ok: false, content, error, code, untrusted: false, advice });
         assert_eq!(log.outcomes(), []);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use futures::future::{BoxFuture, FutureExt};
-use lango_domain::knowledge::Entry;
+use lango_domain::knowledge::KnowledgeEntry;
 use lango_domain::seams::{ContextError, ContextRequest, ContextSource};
 use lango_domain::{Label, Labelled};
 
@@ -45,15 +45,15 @@ impl ContextSource for Recalling {
 }
 
 /// The longest keys first: they say most exactly what is meant.
-fn named_in<'a>(request: &str, entries: &'a [Entry]) -> Vec<&'a Entry> {
+fn named_in<'a>(request: &str, entries: &'a [KnowledgeEntry]) -> Vec<&'a KnowledgeEntry> {
     let request = &request[..request.floor_char_boundary(MOST_BYTES.min(request.len()))];
     let said: HashSet<String> = analyse(request).into_iter().collect();
-    let words_named = |entry: &Entry| {
+    let words_named = |entry: &KnowledgeEntry| {
         let words = analyse_query(&entry.key);
         let are_named = words.iter().all(|word| word.iter().any(|one| said.contains(one)));
         (are_named && !words.is_empty()).then_some(words.len())
     };
-    let mut named: Vec<(usize, &Entry)> =
+    let mut named: Vec<(usize, &KnowledgeEntry)> =
         entries.iter().filter_map(|entry| Some((words_named(entry)?, entry))).collect();
     named.sort_by_key(|(words, _)| std::cmp::Reverse(*words));
     named.into_iter().take(MOST).map(|(_, entry)| entry).collect()

@@ -1,7 +1,7 @@
 //! The librarian's tools for what is known (S83).
 
-use lango_domain::knowledge::{Category, Kept, Learned, Learning, Source, Trouble};
-use lango_domain::{Intent, Label, Labelled, Safety, Tool, ToolContext, ToolFailure, ToolOutput};
+use lango_domain::knowledge::{Category, EntrySaved, LearningSaved, Learning, Provenance, FailureCategory};
+use lango_domain::{Intent, Label, Labelled, Safety, Tool, ToolContext, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -45,11 +45,11 @@ fn save_knowledge(knowing: &Knowing) -> Tool {
             let said = Said { key, category, content, tags };
             let kept = knowing.keep(&context.principal, said, source(&context)).await.map_err(failed)?;
             Ok(match kept {
-                (key, Kept::New) => format!("Kept as `{key}`."),
-                (key, Kept::Changed(version)) => {
+                (key, EntrySaved::New) => format!("Kept as `{key}`."),
+                (key, EntrySaved::Changed(version)) => {
                     format!("Kept as version {version} of `{key}`; what it said before stays in its history.")
                 }
-                (key, Kept::Same(version)) => {
+                (key, EntrySaved::Same(version)) => {
                     format!("`{key}` says exactly that already (version {version}); nothing changed.")
                 }
             })
@@ -113,7 +113,7 @@ struct SaveLearning {
     /// What to do then.
     fix: String,
     /// What kind of trouble it is.
-    category: Option<Trouble>,
+    category: Option<FailureCategory>,
 }
 
 fn save_learning(knowing: &Knowing) -> Tool {
@@ -127,9 +127,9 @@ fn save_learning(knowing: &Knowing) -> Tool {
             let category = args.category.unwrap_or_default();
             let learned = knowing.learn(&context.principal, words, category, source(&context));
             Ok(match learned.await.map_err(failed)? {
-                Learned::New(id) => format!("Kept as learning {id}."),
-                Learned::Changed(id) => format!("Learning {id} says so from now on, and begins anew."),
-                Learned::Same(id) => format!("Learning {id} says exactly that already; nothing changed."),
+                LearningSaved::New(id) => format!("Kept as learning {id}."),
+                LearningSaved::Changed(id) => format!("Learning {id} says so from now on, and begins anew."),
+                LearningSaved::Same(id) => format!("Learning {id} says exactly that already; nothing changed."),
             })
         }
     })
@@ -149,7 +149,7 @@ struct SearchLearnings {
     /// What failed, or what it is about.
     query: String,
     /// Of this kind only.
-    category: Option<Trouble>,
+    category: Option<FailureCategory>,
     /// How many, from 1 to 30; 10 if left out.
     limit: Option<usize>,
 }
@@ -191,28 +191,28 @@ fn told(learning: &Learning) -> String {
 }
 
 /// With what the entries were made from.
-fn labelled<'a>(text: String, store: &str, sources: impl Iterator<Item = &'a Source>) -> ToolOutput {
+fn labelled<'a>(text: String, store: &str, sources: impl Iterator<Item = &'a Provenance>) -> ToolOutput {
     let label = sources.fold(Label::private(store), |label, source| label.joined(&source.label));
     ToolOutput::labelled(Labelled { text, label })
 }
 
-fn source(context: &ToolContext) -> Source {
+fn source(context: &ToolContext) -> Provenance {
     let (session, turn) = (Some(context.session.clone()), context.turn.clone());
-    Source { session, turn, by: context.agent.to_string(), label: context.label.clone() }
+    Provenance { session, turn, by: context.agent.to_string(), label: context.label.clone() }
 }
 
 fn looking(query: String) -> Intent {
     Intent { level: Safety::Safe, shows: format!("look for {query}"), subject: query, pattern: None }
 }
 
-fn checked(query: &str, limit: Option<usize>) -> Result<usize, ToolFailure> {
+fn checked(query: &str, limit: Option<usize>) -> Result<usize, ToolError> {
     let limit = limit.unwrap_or(USUAL);
     if query.trim().is_empty() || !(1..=MOST).contains(&limit) {
-        return Err(ToolFailure(format!("`query` says what to look for, `limit` goes from 1 to {MOST}")));
+        return Err(ToolError(format!("`query` says what to look for, `limit` goes from 1 to {MOST}")));
     }
     Ok(limit)
 }
 
-fn failed(error: KnowingError) -> ToolFailure {
-    ToolFailure(error.to_string())
+fn failed(error: KnowingError) -> ToolError {
+    ToolError(error.to_string())
 }

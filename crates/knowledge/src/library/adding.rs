@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lango_domain::documents::{NewDocument, NewPiece, Place, Source, Unit, Which};
+use lango_domain::documents::{NewDocument, NewChunk, DocumentSpan, DocumentSource, SpanUnit, DocumentFilter};
 use lango_domain::event::Principal;
 
 use super::naming::{is_nowhere, path_of, shown};
@@ -67,7 +67,7 @@ impl Library {
         let known = self.shared.store.sources(of, collection).await?;
         let known: HashMap<String, Known> = known
             .into_iter()
-            .map(|Source { source, hash, root, .. }| (source, Known { hash, root }))
+            .map(|DocumentSource { source, hash, root, .. }| (source, Known { hash, root }))
             .collect();
         let mut added = Added { skipped, ..Added::default() };
         let all = files.len();
@@ -100,7 +100,7 @@ impl Library {
         let mut gone = gone(&known, root, &files);
         gone.retain(|source| !closed.iter().any(|closed| path_of(source).starts_with(closed)));
         if !gone.is_empty() {
-            added.removed = self.shared.store.remove(of, collection, Which::These(gone)).await?;
+            added.removed = self.shared.store.remove(of, collection, DocumentFilter::These(gone)).await?;
         }
         self.catch_up().await?;
         Ok(added)
@@ -202,13 +202,13 @@ fn read(file: &Path, bytes: Vec<u8>, known: Option<&str>, (collection, root): (&
 }
 
 /// The pieces of a text that is no file; markdown, where it has headings.
-pub fn pieces_of(text: &str) -> Vec<NewPiece> {
+pub fn pieces_of(text: &str) -> Vec<NewChunk> {
     let read = reading::read(Path::new("text.md"), text.as_bytes().to_vec());
     read.map(|document| pieces(&document)).unwrap_or_default()
 }
 
 /// The pieces of what was read.
-pub fn pieces(document: &reading::Document) -> Vec<NewPiece> {
+pub fn pieces(document: &reading::Document) -> Vec<NewChunk> {
     reading::chunks(document, &ChunkSizes::default()).into_iter().map(piece).collect()
 }
 
@@ -217,13 +217,13 @@ pub(super) fn made_of(title: &str, heading: &str, text: &str) -> String {
     format!("{title}\n{heading}\n{text}")
 }
 
-fn piece(chunk: reading::Chunk) -> NewPiece {
+fn piece(chunk: reading::Chunk) -> NewChunk {
     let (unit, first, last) = match chunk.place {
-        reading::Place::Lines(first, last) => (Unit::Lines, first, last),
-        reading::Place::Pages(first, last) => (Unit::Pages, first, last),
+        reading::Place::Lines(first, last) => (SpanUnit::Lines, first, last),
+        reading::Place::Pages(first, last) => (SpanUnit::Pages, first, last),
     };
-    let (heading, place) = (chunk.heading.join(" › "), Place { unit, first, last });
-    NewPiece { text: chunk.text, hash: String::new(), heading, place }
+    let (heading, place) = (chunk.heading.join(" › "), DocumentSpan { unit, first, last });
+    NewChunk { text: chunk.text, hash: String::new(), heading, place }
 }
 
 /// What was found below the root before and is not any more. What was added by itself stays as long as it is there: somebody

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
-use lango_domain::documents::{Change, Owner, Piece};
+use lango_domain::documents::{ChunkChange, Owner, StoredChunk};
 use tokio::sync::OwnedMutexGuard;
 
 use super::{Library, LibraryError, blocking};
@@ -81,7 +81,7 @@ impl Library {
             upto = changes.last().map_or(upto, |change| change.number);
             uncommitted += changes.len();
             let is_full = uncommitted >= CHANGES_IN_A_COMMIT;
-            let pieces = self.shared.store.pieces(put_by(&changes)).await?;
+            let pieces = self.shared.store.chunks(put_by(&changes)).await?;
             writer = blocking(move || {
                 removed_by(&changes).for_each(|piece| writer.remove(piece));
                 pieces.into_iter().try_for_each(|piece| writer.put(entry(piece)))?;
@@ -127,7 +127,7 @@ impl Library {
 
     /// These pieces with their vectors: those that the store keeps, and new ones for the others.
     async fn measured(&self, embedder: &dyn Embedder, ids: Vec<u64>) -> Result<Vec<Measured>, LibraryError> {
-        let pieces = self.shared.store.pieces(ids.clone()).await?;
+        let pieces = self.shared.store.chunks(ids.clone()).await?;
         let identity = embedder.identity();
         let mut vectors = HashMap::new();
         if embedder.keeping() == Keeping::Store {
@@ -135,7 +135,7 @@ impl Library {
                 vectors.insert(id, from_bytes(&bytes)?);
             }
         }
-        let missing: Vec<&Piece> = pieces.iter().filter(|piece| !vectors.contains_key(&piece.id)).collect();
+        let missing: Vec<&StoredChunk> = pieces.iter().filter(|piece| !vectors.contains_key(&piece.id)).collect();
         let group = match embedder.keeping() {
             Keeping::Store => ASKED_AT_ONCE,
             Keeping::Nowhere => BATCH,
@@ -145,7 +145,7 @@ impl Library {
             made.extend(self.made(embedder, pieces).await?);
         }
         vectors.extend(made);
-        let each = pieces.into_iter().filter_map(|Piece { id, owner, .. }| {
+        let each = pieces.into_iter().filter_map(|StoredChunk { id, owner, .. }| {
             vectors.remove(&id).map(|vector| Measured { id, owner, vector })
         });
         Ok(each.collect())
@@ -155,7 +155,7 @@ impl Library {
     async fn made(
         &self,
         embedder: &dyn Embedder,
-        pieces: &[&Piece],
+        pieces: &[&StoredChunk],
     ) -> Result<Vec<(u64, Vec<f32>)>, LibraryError> {
         let texts: Vec<String> = pieces.iter().map(|piece| embedded_text(piece)).collect();
         let vectors = vectors_of(embedder, &texts).await?;
@@ -221,21 +221,21 @@ async fn open_writer(lexical: Arc<Lexical>) -> Result<Option<LexicalWriter>, Lib
     blocking(move || Ok(lexical.try_writer()?)).await
 }
 
-fn put_by(changes: &[Change]) -> Vec<u64> {
+fn put_by(changes: &[ChunkChange]) -> Vec<u64> {
     changes.iter().filter(|change| change.is_there).map(|change| change.piece).collect()
 }
 
 /// These come first: where a piece was put behind its removal, it is there.
-fn removed_by(changes: &[Change]) -> impl Iterator<Item = u64> {
+fn removed_by(changes: &[ChunkChange]) -> impl Iterator<Item = u64> {
     changes.iter().filter(|change| !change.is_there).map(|change| change.piece)
 }
 
 /// Invariant: the hash of a piece is that of this text.
-fn embedded_text(piece: &Piece) -> String {
+fn embedded_text(piece: &StoredChunk) -> String {
     super::adding::made_of(&piece.title, &piece.heading, &piece.text)
 }
 
-fn entry(piece: Piece) -> Entry {
+fn entry(piece: StoredChunk) -> Entry {
     let collection = key(&piece.owner);
     Entry { id: piece.id, collection, text: piece.text, heading: piece.heading, title: piece.title }
 }

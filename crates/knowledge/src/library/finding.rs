@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use lango_domain::documents::{Owner, Piece, Place};
+use lango_domain::documents::{Owner, StoredChunk, DocumentSpan};
 use lango_domain::event::{Principal, SessionId};
 
 use super::catching_up::parts_of;
@@ -33,7 +33,7 @@ pub struct Found {
     pub source: String,
     pub title: String,
     pub heading: String,
-    pub place: Place,
+    pub place: DocumentSpan,
     pub collection: String,
     pub score: f32,
     pub why: Why,
@@ -97,9 +97,9 @@ impl Library {
         let says_something =
             |hit: &Fused| hit.lexical.is_some() || hit.vector.is_some_and(|vector| vector >= floor);
         let best: Vec<Fused> = fused.into_iter().filter(says_something).take(read.max(limit)).collect();
-        let pieces = self.shared.store.pieces(best.iter().map(|hit| hit.id).collect()).await?;
+        let pieces = self.shared.store.chunks(best.iter().map(|hit| hit.id).collect()).await?;
         let own = pieces.into_iter().filter(|piece| scope.covers(&piece.owner));
-        let pieces: HashMap<u64, Piece> = own.map(|piece| (piece.id, piece)).collect();
+        let pieces: HashMap<u64, StoredChunk> = own.map(|piece| (piece.id, piece)).collect();
         Ok(chosen(&best, &pieces, limit))
     }
 
@@ -172,8 +172,8 @@ impl Scope {
 }
 
 /// Neighbours lift each other, repetitions are folded.
-fn chosen(best: &[Fused], pieces: &HashMap<u64, Piece>, limit: usize) -> Vec<Found> {
-    let place = |piece: &Piece| fusion::Place { document: piece.document, number: piece.number, range: 0..0 };
+fn chosen(best: &[Fused], pieces: &HashMap<u64, StoredChunk>, limit: usize) -> Vec<Found> {
+    let place = |piece: &StoredChunk| fusion::Place { document: piece.document, number: piece.number, range: 0..0 };
     let places: HashMap<u64, fusion::Place> = pieces.iter().map(|(id, piece)| (*id, place(piece))).collect();
     let raised = with_neighbours(best, &places);
     let folded = fold_duplicates(&raised, |id| pieces.get(&id).map_or("", |piece| piece.text.as_str()));

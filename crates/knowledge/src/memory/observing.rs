@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
 use jiff::{SignedDuration, Timestamp};
-use lango_domain::event::{Body, Event};
-use lango_domain::memory::{Kept, NewMemory, Note, Origin, Piece, Progress, Setback, Words};
+use lango_domain::event::{EventBody, Event};
+use lango_domain::memory::{MemoryWrite, NewMemory, Note, MemoryOrigin, ObservedSpan, ObservationProgress, ObserverBackoff, MemorySpeaker};
 use lango_domain::model::Model;
-use lango_domain::seams::{Afterwards, Conversation};
+use lango_domain::seams::{AfterTurn, SessionKey};
 use lango_domain::session::StoreError;
-use lango_domain::{Label, tokens};
+use lango_domain::{Label, token_estimate};
 
 use super::transcript::{Utterance, clipped, transcript, weight};
 use super::writing::{self, NotWritten, Task, Written};
@@ -25,8 +25,8 @@ const BYTES_PER_TOKEN: usize = 8;
 const FIRST_DELAY: SignedDuration = SignedDuration::from_mins(1);
 const LONGEST_DELAY: SignedDuration = SignedDuration::from_hours(6);
 
-impl Afterwards for Chronicle {
-    fn turn_ended(&self, of: Conversation) -> BoxFuture<'static, ()> {
+impl AfterTurn for Chronicle {
+    fn turn_ended(&self, of: SessionKey) -> BoxFuture<'static, ()> {
         let chronicle = self.clone();
         async move {
             if let Err(error) = chronicle.catch_up(&of).await {
@@ -47,7 +47,7 @@ pub(super) struct Portion {
 
 impl Chronicle {
     /// Observes what is new in a session, lets observations stand for what is old, and condenses them where they are many.
-    pub async fn catch_up(&self, of: &Conversation) -> Result<(), StoreError> {
+    pub async fn catch_up(&self, of: &SessionKey) -> Result<(), StoreError> {
         let turn = self.turn_of(of);
         let _turn = turn.lock().await;
         let unobserved = self.observe(of, self.least_portion()).await?;
@@ -64,7 +64,7 @@ impl Chronicle {
     }
 
     /// Everything that can be observed now, in portions of at least so many tokens; gives what is left.
-    pub(super) async fn observe(&self, of: &Conversation, least: usize) -> Result<usize, StoreError> {
+    pub(super) async fn observe(&self, of: &SessionKey, least: usize) -> Result<usize, StoreError> {
         let mut left = 0;
         for _ in 0..MOST_PIECES {
             let progress = self.memories().progress(of).await?;
@@ -77,9 +77,9 @@ impl Chronicle {
                 None => break,
                 Some((origin, observations)) => {
                     let Portion { behind, last, tokens, .. } = portion;
-                    let piece = Piece { behind, last, tokens, origin, observations };
+                    let piece = ObservedSpan { behind, last, tokens, origin, observations };
                     // Whoever was first has observed the same events: there is only the rest left to do.
-                    let (Kept::Kept | Kept::Overtaken) = self.memories().keep_piece(of, piece).await?;
+                    let (MemoryWrite::Kept | MemoryWrite::Overtaken) = self.memories().keep_piece(of, piece).await?;
                     left = 0;
                 }
             }
@@ -88,14 +88,14 @@ impl Chronicle {
     }
 
     /// Whole turns behind what was observed, until they are enough for a portion.
-    async fn next_portion(&self, of: &Conversation, behind: u64) -> Result<Option<Portion>, StoreError> {
+    async fn next_portion(&self, of: &SessionKey, behind: u64) -> Result<Option<Portion>, StoreError> {
         let enough = self.settings().buffer_tokens.get();
         let bytes = enough.saturating_mul(BYTES_PER_TOKEN);
         let mut events = self.memories().turns_behind(of, behind, bytes).await?;
         let (mut tokens, mut end) = (0, events.len());
         for (at, event) in events.iter().enumerate() {
             tokens += weight(event);
-            if tokens >= enough && matches!(event.body, Body::TurnDone | Body::TurnFailed { .. }) {
+            if tokens >= enough && matches!(event.body, EventBody::TurnDone | EventBody::TurnFailed { .. }) {
                 end = at + 1;
                 break;
             }
@@ -106,7 +106,7 @@ impl Chronicle {
     }
 
     /// Whether the model did not get through lately.
-    pub(super) fn has_to_wait(&self, progress: &Progress) -> bool {
+    pub(super) fn has_to_wait(&self, progress: &ObservationProgress) -> bool {
         let is_model = matches!(self.observer(), Observer::Model { .. });
         is_model && progress.setback.as_ref().is_some_and(|setback| setback.not_before > self.now())
     }
@@ -114,10 +114,10 @@ impl Chronicle {
     /// What there is to remember of a portion; nothing where the model did not get through.
     async fn observations(
         &self,
-        of: &Conversation,
+        of: &SessionKey,
         portion: &Portion,
-        progress: &Progress,
-    ) -> Result<Option<(Origin, Vec<NewMemory>)>, StoreError> {
+        progress: &ObservationProgress,
+    ) -> Result<Option<(MemoryOrigin, Vec<NewMemory>)>, StoreError> {
         let ids = portion.events.iter().map(|event| (event.turn.clone(), event.seq)).collect();
         let forgotten = self.memories().forgotten(&of.principal, ids).await?;
         let heard = transcript(&portion.events, &forgotten);
@@ -125,14 +125,14 @@ impl Chronicle {
         let (origin, mut observations) = match self.observer() {
             Observer::Model { model, name } if unusable < MOST_UNUSABLE => {
                 match self.observe_with(&**model, of, &heard).await? {
-                    Ok(observations) => (Origin::Model(name.clone()), observations),
+                    Ok(observations) => (MemoryOrigin::Model(name.clone()), observations),
                     Err(failure) => {
                         self.put_off(of, progress, &failure).await?;
                         return Ok(None);
                     }
                 }
             }
-            Observer::Rules | Observer::Model { .. } => (Origin::Rules, rules::observations(&heard)),
+            Observer::Rules | Observer::Model { .. } => (MemoryOrigin::Rules, rules::observations(&heard)),
         };
         observations.retain(|new| !self.is_secret(&new.note.text));
         Ok(Some((origin, observations)))
@@ -142,7 +142,7 @@ impl Chronicle {
     async fn observe_with(
         &self,
         model: &dyn Model,
-        of: &Conversation,
+        of: &SessionKey,
         heard: &[Utterance],
     ) -> Result<Result<Vec<NewMemory>, NotWritten>, StoreError> {
         let mut observations = Vec::new();
@@ -163,15 +163,15 @@ impl Chronicle {
 
     pub(super) async fn put_off(
         &self,
-        of: &Conversation,
-        progress: &Progress,
+        of: &SessionKey,
+        progress: &ObservationProgress,
         failure: &NotWritten,
     ) -> Result<(), StoreError> {
         tracing::warn!(%failure, session = %of.session, "observing is tried again later");
         let (failures, unusable) =
             progress.setback.as_ref().map_or((0, 0), |setback| (setback.failures, setback.unusable));
         let is_unusable = *failure == NotWritten::Unusable;
-        let setback = Setback {
+        let setback = ObserverBackoff {
             failures: failures.saturating_add(1),
             unusable: unusable + u32::from(is_unusable),
             not_before: later(self.now(), failures),
@@ -180,7 +180,7 @@ impl Chronicle {
     }
 
     /// When enough is said, observations stand for it up to where the newest words begin.
-    async fn activate(&self, of: &Conversation, unobserved: usize) -> Result<(), StoreError> {
+    async fn activate(&self, of: &SessionKey, unobserved: usize) -> Result<(), StoreError> {
         let progress = self.memories().progress(of).await?;
         let raw = unobserved + progress.waiting.iter().map(|(_, tokens)| tokens).sum::<usize>();
         if raw < self.settings().message_token_threshold.get() {
@@ -204,7 +204,7 @@ fn requests(chronicle: &Chronicle, model: &dyn Model, heard: &[Utterance]) -> Ve
     for utterance in heard.iter().filter(|utterance| !chronicle.is_secret(&utterance.text)) {
         let at = utterance.at.strftime("%Y-%m-%d %H:%M");
         let text = format!("{at} {}: {}", utterance.speaker, clipped(&utterance.text, room / 2));
-        let tokens = tokens::estimate(&text) + 5;
+        let tokens = token_estimate::estimate(&text) + 5;
         if used + tokens > room && !request.is_empty() {
             requests.push(std::mem::take(&mut request));
             used = 0;
@@ -221,8 +221,8 @@ fn observation(line: Written, heard: &[Utterance]) -> Option<NewMemory> {
     let cited: Vec<&Utterance> =
         heard.iter().filter(|utterance| line.cites.contains(&utterance.seq.to_string())).collect();
     let last = cited.last()?;
-    let is_own = cited.iter().all(|utterance| utterance.words == Words::User);
-    let words = if is_own { Words::User } else { Words::Others };
+    let is_own = cited.iter().all(|utterance| utterance.words == MemorySpeaker::User);
+    let words = if is_own { MemorySpeaker::User } else { MemorySpeaker::Others };
     // The model read everything that was heard, and any of it may have chosen these words; not where they are the user's.
     let is_quoted = is_own && cited.iter().any(|utterance| rules::is_quoted(&line.text, &utterance.text));
     let label = match is_quoted {

@@ -5,10 +5,10 @@ use std::sync::{Arc, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt};
 use lango_domain::event::{Principal, SessionId};
-use lango_domain::memory::{Memory, MemoryId, Origin, Priority, Revision};
+use lango_domain::memory::{Memory, MemoryId, MemoryOrigin, Priority, Revision};
 use lango_domain::seams::{ContextError, ContextRequest, ContextSource};
 use lango_domain::session::StoreError;
-use lango_domain::{Labelled, tokens};
+use lango_domain::{Labelled, token_estimate};
 
 use super::question::Question;
 use super::rules::plain_words;
@@ -168,7 +168,7 @@ fn fits(question: &Question, known: &Known, covers: f32, care: &Care) -> bool {
             covers >= FITS || (asks_for_kind && (is_on_topic || question.is_general()))
         }
         Care::Unasked { session } => {
-            let is_here = known.memory.session == *session && known.memory.origin != Origin::Asked;
+            let is_here = known.memory.session == *session && known.memory.origin != MemoryOrigin::Asked;
             let is_meant = question.is_own && is_of_kind && (is_on_topic || question.is_general());
             !is_here && (covers >= SURELY_FITS || is_meant)
         }
@@ -205,7 +205,7 @@ fn told(found: &[Recalled], cap: usize) -> Option<Labelled> {
     let mut text = HEAD.to_owned();
     for recalled in found {
         let longer = format!("{text}\n{}", digest::line(&recalled.memory));
-        if tokens::estimate(&longer) > cap {
+        if token_estimate::estimate(&longer) > cap {
             break;
         }
         text = longer;

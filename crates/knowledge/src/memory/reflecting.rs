@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lango_domain::Label;
 use lango_domain::memory::{
-    Kept, Memory, MemoryId, NewReflection, Note, Origin, Priority, Reflections, Words,
+    MemoryWrite, Memory, MemoryId, NewReflection, Note, MemoryOrigin, Priority, NewReflections, MemorySpeaker,
 };
 use lango_domain::model::Model;
-use lango_domain::seams::Conversation;
+use lango_domain::seams::SessionKey;
 use lango_domain::session::StoreError;
 
 use super::writing::{self, NotWritten, Task, Written};
@@ -19,7 +19,7 @@ const SHARE_KEPT: usize = 4;
 const MOST_UNUSABLE: u32 = 3;
 
 impl Chronicle {
-    pub(super) async fn reflect_where_due(&self, of: &Conversation) -> Result<(), StoreError> {
+    pub(super) async fn reflect_where_due(&self, of: &SessionKey) -> Result<(), StoreError> {
         let progress = self.memories().progress(of).await?;
         if progress.tokens < self.settings().observation_tokens() {
             return Ok(());
@@ -29,7 +29,7 @@ impl Chronicle {
     }
 
     /// Condenses everything that is known of a session, however little; whether anything was.
-    pub async fn reflect(&self, of: &Conversation) -> Result<bool, StoreError> {
+    pub async fn reflect(&self, of: &SessionKey) -> Result<bool, StoreError> {
         let turn = self.turn_of(of);
         let _turn = turn.lock().await;
         self.observe(of, 0).await?;
@@ -43,7 +43,7 @@ impl Chronicle {
         self.condense(of, all).await
     }
 
-    async fn condense(&self, of: &Conversation, told: Vec<Memory>) -> Result<bool, StoreError> {
+    async fn condense(&self, of: &SessionKey, told: Vec<Memory>) -> Result<bool, StoreError> {
         let progress = self.memories().progress(of).await?;
         if self.has_to_wait(&progress) {
             return Ok(false);
@@ -52,14 +52,14 @@ impl Chronicle {
         let (origin, mut reflections) = match self.observer() {
             Observer::Model { model, name } if unusable < MOST_UNUSABLE => {
                 match self.reflect_with(&**model, of, &told).await? {
-                    Ok(reflections) => (Origin::Model(name.clone()), reflections),
+                    Ok(reflections) => (MemoryOrigin::Model(name.clone()), reflections),
                     Err(failure) => {
                         self.put_off(of, &progress, &failure).await?;
                         return Ok(false);
                     }
                 }
             }
-            Observer::Rules | Observer::Model { .. } => (Origin::Rules, by_rule(&told)),
+            Observer::Rules | Observer::Model { .. } => (MemoryOrigin::Rules, by_rule(&told)),
         };
         reflections.retain(|new| !self.is_secret(&new.note.text));
         let room = self.settings().observation_tokens() / SHARE_KEPT;
@@ -69,14 +69,14 @@ impl Chronicle {
             MemoryId::Reflection(_) => None,
         });
         let condensed = condensed.collect();
-        let new = Reflections { behind: progress.generation, origin, condensed, reflections };
-        Ok(self.memories().keep_reflections(of, new).await? == Kept::Kept)
+        let new = NewReflections { behind: progress.generation, origin, condensed, reflections };
+        Ok(self.memories().keep_reflections(of, new).await? == MemoryWrite::Kept)
     }
 
     async fn reflect_with(
         &self,
         model: &dyn Model,
-        of: &Conversation,
+        of: &SessionKey,
         told: &[Memory],
     ) -> Result<Result<Vec<NewReflection>, NotWritten>, StoreError> {
         let turn = lango_domain::event::TurnId::new(format!("reflection of {}", of.session));
@@ -111,8 +111,8 @@ fn reflection(line: Written, part: &[Memory]) -> Option<NewReflection> {
     let made_of: Vec<&Memory> =
         part.iter().filter(|memory| line.cites.contains(&memory.id.to_string())).collect();
     let at = made_of.iter().map(|memory| memory.note.at).max()?;
-    let is_own = made_of.iter().all(|memory| memory.note.words == Words::User);
-    let words = if is_own { Words::User } else { Words::Others };
+    let is_own = made_of.iter().all(|memory| memory.note.words == MemorySpeaker::User);
+    let words = if is_own { MemorySpeaker::User } else { MemorySpeaker::Others };
     // The model read the whole part, and any of it may have chosen these words.
     let label = part.iter().fold(Label::default(), |label, memory| label.joined(&memory.note.label));
     let note = Note { text: line.text, kind: line.kind, priority: line.priority, words, label, at };

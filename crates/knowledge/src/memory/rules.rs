@@ -1,6 +1,6 @@
 //! Observing without a language model: sentences of the user's own that say something to remember.
 
-use lango_domain::memory::{Kind, NewMemory, Note, Priority, Words};
+use lango_domain::memory::{Kind, NewMemory, Note, Priority, MemorySpeaker};
 use lango_domain::text::one_line;
 use unicode_normalization::UnicodeNormalization;
 
@@ -15,11 +15,11 @@ const MOST_OF_ONE: usize = 8;
 
 /// What the user said that is worth remembering, each sentence with the event that it stands in.
 pub fn observations(heard: &[Utterance]) -> Vec<NewMemory> {
-    let own = heard.iter().filter(|utterance| utterance.words == Words::User);
+    let own = heard.iter().filter(|utterance| utterance.words == MemorySpeaker::User);
     own.flat_map(|utterance| {
         let told = sentences(first_paragraph(&utterance.text)).filter_map(|sentence| {
             let (kind, text) = telling(sentence)?;
-            let (words, label) = (Words::User, utterance.label.clone());
+            let (words, label) = (MemorySpeaker::User, utterance.label.clone());
             let note = Note { text, kind, priority: priority_of(kind), words, label, at: utterance.at };
             Some(NewMemory { note, turn: utterance.turn.clone(), sources: vec![utterance.seq] })
         });

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use lango_domain::event::SessionId;
-use lango_domain::memory::{Kind, Listed, Listing, Memory, MemoryId, NewMemory, Note, Priority, Words};
-use lango_domain::seams::Conversation;
+use lango_domain::memory::{Kind, MemoryLevel, MemoryQuery, Memory, MemoryId, NewMemory, Note, Priority, MemorySpeaker};
+use lango_domain::seams::SessionKey;
 use lango_domain::text::one_line;
-use lango_domain::{Intent, Labelled, Safety, Tool, ToolContext, ToolFailure, ToolOutput, tokens};
+use lango_domain::{Intent, Labelled, Safety, Tool, ToolContext, ToolError, ToolOutput, token_estimate};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -80,13 +80,13 @@ struct Reflect {}
 type Desk = Lazily<Chronicle, String>;
 
 impl Desk {
-    async fn chronicle(&self) -> Result<Arc<Chronicle>, ToolFailure> {
+    async fn chronicle(&self) -> Result<Arc<Chronicle>, ToolError> {
         self.get().await.cloned().map_err(failed)
     }
 }
 
-fn failed(error: impl std::fmt::Display) -> ToolFailure {
-    ToolFailure(format!("memory cannot be used: {error}"))
+fn failed(error: impl std::fmt::Display) -> ToolError {
+    ToolError(format!("memory cannot be used: {error}"))
 }
 
 pub fn tools(desk: Lazily<Chronicle, String>) -> Vec<Tool> {
@@ -170,7 +170,7 @@ fn recall(desk: Desk) -> Tool {
 
 fn list_observations(desk: Desk) -> Tool {
     let described = "Lists observations of conversations with the user, the newest first.";
-    listing(desk, "memory_list_observations", described, Listed::Observations).with_phrases([
+    listing(desk, "memory_list_observations", described, MemoryLevel::Observations).with_phrases([
         "(list|show) [me] [all] [the] [my] [your] (observations|memories)",
         "what do you (remember|know) [about me]",
     ])
@@ -179,16 +179,16 @@ fn list_observations(desk: Desk) -> Tool {
 fn list_reflections(desk: Desk) -> Tool {
     let described =
         "Lists reflections: what observations of a conversation were condensed to, the newest first.";
-    listing(desk, "memory_list_reflections", described, Listed::Reflections)
+    listing(desk, "memory_list_reflections", described, MemoryLevel::Reflections)
         .with_phrases(["(list|show) [me] [all] [the] [my] [your] reflections"])
 }
 
-fn listing(desk: Desk, name: &str, described: &str, what: Listed) -> Tool {
+fn listing(desk: Desk, name: &str, described: &str, what: MemoryLevel) -> Tool {
     Tool::new(name, described, Safety::Safe, move |context: ToolContext, args: List| {
         let desk = desk.clone();
         async move {
             let session = args.session.filter(|session| !session.trim().is_empty()).map(SessionId::new);
-            let which = Listing { what, session, most: checked(args.limit)? };
+            let which = MemoryQuery { what, session, most: checked(args.limit)? };
             let found = desk.chronicle().await?.memories().list(&context.principal, which).await;
             Ok(told(&found.map_err(failed)?, "There is nothing yet."))
         }
@@ -234,15 +234,15 @@ async fn meant(
     chronicle: &Chronicle,
     context: &ToolContext,
     what: &str,
-) -> Result<(Vec<Trace>, Vec<Trace>), ToolFailure> {
+) -> Result<(Vec<Trace>, Vec<Trace>), ToolError> {
     match chronicle.forgetting().meant(&context.principal, what).await.map_err(failed)? {
         Meant::These { gone, left } => Ok((gone, left)),
         Meant::Nothing => {
-            Err(ToolFailure("nothing like that is remembered; memory_recall finds what is".to_owned()))
+            Err(ToolError("nothing like that is remembered; memory_recall finds what is".to_owned()))
         }
         Meant::Several(found) => {
             let lines: Vec<String> = found.iter().take(USUAL).map(Trace::line).collect();
-            Err(ToolFailure(format!(
+            Err(ToolError(format!(
                 "nothing was forgotten: several things are about that, and none says just that. Say which, by id or in its \
                  own words, or say \"everything about\" it:\n{}",
                 lines.join("\n")
@@ -278,9 +278,9 @@ fn reflect(desk: Desk) -> Tool {
         async move {
             let chronicle = desk.chronicle().await?;
             let (session, principal) = (context.session, context.principal);
-            let of = Conversation { session: session.clone(), principal: principal.clone() };
+            let of = SessionKey { session: session.clone(), principal: principal.clone() };
             chronicle.reflect(&of).await.map_err(failed)?;
-            let which = Listing { what: Listed::Reflections, session: Some(session), most: MOST };
+            let which = MemoryQuery { what: MemoryLevel::Reflections, session: Some(session), most: MOST };
             let mut found = chronicle.memories().list(&principal, which).await.map_err(failed)?;
             found.reverse();
             Ok(told(&found, "Nothing was observed in this conversation yet."))
@@ -301,10 +301,10 @@ fn told(found: &[Memory], nothing: &str) -> ToolOutput {
     ToolOutput::labelled(Labelled { text, label: digest::label(found) })
 }
 
-fn checked(limit: Option<usize>) -> Result<usize, ToolFailure> {
+fn checked(limit: Option<usize>) -> Result<usize, ToolError> {
     let limit = limit.unwrap_or(USUAL);
     let is_fine = (1..=MOST).contains(&limit);
-    is_fine.then_some(limit).ok_or_else(|| ToolFailure(format!("`limit` goes from 1 to {MOST}")))
+    is_fine.then_some(limit).ok_or_else(|| ToolError(format!("`limit` goes from 1 to {MOST}")))
 }
 
 impl Chronicle {
@@ -314,23 +314,23 @@ impl Chronicle {
         content: &str,
         kind: Kind,
         priority: Priority,
-    ) -> Result<String, ToolFailure> {
+    ) -> Result<String, ToolError> {
         let text = one_line(content);
         if text.is_empty() {
-            return Err(ToolFailure("there is nothing to remember: say it in one sentence".to_owned()));
+            return Err(ToolError("there is nothing to remember: say it in one sentence".to_owned()));
         }
-        if tokens::estimate(&text) > LONGEST {
-            return Err(ToolFailure("that is too long to remember: say it in at most 60 words".to_owned()));
+        if token_estimate::estimate(&text) > LONGEST {
+            return Err(ToolError("that is too long to remember: say it in at most 60 words".to_owned()));
         }
         if self.is_secret(&text) {
-            return Err(ToolFailure(
+            return Err(ToolError(
                 "this looks like a password or a key; secrets are not remembered".to_owned(),
             ));
         }
-        let of = Conversation { session: context.session.clone(), principal: context.principal.clone() };
+        let of = SessionKey { session: context.session.clone(), principal: context.principal.clone() };
         let request = self.memories().request(&of, &context.turn).await.map_err(failed)?;
         let said = request.as_ref().map_or(String::new(), |(_, text)| text.clone());
-        let words = if is_own(&text, &said) { Words::User } else { Words::Others };
+        let words = if is_own(&text, &said) { MemorySpeaker::User } else { MemorySpeaker::Others };
         let note = Note { text, kind, priority, words, label: context.label.clone(), at: self.now() };
         let sources = request.map(|(seq, _)| seq).into_iter().collect();
         let memory = NewMemory { note, turn: context.turn.clone(), sources };

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use lango_domain::event::{Body, CallId, Event, TurnId};
-use lango_domain::memory::Words;
-use lango_domain::{Label, tokens};
+use lango_domain::event::{EventBody, CallId, Event, TurnId};
+use lango_domain::memory::MemorySpeaker;
+use lango_domain::{Label, token_estimate};
 
 use super::tools::{CHANGES_MEMORY, is_memory_tool};
 
@@ -23,7 +23,7 @@ pub struct Utterance {
     pub turn: TurnId,
     pub at: Timestamp,
     pub speaker: String,
-    pub words: Words,
+    pub words: MemorySpeaker,
     /// What it was made from.
     pub label: Label,
     pub text: String,
@@ -39,23 +39,23 @@ pub fn transcript(events: &[Arc<Event>], forgotten: &[u64]) -> Vec<Utterance> {
 /// What an event takes in a request, about.
 pub fn weight(event: &Event) -> usize {
     match &event.body {
-        Body::User { text }
-        | Body::Context { text, .. }
-        | Body::Note { text }
-        | Body::Report { text }
-        | Body::Answer { text } => tokens::estimate(text),
-        Body::ToolResult { content, .. } => tokens::estimate(content),
-        Body::ToolCall { args, .. } => tokens::estimate(&args.to_string()),
+        EventBody::User { text }
+        | EventBody::Context { text, .. }
+        | EventBody::Note { text }
+        | EventBody::Report { text }
+        | EventBody::Answer { text } => token_estimate::estimate(text),
+        EventBody::ToolResult { content, .. } => token_estimate::estimate(content),
+        EventBody::ToolCall { args, .. } => token_estimate::estimate(&args.to_string()),
         _ => 0,
     }
 }
 
 /// The beginning and the end of a long text.
 pub fn clipped(text: &str, cap: usize) -> String {
-    if tokens::estimate(text) <= cap {
+    if token_estimate::estimate(text) <= cap {
         return text.to_owned();
     }
-    let head = tokens::cut(text, cap * 2 / 3);
+    let head = token_estimate::truncate(text, cap * 2 / 3);
     let tail = text.ceil_char_boundary(text.len() - (head.len() / 2).min(text.len() - head.len()));
     format!("{head} […] {}", &text[tail..])
 }
@@ -72,7 +72,7 @@ fn turns(events: &[Arc<Event>]) -> HashMap<&TurnId, Turn<'_>> {
     let mut turns: HashMap<&TurnId, Turn<'_>> = HashMap::new();
     for event in events {
         let turn = turns.entry(&event.turn).or_default();
-        if let Body::ToolCall { id, tool, .. } = &event.body {
+        if let EventBody::ToolCall { id, tool, .. } = &event.body {
             turn.tools.insert(id, tool);
             turn.recalls |= is_memory_tool(tool);
             turn.changes_memory |= CHANGES_MEMORY.contains(&tool.as_str());
@@ -84,21 +84,21 @@ fn turns(events: &[Arc<Event>]) -> HashMap<&TurnId, Turn<'_>> {
 fn utterance(event: &Event, turn: &Turn<'_>) -> Option<Utterance> {
     let (words, text) = match &event.body {
         // What was piped in is not in the user's own words.
-        Body::User { text } if !turn.changes_memory => {
-            let words = if event.label.is_plain() { Words::User } else { Words::Others };
+        EventBody::User { text } if !turn.changes_memory => {
+            let words = if event.label.is_plain() { MemorySpeaker::User } else { MemorySpeaker::Others };
             (words, clipped(text, MESSAGE_CAP))
         }
-        Body::Answer { text } | Body::Report { text } | Body::Note { text } if !turn.recalls => {
-            (Words::Others, clipped(text, MESSAGE_CAP / 2))
+        EventBody::Answer { text } | EventBody::Report { text } | EventBody::Note { text } if !turn.recalls => {
+            (MemorySpeaker::Others, clipped(text, MESSAGE_CAP / 2))
         }
-        Body::ToolCall { tool, args, .. } if !is_memory_tool(tool) => {
-            (Words::Others, format!("calls {tool} {}", clipped(&args.to_string(), ARGUMENTS_CAP)))
+        EventBody::ToolCall { tool, args, .. } if !is_memory_tool(tool) => {
+            (MemorySpeaker::Others, format!("calls {tool} {}", clipped(&args.to_string(), ARGUMENTS_CAP)))
         }
-        Body::ToolResult { id, ok, content, error, .. } => {
+        EventBody::ToolResult { id, ok, content, error, .. } => {
             let tool = turn.tools.get(id).copied().filter(|tool| !is_memory_tool(tool))?;
             let said = error.as_deref().filter(|_| !ok).unwrap_or(content);
             let ended = if *ok { "gave" } else { "failed" };
-            (Words::Others, format!("{tool} {ended}: {}", clipped(said, RESULT_CAP)))
+            (MemorySpeaker::Others, format!("{tool} {ended}: {}", clipped(said, RESULT_CAP)))
         }
         _ => return None,
     };

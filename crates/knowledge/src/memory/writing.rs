@@ -6,11 +6,11 @@ use std::time::Duration;
 use futures::StreamExt;
 use lango_domain::AgentName;
 use lango_domain::event::Usage;
-use lango_domain::fence::defused;
+use lango_domain::fence::escape_fences;
 use lango_domain::memory::{Kind, Priority};
 use lango_domain::model::{Fragment, Message, Model, ModelRequest};
 use lango_domain::text::one_line;
-use lango_domain::tokens;
+use lango_domain::token_estimate;
 
 const OBSERVER: &str = include_str!("observer.md");
 const REFLECTOR: &str = include_str!("reflector.md");
@@ -83,7 +83,7 @@ async fn ask(
         Task::Reflect => REFLECTOR,
     };
     let body: Vec<String> = lines.iter().map(|(mark, text)| format!("[{mark}] {}", one_line(text))).collect();
-    let fenced = format!("<context source=\"conversation\">\n{}\n</context>", defused(&body.join("\n")));
+    let fenced = format!("<context source=\"conversation\">\n{}\n</context>", escape_fences(&body.join("\n")));
     let Ok(agent) = AgentName::new(AGENT.to_owned()) else {
         return (Err(NotWritten::Failed("there is no such agent".to_owned())), None);
     };
@@ -137,7 +137,7 @@ fn written_line(line: &str, known: &BTreeSet<&str>) -> Option<Written> {
         }
     }
     let text = one_line(text);
-    let text = tokens::cut(&text, LINE_CAP).trim().to_owned();
+    let text = token_estimate::truncate(&text, LINE_CAP).trim().to_owned();
     let is_usable = !cited.is_empty() && text.chars().filter(|c| c.is_alphanumeric()).count() >= 2;
     is_usable.then_some(Written { priority, kind, cites: cited, text })
 }
@@ -176,7 +176,7 @@ mod tests {
             assert_eq!(of(garbage), None, "{garbage}");
         }
         let long = format!("high | fact | 3 | {}", "word ".repeat(5_000));
-        assert!(tokens::estimate(&of(&long).unwrap()[0].0) <= LINE_CAP);
+        assert!(token_estimate::estimate(&of(&long).unwrap()[0].0) <= LINE_CAP);
         assert_eq!(of(&"high | fact | 4 | a line 가\n".repeat(500)).unwrap().len(), 1);
     }
 }

@@ -152,6 +152,6 @@ impl Connected {
     }
 
     fn without_key(&self, text: &str) -> String {
-        self.key.as_ref().map_or_else(|| text.to_owned(), |(key, _)| key.hide_in(text))
+        self.key.as_ref().map_or_else(|| text.to_owned(), |(key, _)| key.redact(text))
     }
 }

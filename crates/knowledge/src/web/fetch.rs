@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lango_domain::{Destination, Intent, Outgoing, Safety, Tool, ToolFailure};
+use lango_domain::{Destination, Intent, Outgoing, Safety, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use url::Url;
@@ -50,36 +50,36 @@ pub fn tool(guarded: Guarded) -> Tool {
 }
 
 /// The whole address is shown: what is in it leaves this machine.
-fn intent(guarded: &Guarded, url: &str) -> Result<Intent, ToolFailure> {
+fn intent(guarded: &Guarded, url: &str) -> Result<Intent, ToolError> {
     let url = asked(url).and_then(|url| check(&url, guarded.reach()).map(|()| url)).map_err(failure)?;
     let pattern = format!("{}/*", url.origin().ascii_serialization());
     let (shows, subject) = (format!("fetches {url}"), url.to_string());
     Ok(Intent { level: Safety::Moderate, shows, subject, pattern: Some(pattern) })
 }
 
-async fn fetch(guarded: &Guarded, args: Fetch) -> Result<String, ToolFailure> {
+async fn fetch(guarded: &Guarded, args: Fetch) -> Result<String, ToolError> {
     let most = args.max_chars.unwrap_or(DEFAULT_CHARS);
     if !(1..=MAX_CHARS).contains(&most) {
-        return Err(ToolFailure(format!("max_chars is {most}, but goes from 1 to {MAX_CHARS}")));
+        return Err(ToolError(format!("max_chars is {most}, but goes from 1 to {MAX_CHARS}")));
     }
     let url = asked(&args.url).map_err(failure)?;
     let page = guarded.get(url.as_str()).await.map_err(failure)?;
     let source = page.url.clone();
     // Markdown of a large page takes a moment, which others should not wait for.
     let text = tokio::task::spawn_blocking(move || text_of(&page)).await;
-    let text = text.map_err(|_stopped| ToolFailure("the page could not be read".to_owned()))??;
+    let text = text.map_err(|_stopped| ToolError("the page could not be read".to_owned()))??;
     let text = if text.is_empty() { "[the page has no text]".to_owned() } else { capped(text, most) };
     Ok(format!("source: {source}\n\n{text}"))
 }
 
-fn text_of(page: &Page) -> Result<String, ToolFailure> {
+fn text_of(page: &Page) -> Result<String, ToolError> {
     match page.kind {
         Kind::Html => Ok(super::readable(&page.text(), &page.url)),
         Kind::Text => Ok(without_controls(page.text().trim())),
         Kind::Pdf => {
             let read = reading::read(Path::new("page.pdf"), page.bytes.clone());
             read.map(|document| by_pages(&document))
-                .map_err(|why| ToolFailure(format!("{}: {why}", page.url)))
+                .map_err(|why| ToolError(format!("{}: {why}", page.url)))
         }
     }
 }
@@ -116,8 +116,8 @@ fn asked(text: &str) -> Result<Url, FetchError> {
     if is_bare { parsed(&format!("https://{text}")) } else { parsed(text) }
 }
 
-fn failure(error: FetchError) -> ToolFailure {
-    ToolFailure(error.to_string())
+fn failure(error: FetchError) -> ToolError {
+    ToolError(error.to_string())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lango_domain::{Destination, Intent, Outgoing, Safety, Tool, ToolFailure};
+use lango_domain::{Destination, Intent, Outgoing, Safety, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -56,11 +56,11 @@ fn intent(engines: &[Connected], query: String) -> Intent {
     Intent { level: Safety::Moderate, shows, subject: query, pattern: None }
 }
 
-async fn search(engines: &[Connected], args: &Search) -> Result<String, ToolFailure> {
+async fn search(engines: &[Connected], args: &Search) -> Result<String, ToolError> {
     let query = query(args)?;
     let limit = args.limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(ToolFailure(format!("limit is {limit}, but goes from 1 to {MAX_LIMIT}")));
+        return Err(ToolError(format!("limit is {limit}, but goes from 1 to {MAX_LIMIT}")));
     }
     let mut failures = Vec::new();
     for engine in engines {
@@ -69,16 +69,16 @@ async fn search(engines: &[Connected], args: &Search) -> Result<String, ToolFail
             Err(reason) => failures.push(format!("{}: {reason}", engine.shown())),
         }
     }
-    Err(ToolFailure(format!("no engine answered\n{}", failures.join("\n"))))
+    Err(ToolError(format!("no engine answered\n{}", failures.join("\n"))))
 }
 
-fn query(args: &Search) -> Result<String, ToolFailure> {
+fn query(args: &Search) -> Result<String, ToolError> {
     let query = one_line(&args.query, usize::MAX);
     match query.chars().count() {
-        0 => Err(ToolFailure("query is empty".to_owned())),
+        0 => Err(ToolError("query is empty".to_owned())),
         1..=MAX_QUERY => Ok(query),
         length => {
-            Err(ToolFailure(format!("query has {length} characters, but at most {MAX_QUERY} are allowed")))
+            Err(ToolError(format!("query has {length} characters, but at most {MAX_QUERY} are allowed")))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Whoever calls a tool in these tests.
 
 use lango_domain::event::{CallId, Principal, SessionId, TurnId};
-use lango_domain::{AgentName, Live, ToolContext};
+use lango_domain::{AgentName, ToolOutputSink, ToolContext};
 
 /// A call of the librarian's for whoever sits at this machine.
 pub fn context() -> ToolContext {
@@ -16,6 +16,6 @@ pub fn context_of(agent: &str) -> ToolContext {
         agent: AgentName::new(agent).unwrap(),
         call: CallId::new("c1"),
         label: Default::default(),
-        live: Live::nobody(),
+        live: ToolOutputSink::disconnected(),
     }
 }

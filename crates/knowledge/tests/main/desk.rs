@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use jiff::{Timestamp, ToSpan};
-use lango_domain::event::{Author, Body, Branch, CallId, Draft, Principal, SessionId, ToolCode, TurnId};
+use lango_domain::event::{Author, EventBody, Branch, CallId, NewEvent, Principal, SessionId, ToolCode, TurnId};
 use lango_domain::inquiries::InquiryStore;
 use lango_domain::knowledge::KnowledgeStore;
-use lango_domain::seams::Conversation;
-use lango_domain::session::{SessionKey, SessionStore};
-use lango_domain::{AgentName, Label, Tool, ToolContext, ToolFailure, ToolOutput};
+use lango_domain::seams::SessionKey;
+use lango_domain::session::{SessionKeyRef, SessionStore};
+use lango_domain::{AgentName, Label, Tool, ToolContext, ToolError, ToolOutput};
 use lango_knowledge::knowing::{self, Knowing};
 use lango_knowledge::secrecy::Secrecy;
 use lango_knowledge::{Lazily, inquiries};
@@ -59,27 +59,27 @@ impl Desk {
     }
 
     /// Calls a tool of the librarian's.
-    pub async fn call(&self, of: &Conversation, name: &str, args: Value) -> Result<String, ToolFailure> {
+    pub async fn call(&self, of: &SessionKey, name: &str, args: Value) -> Result<String, ToolError> {
         self.call_output(of, name, args).await.map(|output| output.text)
     }
 
     pub async fn call_output(
         &self,
-        of: &Conversation,
+        of: &SessionKey,
         name: &str,
         args: Value,
-    ) -> Result<ToolOutput, ToolFailure> {
+    ) -> Result<ToolOutput, ToolError> {
         self.call_labelled(of, name, args, Label::default()).await
     }
 
     /// The same by an agent that has read something.
     pub async fn call_labelled(
         &self,
-        of: &Conversation,
+        of: &SessionKey,
         name: &str,
         args: Value,
         label: Label,
-    ) -> Result<ToolOutput, ToolFailure> {
+    ) -> Result<ToolOutput, ToolError> {
         let knowing = self.knowing();
         let now = Arc::clone(&knowing.now);
         let mut tools = knowing::tools(&knowing);
@@ -90,49 +90,49 @@ impl Desk {
     }
 
     /// Appends a whole turn: the request, whatever happened, its end.
-    pub async fn turn(&self, of: &Conversation, turn: &str, said: &str, then: Vec<Body>) {
-        let bodies = std::iter::once(Body::User { text: said.to_owned() }).chain(then).collect();
+    pub async fn turn(&self, of: &SessionKey, turn: &str, said: &str, then: Vec<EventBody>) {
+        let bodies = std::iter::once(EventBody::User { text: said.to_owned() }).chain(then).collect();
         self.turn_labelled(of, turn, bodies, &Label::default()).await;
     }
 
     /// A turn in which whatever was said to the user has this label.
-    pub async fn turn_labelled(&self, of: &Conversation, turn: &str, mut bodies: Vec<Body>, label: &Label) {
+    pub async fn turn_labelled(&self, of: &SessionKey, turn: &str, mut bodies: Vec<EventBody>, label: &Label) {
         let agent = AgentName::new("lango-orchestrator").unwrap();
-        let is_whole = bodies.iter().any(|body| matches!(body, Body::TurnFailed { .. }));
-        bodies.extend((!is_whole).then_some(Body::TurnDone));
-        let draft = |body: Body| {
+        let is_whole = bodies.iter().any(|body| matches!(body, EventBody::TurnFailed { .. }));
+        bodies.extend((!is_whole).then_some(EventBody::TurnDone));
+        let draft = |body: EventBody| {
             let (author, label) = match body {
-                Body::User { .. } => (Author::User, Label::default()),
+                EventBody::User { .. } => (Author::User, Label::default()),
                 _ => (Author::Agent(agent.clone()), label.clone()),
             };
             let branch = Branch::root(&agent);
-            Draft { turn: TurnId::new(turn), author, branch, at: self.time(), label, body }
+            NewEvent { turn: TurnId::new(turn), author, branch, at: self.time(), label, body }
         };
-        let key = SessionKey { session: &of.session, principal: &of.principal };
+        let key = SessionKeyRef { session: &of.session, principal: &of.principal };
         self.store.append(key, bodies.into_iter().map(draft).collect()).await.unwrap();
     }
 }
 
-pub fn conversation(session: &str) -> Conversation {
-    Conversation { session: SessionId::new(session), principal: Principal::local() }
+pub fn conversation(session: &str) -> SessionKey {
+    SessionKey { session: SessionId::new(session), principal: Principal::local() }
 }
 
-pub fn of_bob(session: &str) -> Conversation {
-    Conversation { session: SessionId::new(session), principal: Principal::new("bob") }
+pub fn of_bob(session: &str) -> SessionKey {
+    SessionKey { session: SessionId::new(session), principal: Principal::new("bob") }
 }
 
-pub fn answer(text: &str) -> Vec<Body> {
-    vec![Body::Answer { text: text.to_owned() }]
+pub fn answer(text: &str) -> Vec<EventBody> {
+    vec![EventBody::Answer { text: text.to_owned() }]
 }
 
 /// A call with its result.
-pub fn called(id: &str, tool: &str, args: Value, result: Result<(), (&str, Option<String>)>) -> [Body; 2] {
+pub fn called(id: &str, tool: &str, args: Value, result: Result<(), (&str, Option<String>)>) -> [EventBody; 2] {
     let id = CallId::new(id);
-    let call = Body::ToolCall { id: id.clone(), tool: tool.to_owned(), args };
+    let call = EventBody::ToolCall { id: id.clone(), tool: tool.to_owned(), args };
     let (error, advice) = match result {
         Ok(()) => (None, None),
         Err((error, advice)) => (Some(error.to_owned()), advice),
     };
     let (ok, code) = (error.is_none(), error.as_ref().map(|_| ToolCode::Failed));
-    [call, Body::ToolResult { id, ok, content: String::new(), error, code, untrusted: false, advice }]
+    [call, EventBody::ToolResult { id, ok, content: String::new(), error, code, untrusted: false, advice }]
 }

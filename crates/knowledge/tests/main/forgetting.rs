@@ -5,14 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lango_domain::Label;
-use lango_domain::event::{Body, CallId, Principal, TurnId};
-use lango_domain::graph::{GraphStore, Source as FactSource};
+use lango_domain::event::{EventBody, CallId, Principal, TurnId};
+use lango_domain::graph::{GraphStore, FactSource as FactSource};
 use lango_domain::inquiries::{
-    Finder, InquiryStore, Lapse, Marks, NewInquiry, Priority, Resolution, Settled,
+    Finder, InquiryStore, ExpiryRule, ScanPosition, NewInquiry, InquiryPriority, Resolution, ScanResult,
 };
-use lango_domain::knowledge::{Category, KnowledgeStore, NewEntry, NewLearning, Source, Trouble};
-use lango_domain::memory::{Kind, Listed, Listing, Memories, NewMemory, Note, Piece, Words};
-use lango_domain::seams::{Afterwards, Conversation};
+use lango_domain::knowledge::{Category, KnowledgeStore, NewKnowledgeEntry, NewLearning, Provenance, FailureCategory};
+use lango_domain::memory::{Kind, MemoryLevel, MemoryQuery, MemoryStore, NewMemory, Note, ObservedSpan, MemorySpeaker};
+use lango_domain::seams::{AfterTurn, SessionKey};
 use lango_knowledge::forgetting::{Forgetting, Meant, Trace};
 use lango_knowledge::graph::{Graph, LazyGraph, NewFact};
 use lango_knowledge::memory::{Chronicle, Observer, Parts, Settings};
@@ -43,8 +43,8 @@ fn chronicle(desk: &Desk) -> Chronicle {
     })
 }
 
-fn source(of: &Conversation, turn: &str) -> Source {
-    Source {
+fn source(of: &SessionKey, turn: &str) -> Provenance {
+    Provenance {
         session: Some(of.session.clone()),
         turn: TurnId::new(turn),
         by: "librarian".to_owned(),
@@ -52,8 +52,8 @@ fn source(of: &Conversation, turn: &str) -> Source {
     }
 }
 
-fn entry(desk: &Desk, of: &Conversation, key: &str, content: &str) -> NewEntry {
-    NewEntry {
+fn entry(desk: &Desk, of: &SessionKey, key: &str, content: &str) -> NewKnowledgeEntry {
+    NewKnowledgeEntry {
         key: key.to_owned(),
         category: Category::Fact,
         content: content.to_owned(),
@@ -64,8 +64,8 @@ fn entry(desk: &Desk, of: &Conversation, key: &str, content: &str) -> NewEntry {
 }
 
 /// One turn, and what every part of the house could have learned from it, in words of its own.
-async fn learn(desk: &Desk, of: &Conversation) {
-    let call = Body::ToolCall { id: CallId::new("c7"), tool: "graph_add_fact".into(), args: json!({}) };
+async fn learn(desk: &Desk, of: &SessionKey) {
+    let call = EventBody::ToolCall { id: CallId::new("c7"), tool: "graph_add_fact".into(), args: json!({}) };
     let mut then = vec![call];
     then.extend(answer("As you like."));
     desk.turn(of, "t1", "I prefer tea, and my sister lives in Vienna.", then).await;
@@ -74,7 +74,7 @@ async fn learn(desk: &Desk, of: &Conversation) {
         text: text.to_owned(),
         kind,
         priority: lango_domain::memory::Priority::Medium,
-        words: Words::User,
+        words: MemorySpeaker::User,
         label: Label::default(),
         at,
     };
@@ -83,8 +83,8 @@ async fn learn(desk: &Desk, of: &Conversation) {
         new(note(&format!("I prefer tea ({MARK})"), Kind::Preference)),
         new(note("My sister lives in Vienna", Kind::Fact)),
     ];
-    let origin = lango_domain::memory::Origin::Rules;
-    let piece = Piece { behind: 0, last: 4, tokens: 9, origin, observations };
+    let origin = lango_domain::memory::MemoryOrigin::Rules;
+    let piece = ObservedSpan { behind: 0, last: 4, tokens: 9, origin, observations };
     desk.store.keep_piece(of, piece).await.unwrap();
     for content in [format!("coffee from {MARK}"), format!("tea from {MARK}, at four")] {
         desk.store.keep(&of.principal, entry(desk, of, "drink", &content)).await.unwrap();
@@ -94,7 +94,7 @@ async fn learn(desk: &Desk, of: &Conversation) {
         .await
         .unwrap();
     let (trigger, fix) = (format!("tea is asked for {MARK}"), "bring milk".to_owned());
-    let learning = NewLearning { trigger, fix, category: Trouble::default(), source: source(of, "t1"), at };
+    let learning = NewLearning { trigger, fix, category: FailureCategory::default(), source: source(of, "t1"), at };
     desk.store.learn(&of.principal, learning).await.unwrap();
     inquire(desk, of).await;
     let told = FactSource::Session { session: of.session.clone(), event: "c7".to_owned() };
@@ -104,25 +104,25 @@ async fn learn(desk: &Desk, of: &Conversation) {
 }
 
 /// An inquiry that was answered, and one that waits.
-async fn inquire(desk: &Desk, of: &Conversation) {
+async fn inquire(desk: &Desk, of: &SessionKey) {
     let at = *desk.now.lock().unwrap();
     let found = |topic: &str| NewInquiry {
         topic: topic.to_owned(),
         question: format!("Which {topic} do you like?"),
         why: format!("you spoke of tea and {MARK}"),
-        priority: Priority::Medium,
+        priority: InquiryPriority::Medium,
         found_by: Finder::Rule,
         turn: TurnId::new("t1"),
     };
-    let settled = |behind, through, resolutions, found| Settled {
-        behind: Marks { answers: behind, gaps: behind },
-        through: Marks { answers: through, gaps: through },
+    let settled = |behind, through, resolutions, found| ScanResult {
+        behind: ScanPosition { answers: behind, gaps: behind },
+        through: ScanPosition { answers: through, gaps: through },
         by: Finder::Rule,
         at,
         resolutions,
         found,
         most_pending: 9,
-        lapse: Lapse { offers: 9, before: at },
+        lapse: ExpiryRule { offers: 9, before: at },
     };
     let first = settled(0, 3, Vec::new(), vec![found("tea house"), found("tea pot")]);
     desk.store.settle(of, first).await.unwrap();
@@ -162,7 +162,7 @@ fn is_in_files(folder: &Path, words: &str) -> bool {
 }
 
 /// What every tool says about it.
-async fn answers(desk: &Desk, of: &Conversation) -> String {
+async fn answers(desk: &Desk, of: &SessionKey) -> String {
     let mut tools = memory::tools(Lazily::new({
         let chronicle = chronicle(desk);
         move || Ok(Arc::new(chronicle.clone()))
@@ -216,8 +216,8 @@ async fn what_is_forgotten_is_gone_from_every_place() {
     let (copy, local) = (conversation("copy"), &of.principal);
     desk.store.fork(local, &of.session, 99, &copy.session).await.unwrap();
     chronicle(&desk).turn_ended(copy).await;
-    let which = Listing { what: Listed::Observations, session: None, most: 9 };
-    let left = Memories::list(&desk.store, local, which).await.unwrap();
+    let which = MemoryQuery { what: MemoryLevel::Observations, session: None, most: 9 };
+    let left = MemoryStore::list(&desk.store, local, which).await.unwrap();
     assert!(left.iter().all(|memory| !memory.note.text.contains("tea")), "{left:?}");
 }
 
@@ -332,8 +332,8 @@ async fn what_nobody_observed_yet_is_not_learned_later() {
     let gone = meant(&desk, &of.principal, REQUEST).await;
     forgetting(&desk).forget(&of.principal, &gone).await.unwrap();
     chronicle(&desk).turn_ended(of.clone()).await;
-    let which = Listing { what: Listed::Observations, session: None, most: 9 };
-    let observed = Memories::list(&desk.store, &of.principal, which).await.unwrap();
+    let which = MemoryQuery { what: MemoryLevel::Observations, session: None, most: 9 };
+    let observed = MemoryStore::list(&desk.store, &of.principal, which).await.unwrap();
     let texts: Vec<&str> = observed.iter().map(|memory| memory.note.text.as_str()).collect();
     assert_eq!(texts, ["I live in Vienna"]);
 }
@@ -352,7 +352,7 @@ async fn only_what_somebody_told_is_taken_out_of_the_graph() {
     forgetting(&desk).forget(&of.principal, &gone).await.unwrap();
     let after = graph.view(&of.principal).await.unwrap();
     assert_eq!((before.facts().len(), after.facts().len()), (4, 3));
-    let batches = GraphStore::changes(&desk.store, &of.principal, lango_domain::graph::Seen::default());
+    let batches = GraphStore::changes(&desk.store, &of.principal, lango_domain::graph::FactLogPosition::default());
     assert_eq!(batches.await.unwrap().batches.len(), 2);
     let again: Value = serde_json::to_value(after.item(0)).unwrap();
     assert_eq!((again["predicate"].as_str(), again["source"].as_str()), (Some("owns"), Some("user")));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use lango_domain::event::Principal;
-use lango_domain::graph::Source;
+use lango_domain::graph::FactSource;
 use lango_knowledge::graph::{Graph, Moment, NewFact, View, When};
 use lango_store::{Place, SqliteStore};
 use tempfile::TempDir;
@@ -32,10 +32,10 @@ impl Desk {
 
     /// Facts of `S | P | O` lines, told by the user.
     pub async fn tell(&self, lines: &str) {
-        self.tell_from(Source::User, lines).await;
+        self.tell_from(FactSource::User, lines).await;
     }
 
-    pub async fn tell_from(&self, source: Source, lines: &str) {
+    pub async fn tell_from(&self, source: FactSource, lines: &str) {
         self.graph.assert(&me(), source, &facts(lines)).await.unwrap();
     }
 

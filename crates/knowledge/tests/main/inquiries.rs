@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use futures::StreamExt;
 use futures::stream::{BoxStream, iter};
-use lango_domain::event::{Body, Usage};
-use lango_domain::failure::Code;
-use lango_domain::inquiries::{Finder, InquiryStore, Status};
+use lango_domain::event::{EventBody, Usage};
+use lango_domain::failure::FailureCode;
+use lango_domain::inquiries::{Finder, InquiryStore, InquiryStatus};
 use lango_domain::knowledge::{Category, KnowledgeStore};
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
-use lango_domain::seams::{Afterwards, ContextRequest, ContextSource, Conversation};
+use lango_domain::seams::{AfterTurn, ContextRequest, ContextSource, SessionKey};
 use lango_domain::{Label, Labelled};
 use lango_knowledge::inquiries::{Inquiries, Means, Settings};
 use serde_json::json;
@@ -37,16 +37,16 @@ fn with_settings(desk: &Desk, model: Option<Arc<dyn Model>>, settings: Settings)
     })
 }
 
-async fn questions(desk: &Desk, of: &Conversation) -> Vec<String> {
+async fn questions(desk: &Desk, of: &SessionKey) -> Vec<String> {
     let pending = desk.store.pending(&of.principal).await.unwrap();
     pending.into_iter().map(|inquiry| inquiry.question).collect()
 }
 
-async fn offered(inquiries: &Inquiries, of: &Conversation, text: &str) -> Option<String> {
+async fn offered(inquiries: &Inquiries, of: &SessionKey, text: &str) -> Option<String> {
     offered_with_label(inquiries, of, text).await.map(|offered| offered.text)
 }
 
-async fn offered_with_label(inquiries: &Inquiries, of: &Conversation, text: &str) -> Option<Labelled> {
+async fn offered_with_label(inquiries: &Inquiries, of: &SessionKey, text: &str) -> Option<Labelled> {
     let (session, principal) = (of.session.clone(), of.principal.clone());
     inquiries.gather(ContextRequest { session, principal, text: text.to_owned() }).await.unwrap()
 }
@@ -73,7 +73,7 @@ async fn a_gap_is_found_asked_once_answered_and_becomes_knowledge() {
     inquiries.turn_ended(of.clone()).await;
     assert!(questions(&desk, &of).await.is_empty());
     let closed = desk.store.inquiries(&of.principal).await.unwrap().remove(0);
-    assert_eq!((closed.status, closed.answer.as_deref()), (Status::Resolved, Some("Anna")));
+    assert_eq!((closed.status, closed.answer.as_deref()), (InquiryStatus::Resolved, Some("Anna")));
     let known = desk.store.history(&of.principal, &closed.knowledge_key.unwrap()).await.unwrap();
     assert!(known[0].content.contains("Anna"), "{known:?}");
     assert_eq!((known[0].source.turn.as_str(), known[0].source.by.as_str()), ("t3", "inquiry 1"));
@@ -111,7 +111,7 @@ async fn what_is_never_answered_lapses() {
         desk.turn(&of, &format!("t{day}"), "something else", answer("Done.")).await;
         inquiries.turn_ended(of.clone()).await;
     }
-    assert_eq!(desk.store.inquiries(&of.principal).await.unwrap()[0].status, Status::Lapsed);
+    assert_eq!(desk.store.inquiries(&of.principal).await.unwrap()[0].status, InquiryStatus::Lapsed);
 }
 
 /// S83
@@ -163,7 +163,7 @@ async fn an_answer_that_is_a_secret_is_not_kept() {
     desk.turn(&of, "t2", "the usual server is build-7, the password is hunter2", answer("Thanks.")).await;
     inquiries.turn_ended(of.clone()).await;
     let closed = desk.store.inquiries(&of.principal).await.unwrap().remove(0);
-    assert_eq!((closed.status, closed.knowledge_key), (Status::Resolved, None));
+    assert_eq!((closed.status, closed.knowledge_key), (InquiryStatus::Resolved, None));
     assert!(!closed.answer.unwrap().contains("hunter2"));
     assert!(desk.store.entries(&of.principal).await.unwrap().is_empty());
 }
@@ -285,7 +285,7 @@ async fn an_answer_that_a_model_put_into_words_keeps_the_labels_of_the_conversat
     for label in [Label::default(), page] {
         let (desk, of) = (Desk::new(), conversation("s"));
         let inquiries = eager(&desk, Saying::these(&[GAP, ANSWER]));
-        let asked = Body::User { text: "Plane die Woche für Falcon".to_owned() };
+        let asked = EventBody::User { text: "Plane die Woche für Falcon".to_owned() };
         desk.turn_labelled(&of, "t1", [vec![asked], answer("Gern.")].concat(), &label).await;
         inquiries.turn_ended(of.clone()).await;
         desk.minutes_pass(1);
@@ -346,7 +346,7 @@ async fn after_a_turn_that_failed_no_model_is_asked() {
     let (desk, of) = (Desk::new(), conversation("s"));
     let model = Saying::these(&[GAP]);
     let inquiries = eager(&desk, model.clone());
-    let failed = Body::TurnFailed { code: Code::Empty, message: "nothing".into(), hint: String::new() };
+    let failed = EventBody::TurnFailed { code: FailureCode::Empty, message: "nothing".into(), hint: String::new() };
     desk.turn(&of, "t1", "plan the week for Falcon", vec![failed]).await;
     inquiries.turn_ended(of.clone()).await;
     assert!(model.asked().is_empty());

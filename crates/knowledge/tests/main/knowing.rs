@@ -2,7 +2,7 @@
 
 use lango_domain::event::Principal;
 use lango_domain::knowledge::{Category, KnowledgeStore};
-use lango_domain::seams::{Advisor, Afterwards, ContextRequest, ContextSource, FailedCall};
+use lango_domain::seams::{Advisor, AfterTurn, ContextRequest, ContextSource, FailedCall};
 use lango_knowledge::knowing::{Advice, Outcomes, Recalling};
 use lango_store::{Place, SqliteStore};
 use serde_json::{Value, json};
@@ -108,7 +108,7 @@ async fn nothing_is_seen_or_advised_across_principals() {
     let found = desk.call(&bob, "search_learnings", json!({ "query": "cargo registry" })).await.unwrap();
     assert!(found.starts_with("Nothing"));
     assert_eq!(advice(&desk, &bob.principal).await, None);
-    let request = |of: &lango_domain::seams::Conversation| {
+    let request = |of: &lango_domain::seams::SessionKey| {
         let (session, principal) = (of.session.clone(), of.principal.clone());
         ContextRequest { session, principal, text: "order tea".into() }
     };

@@ -1,8 +1,8 @@
 //! What is kept keeps its label, and comes back with it.
 
-use lango_domain::event::{Author, Body, Branch, Draft, SessionId, TurnId};
+use lango_domain::event::{Author, EventBody, Branch, NewEvent, SessionId, TurnId};
 use lango_domain::seams::{ContextRequest, ContextSource as _};
-use lango_domain::session::{SessionKey, SessionStore as _};
+use lango_domain::session::{SessionKeyRef, SessionStore as _};
 use lango_domain::{AgentName, Label};
 use lango_knowledge::knowing::Recalling;
 use serde_json::json;
@@ -44,7 +44,7 @@ async fn events_keep_their_label() {
     let desk = Desk::new();
     let of = conversation("s");
     let agent = AgentName::new("operator").unwrap();
-    let draft = |label: Label, body: Body| Draft {
+    let draft = |label: Label, body: EventBody| NewEvent {
         turn: TurnId::new("t"),
         author: Author::Agent(agent.clone()),
         branch: Branch::root(&agent),
@@ -54,15 +54,15 @@ async fn events_keep_their_label() {
     };
     let text = r#"quoted "label": {"untrusted":["x"]} in words"#;
     let labels = [page().joined(&Label::private("fs_read .env")), Label::default()];
-    let drafts = labels.iter().map(|label| draft(label.clone(), Body::Answer { text: text.to_owned() }));
-    let drafts = drafts.chain([draft(page(), Body::TurnDone)]).collect();
+    let drafts = labels.iter().map(|label| draft(label.clone(), EventBody::Answer { text: text.to_owned() }));
+    let drafts = drafts.chain([draft(page(), EventBody::TurnDone)]).collect();
     let session = SessionId::new("s");
-    let key = SessionKey { session: &session, principal: &of.principal };
+    let key = SessionKeyRef { session: &session, principal: &of.principal };
     desk.store.append(key, drafts).await.unwrap();
-    let events = desk.store.load(key, lango_domain::session::Reach::Everything).await.unwrap();
+    let events = desk.store.load(key, lango_domain::session::HistoryWindow::Everything).await.unwrap();
     let kept: Vec<&Label> = events.iter().map(|event| &event.label).collect();
     assert_eq!(kept, [&labels[0], &labels[1], &page()]);
     assert!(
-        events.iter().take(2).all(|event| matches!(&event.body, Body::Answer { text: kept } if kept == text))
+        events.iter().take(2).all(|event| matches!(&event.body, EventBody::Answer { text: kept } if kept == text))
     );
 }

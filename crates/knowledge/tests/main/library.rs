@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::BoxFuture;
-use lango_domain::documents::{NewDocument, Which};
+use lango_domain::documents::{NewDocument, DocumentFilter};
 use lango_domain::event::{Principal, SessionId};
 use lango_knowledge::Lazily;
 use lango_knowledge::embedding::{EmbedError, Embedder, Hashed, Purpose};
@@ -249,7 +249,7 @@ async fn a_session_filter_applies_to_what_belongs_to_sessions() {
     assert_eq!(names(None, None).await, ["apart", "common"]);
     assert_eq!(names(Some("s1"), None).await, ["apart", "common", "own"]);
     assert_eq!(names(Some("s1"), Some("c")).await, ["common", "own"]);
-    assert_eq!(library.store().remove(&Principal::local(), "c", Which::All).await.unwrap(), 3);
+    assert_eq!(library.store().remove(&Principal::local(), "c", DocumentFilter::All).await.unwrap(), 3);
     assert_eq!(names(Some("s1"), None).await, ["apart"]);
 }
 

@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex};
 use futures::stream::{BoxStream, StreamExt, iter};
 use jiff::Timestamp;
 use lango_domain::AgentName;
-use lango_domain::event::{Author, Body, Branch, CallId, Draft, Principal, SessionId, TurnId, Usage};
-use lango_domain::memory::{Listed, Listing, Memories, Memory};
+use lango_domain::event::{Author, EventBody, Branch, CallId, NewEvent, Principal, SessionId, TurnId, Usage};
+use lango_domain::memory::{MemoryLevel, MemoryQuery, MemoryStore, Memory};
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
-use lango_domain::seams::Conversation;
-use lango_domain::session::{SessionKey, SessionStore};
+use lango_domain::seams::SessionKey;
+use lango_domain::session::{SessionKeyRef, SessionStore};
 use lango_knowledge::forgetting::{Forgetting, Meant, Trace};
 use lango_knowledge::memory::{Chronicle, Observer, Parts, Settings};
 use lango_knowledge::secrecy::Secrecy;
@@ -64,7 +64,7 @@ impl Desk {
         self.chronicle_over(Arc::new(self.store.clone()))
     }
 
-    pub fn chronicle_over(&self, memories: Arc<dyn Memories>) -> Chronicle {
+    pub fn chronicle_over(&self, memories: Arc<dyn MemoryStore>) -> Chronicle {
         let now = Arc::clone(&self.now);
         Chronicle::new(Parts {
             memories,
@@ -104,17 +104,17 @@ impl Desk {
         self.turn(session, turn, vec![asks(words), answers("As you like.")]).await;
     }
 
-    pub async fn turn(&self, session: &str, turn: &str, bodies: Vec<Body>) {
+    pub async fn turn(&self, session: &str, turn: &str, bodies: Vec<EventBody>) {
         self.turn_of(&Principal::local(), session, turn, bodies).await;
     }
 
-    pub async fn turn_of(&self, principal: &Principal, session: &str, turn: &str, bodies: Vec<Body>) {
+    pub async fn turn_of(&self, principal: &Principal, session: &str, turn: &str, bodies: Vec<EventBody>) {
         let at = *self.now.lock().unwrap();
         let root = AgentName::new("lango-orchestrator".to_owned()).unwrap();
-        let draft = |body: Body| {
+        let draft = |body: EventBody| {
             let author =
-                if matches!(body, Body::User { .. }) { Author::User } else { Author::Agent(root.clone()) };
-            Draft {
+                if matches!(body, EventBody::User { .. }) { Author::User } else { Author::Agent(root.clone()) };
+            NewEvent {
                 turn: TurnId::new(turn),
                 author,
                 branch: Branch::root(&root),
@@ -123,22 +123,22 @@ impl Desk {
                 body,
             }
         };
-        let drafts = bodies.into_iter().chain([Body::TurnDone]).map(draft).collect();
+        let drafts = bodies.into_iter().chain([EventBody::TurnDone]).map(draft).collect();
         let session = SessionId::new(session);
-        self.store.append(SessionKey { session: &session, principal }, drafts).await.unwrap();
+        self.store.append(SessionKeyRef { session: &session, principal }, drafts).await.unwrap();
     }
 
     pub async fn observations(&self) -> Vec<Memory> {
-        self.list(Listed::Observations).await
+        self.list(MemoryLevel::Observations).await
     }
 
     pub async fn reflections(&self) -> Vec<Memory> {
-        self.list(Listed::Reflections).await
+        self.list(MemoryLevel::Reflections).await
     }
 
     /// In the order that they were made in.
-    async fn list(&self, what: Listed) -> Vec<Memory> {
-        let which = Listing { what, session: None, most: 10_000 };
+    async fn list(&self, what: MemoryLevel) -> Vec<Memory> {
+        let which = MemoryQuery { what, session: None, most: 10_000 };
         let mut found = self.store.list(&Principal::local(), which).await.unwrap();
         found.reverse();
         found
@@ -154,28 +154,28 @@ fn open(folder: &Path) -> SqliteStore {
     SqliteStore::open(Place::File(folder.join("store.sqlite"))).unwrap()
 }
 
-pub fn of(session: &str) -> Conversation {
-    Conversation { session: SessionId::new(session), principal: Principal::local() }
+pub fn of(session: &str) -> SessionKey {
+    SessionKey { session: SessionId::new(session), principal: Principal::local() }
 }
 
 pub fn me() -> Principal {
     Principal::local()
 }
 
-pub fn asks(text: &str) -> Body {
-    Body::User { text: text.to_owned() }
+pub fn asks(text: &str) -> EventBody {
+    EventBody::User { text: text.to_owned() }
 }
 
-pub fn answers(text: &str) -> Body {
-    Body::Answer { text: text.to_owned() }
+pub fn answers(text: &str) -> EventBody {
+    EventBody::Answer { text: text.to_owned() }
 }
 
 /// A call and its result.
-pub fn calls(tool: &str, result: &str) -> Vec<Body> {
+pub fn calls(tool: &str, result: &str) -> Vec<EventBody> {
     let id = CallId::new("c");
     vec![
-        Body::ToolCall { id: id.clone(), tool: tool.to_owned(), args: json!({}) },
-        Body::ToolResult {
+        EventBody::ToolCall { id: id.clone(), tool: tool.to_owned(), args: json!({}) },
+        EventBody::ToolResult {
             id,
             ok: true,
             content: result.to_owned(),

@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::read::GzEncoder;
 use lango_domain::secret::Secret;
 use lango_domain::tool::Trust;
-use lango_domain::{Safety, Tool, ToolFailure};
+use lango_domain::{Safety, Tool, ToolError};
 use lango_knowledge::web::{Engine, EngineKind, SearchSettings, WebError, tools};
 use lango_net::{FetchError, Guarded, Kind, Limits, NetSettings, Reach};
 use serde_json::{Value, json};
@@ -88,7 +88,7 @@ fn tool(name: &str, engines: Vec<Engine>) -> Tool {
     tools.into_iter().find(|tool| tool.name == name).unwrap()
 }
 
-async fn called(tool: &Tool, args: Value) -> Result<String, ToolFailure> {
+async fn called(tool: &Tool, args: Value) -> Result<String, ToolError> {
     tool.call(context(), args).await.map(|output| output.text)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use lango_domain::event::{CallId, Usage};
-use lango_domain::model::{Call, Fragment, ModelError, ModelRequest, Thought};
+use lango_domain::model::{ToolCall, Fragment, ModelError, ModelRequest, Thought};
 use lango_domain::reply_limits::{Excess, MAX_OPEN_BLOCKS, ReplyMeter};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -235,7 +235,7 @@ impl AnthropicDecoder {
             Some(Block::Call { id, name, input }) => {
                 let name = self.names_back.get(&name).cloned().unwrap_or(name);
                 let arguments = arguments(&input, &mut self.meter)?;
-                out.push(Fragment::Call(Call { id: CallId::new(id), name, arguments }));
+                out.push(Fragment::Call(ToolCall { id: CallId::new(id), name, arguments }));
             }
             Some(Block::Thinking { text, signature }) => {
                 let seal = json!({ "type": "thinking", "thinking": text, "signature": signature });

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use lango_domain::event::{CallId, Usage};
-use lango_domain::model::{Call, Fragment, ModelError, ModelRequest, Thought};
+use lango_domain::model::{ToolCall, Fragment, ModelError, ModelRequest, Thought};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -159,7 +159,7 @@ impl GeminiDecoder {
                 }));
             }
             let name = self.names_back.get(&call.name).cloned().unwrap_or(call.name);
-            out.push(Fragment::Call(Call {
+            out.push(Fragment::Call(ToolCall {
                 id,
                 name,
                 arguments: call.args.unwrap_or_else(|| Value::Object(Map::new())),

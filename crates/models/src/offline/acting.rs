@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use lango_domain::model::{Call, CallResult, ModelRequest, ToolDeclaration};
-use lango_domain::wording::REJECT;
+use lango_domain::model::{ToolCall, ToolCallResult, ModelRequest, ToolDeclaration};
+use lango_domain::markers::REJECT;
 use serde_json::Value;
 
 use super::assignment::Assignment;
@@ -101,7 +101,7 @@ fn shown(phrase: &str) -> String {
 }
 
 /// What the calls gave, readably; what went into a next step is not shown as well.
-fn report(done: &[(&Call, CallResult)], planned: &[steps::Step]) -> String {
+fn report(done: &[(&ToolCall, ToolCallResult)], planned: &[steps::Step]) -> String {
     let mut pieces = Vec::new();
     for (at, (call, result)) in done.iter().enumerate() {
         let is_used = planned.get(at + 1).is_some_and(steps::Step::takes_result) && at + 1 < done.len();

@@ -1,8 +1,8 @@
 //! What is asked for, read out of the messages as any model reads them.
 
 use lango_domain::fence::{self, FENCES, OUTPUT};
-use lango_domain::model::{Call, CallResult, Message};
-use lango_domain::wording::{ASK_AGAIN, ASK_IN_PASSING, DO_WHAT_IS_ASKED, LEFT_OUT, STEPS_LEFT_OUT};
+use lango_domain::model::{ToolCall, ToolCallResult, Message};
+use lango_domain::markers::{ASK_AGAIN, ASK_IN_PASSING, DO_WHAT_IS_ASKED, LEFT_OUT, STEPS_LEFT_OUT};
 
 /// The request at hand and what was done about it so far.
 pub struct Assignment<'a> {
@@ -11,7 +11,7 @@ pub struct Assignment<'a> {
     /// What a specialist was told to do, where it is more than "what the user asks".
     pub task: Option<&'a str>,
     /// The calls made for it, each with its result.
-    pub done: Vec<(&'a Call, CallResult)>,
+    pub done: Vec<(&'a ToolCall, ToolCallResult)>,
     /// A question that may be asked in passing.
     pub aside: Option<&'a str>,
     /// Whether this is the first thing that is said in the conversation.
@@ -82,8 +82,8 @@ fn task(text: &str) -> Option<&str> {
     inside.strip_suffix("\n</task>")
 }
 
-fn done(messages: &[Message]) -> Vec<(&Call, CallResult)> {
-    let results: Vec<&CallResult> = messages
+fn done(messages: &[Message]) -> Vec<(&ToolCall, ToolCallResult)> {
+    let results: Vec<&ToolCallResult> = messages
         .iter()
         .filter_map(|message| match message {
             Message::Results(results) => Some(results),
@@ -95,14 +95,14 @@ fn done(messages: &[Message]) -> Vec<(&Call, CallResult)> {
         Message::Assistant { calls, .. } => Some(calls),
         _ => None,
     });
-    let of = |call: &&Call| results.iter().find(|result| result.id == call.id).map(|result| plain(result));
+    let of = |call: &&ToolCall| results.iter().find(|result| result.id == call.id).map(|result| plain(result));
     calls.flatten().filter_map(|call| Some((call, of(&call)?))).collect()
 }
 
 /// A result as it was before it was fenced.
-fn plain(result: &CallResult) -> CallResult {
-    let content = fence::inside(OUTPUT, &result.content).unwrap_or_else(|| result.content.clone());
-    CallResult { content, ..result.clone() }
+fn plain(result: &ToolCallResult) -> ToolCallResult {
+    let content = fence::unwrap_fence(OUTPUT, &result.content).unwrap_or_else(|| result.content.clone());
+    ToolCallResult { content, ..result.clone() }
 }
 
 /// What stands inside a fence of somebody's words; the text itself where there is none.

@@ -1,7 +1,7 @@
 //! The offline model as orchestrator: one transfer to whoever fits, or an answer of its own.
 
-use lango_domain::model::{Call, CallResult};
-use lango_domain::wording::TRANSFER;
+use lango_domain::model::{ToolCall, ToolCallResult};
+use lango_domain::markers::TRANSFER;
 use serde_json::{Value, json};
 
 use super::acting::NOT_DONE;
@@ -101,7 +101,7 @@ fn transfer_part(part: &Part) -> Reply {
 /// The next part, as long as the parts before it worked; then everything that was reported.
 fn next_part(assignment: &Assignment<'_>, parts: &[Part]) -> Reply {
     let done = &assignment.done;
-    let worked = |result: &CallResult| result.ok && !unfenced(&result.content).starts_with(NOT_DONE);
+    let worked = |result: &ToolCallResult| result.ok && !unfenced(&result.content).starts_with(NOT_DONE);
     let all_worked = done.iter().all(|(_, result)| worked(result));
     match parts.get(done.len()) {
         Some(part) if all_worked => transfer_part(part),
@@ -120,7 +120,7 @@ fn next_part(assignment: &Assignment<'_>, parts: &[Part]) -> Reply {
 }
 
 /// Another agent, if one is likely among those that were not tried; else what was said.
-fn after_failure(assignment: &Assignment<'_>, router: &Router, result: &CallResult) -> Reply {
+fn after_failure(assignment: &Assignment<'_>, router: &Router, result: &ToolCallResult) -> Reply {
     let tried: Vec<&str> = assignment.done.iter().map(|(call, _)| addressee(call)).collect();
     let routing = router.route(assignment.request);
     let left: Vec<_> =
@@ -142,7 +142,7 @@ fn not_done(tried: &[&str], why: &str, was_called: bool) -> String {
     format!("{NOT_DONE}{nobody} {who} says: {why}\n\n{HOW_TO_CONNECT}")
 }
 
-fn addressee(call: &Call) -> &str {
+fn addressee(call: &ToolCall) -> &str {
     call.arguments.get("agent_name").and_then(|name| name.as_str()).unwrap_or_default()
 }
 

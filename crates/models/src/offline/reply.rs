@@ -1,7 +1,7 @@
 //! What the offline model says: words, or one call.
 
 use lango_domain::event::{CallId, Usage};
-use lango_domain::model::{Call, Fragment, Thought};
+use lango_domain::model::{ToolCall, Fragment, Thought};
 use serde_json::Value;
 
 use super::{MODEL, PROVIDER};
@@ -27,7 +27,7 @@ impl Reply {
                 let thought = |text| Thought { provider: PROVIDER.to_owned(), text, seal: None, call: None };
                 fragments.extend(because.map(thought).map(Fragment::Thought));
                 let id = CallId::new(format!("offline-{number}"));
-                fragments.push(Fragment::Call(Call { id, name, arguments }));
+                fragments.push(Fragment::Call(ToolCall { id, name, arguments }));
             }
         }
         let model = format!("{PROVIDER}/{MODEL}");

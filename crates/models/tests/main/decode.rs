@@ -1,5 +1,5 @@
 use lango_domain::event::{CallId, Usage};
-use lango_domain::model::{Call, Fragment, ModelError, Thought};
+use lango_domain::model::{ToolCall, Fragment, ModelError, Thought};
 use lango_models::Dialect;
 use proptest::prelude::*;
 use serde_json::json;
@@ -96,7 +96,7 @@ fn a_recorded_reply_is_understood_in_every_dialect() {
     for ((dialect, name), recorded) in DIALECTS.into_iter().zip(RECORDED) {
         let fragments = decode(dialect, name, &[recorded.as_bytes()]).unwrap();
         assert_eq!(text(&fragments), "Grüß dich", "{name}");
-        let calls: Vec<&Call> = fragments
+        let calls: Vec<&ToolCall> = fragments
             .iter()
             .filter_map(|f| if let Fragment::Call(call) = f { Some(call) } else { None })
             .collect();

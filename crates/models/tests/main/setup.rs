@@ -4,7 +4,7 @@ use std::sync::Arc;
 use lango_domain::AgentName;
 use lango_domain::event::CallId;
 use lango_domain::model::{
-    Call, CallResult, Fragment, Message, ModelError, ModelRequest, Thought, ToolDeclaration,
+    ToolCall, ToolCallResult, Fragment, Message, ModelError, ModelRequest, Thought, ToolDeclaration,
 };
 use lango_domain::reply_limits::MAX_EVENT_BYTES;
 use lango_models::{Dialect, SseParser, Target};
@@ -30,8 +30,8 @@ pub fn long_name() -> String {
 
 /// A conversation with everything in it: thoughts of several makers, parallel calls, failures, neighbouring messages.
 pub fn request() -> ModelRequest {
-    let call = |id: &str, name: &str, arguments| Call { id: CallId::new(id), name: name.into(), arguments };
-    let result = |id: &str, name: &str, ok, content: &str| CallResult {
+    let call = |id: &str, name: &str, arguments| ToolCall { id: CallId::new(id), name: name.into(), arguments };
+    let result = |id: &str, name: &str, ok, content: &str| ToolCallResult {
         id: CallId::new(id),
         name: name.into(),
         ok,

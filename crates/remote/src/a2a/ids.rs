@@ -97,7 +97,7 @@ fn checked(value: &Value) -> Result<String, Malformed> {
     if text.len() > MAX_ID_BYTES {
         return Err(Malformed::new(format!("is longer than {MAX_ID_BYTES} bytes")));
     }
-    if text.chars().any(lango_domain::text::commands_a_terminal) {
+    if text.chars().any(lango_domain::text::is_terminal_control) {
         return Err(Malformed::new("has control characters"));
     }
     Ok(text.to_owned())

@@ -3,24 +3,24 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use lango_domain::event::{Body, Event, SessionId, TurnId, Usage};
-use lango_domain::memory::{Kept, NewMemory, Piece, Progress, Setback};
+use lango_domain::event::{EventBody, Event, SessionId, TurnId, Usage};
+use lango_domain::memory::{MemoryWrite, NewMemory, ObservedSpan, ObservationProgress, ObserverBackoff};
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
 use super::{Owned, forgetting, remembered};
 use crate::damage::Reader;
 use crate::rows;
 
-pub fn progress(connection: &Connection, of: &Owned) -> rusqlite::Result<Progress> {
+pub fn progress(connection: &Connection, of: &Owned) -> rusqlite::Result<ObservationProgress> {
     let Some(place) = rows::find(connection, &of.principal, &of.session)? else {
-        return Ok(Progress::default());
+        return Ok(ObservationProgress::default());
     };
     let sql =
         "SELECT active, generation, failures, unusable, not_before FROM memory_progress WHERE session = ?1";
     let state = |row: &Row<'_>| {
         let not_before: Option<String> = row.get(4)?;
         let setback = not_before.and_then(|at| at.parse().ok()).map(|not_before: Timestamp| {
-            Ok::<_, rusqlite::Error>(Setback { failures: row.get(2)?, unusable: row.get(3)?, not_before })
+            Ok::<_, rusqlite::Error>(ObserverBackoff { failures: row.get(2)?, unusable: row.get(3)?, not_before })
         });
         Ok((row.get::<_, i64>(0)? as u64, row.get(1)?, setback.transpose()?))
     };
@@ -38,7 +38,7 @@ pub fn progress(connection: &Connection, of: &Owned) -> rusqlite::Result<Progres
         .prepare_cached(sql)?
         .query_row(params![of.principal, of.session, active as i64], |row| row.get(0))?;
     let observed = waiting.last().map_or(active, |(last, _)| *last);
-    Ok(Progress { observed, active, waiting, generation, tokens: tokens as usize, setback })
+    Ok(ObservationProgress { observed, active, waiting, generation, tokens: tokens as usize, setback })
 }
 
 pub fn turns_behind(
@@ -58,7 +58,7 @@ pub fn turns_behind(
         let event =
             connection.checked(row, rows::event_name(session.as_str()), rows::event(row, &session))?;
         let Some(event) = event else { continue };
-        let is_end = matches!(event.body, Body::TurnDone | Body::TurnFailed { .. });
+        let is_end = matches!(event.body, EventBody::TurnDone | EventBody::TurnFailed { .. });
         events.push(event);
         if is_end {
             whole = events.len();
@@ -87,7 +87,7 @@ pub fn request(
     let found =
         connection.prepare_cached(&sql)?.query_row(params![place.id, turn.as_str()], event).optional()?;
     Ok(found.and_then(|event| match &event.body {
-        Body::User { text } => Some((event.seq, text.clone())),
+        EventBody::User { text } => Some((event.seq, text.clone())),
         _ => None,
     }))
 }
@@ -105,16 +105,16 @@ pub fn events(connection: &Reader<'_>, of: &Owned, seqs: &[u64]) -> rusqlite::Re
 }
 
 /// Invariant: pieces follow each other without gaps, so that every event is observed exactly once.
-pub fn keep_piece(connection: &mut Connection, of: &Owned, piece: &Piece) -> rusqlite::Result<Kept> {
+pub fn keep_piece(connection: &mut Connection, of: &Owned, piece: &ObservedSpan) -> rusqlite::Result<MemoryWrite> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let Some(place) = rows::find(&change, &of.principal, &of.session)? else { return Ok(Kept::Overtaken) };
+    let Some(place) = rows::find(&change, &of.principal, &of.session)? else { return Ok(MemoryWrite::Overtaken) };
     let observed: i64 = change.query_row(
         "SELECT coalesce(max(last), 0) FROM observed_pieces WHERE session = ?1",
         [place.id],
         |row| row.get(0),
     )?;
     if observed as u64 != piece.behind || piece.last <= piece.behind || piece.last > place.last {
-        return Ok(Kept::Overtaken);
+        return Ok(MemoryWrite::Overtaken);
     }
     let sql = "INSERT INTO observed_pieces (session, last, tokens, origin) VALUES (?1, ?2, ?3, ?4)";
     change
@@ -127,7 +127,7 @@ pub fn keep_piece(connection: &mut Connection, of: &Owned, piece: &Piece) -> rus
     let sql = "UPDATE memory_progress SET failures = 0, unusable = 0, not_before = NULL WHERE session = ?1";
     change.execute(sql, [place.id])?;
     change.commit()?;
-    Ok(Kept::Kept)
+    Ok(MemoryWrite::Kept)
 }
 
 /// What was forgotten meanwhile, or is known in the same words, is not kept.
@@ -152,7 +152,7 @@ pub fn activate(connection: &mut Connection, of: &Owned, through: u64) -> rusqli
     connection.execute(sql, params![place.id, through as i64]).map(drop)
 }
 
-pub fn put_off(connection: &mut Connection, of: &Owned, setback: &Setback) -> rusqlite::Result<()> {
+pub fn put_off(connection: &mut Connection, of: &Owned, setback: &ObserverBackoff) -> rusqlite::Result<()> {
     let Some(place) = rows::find(connection, &of.principal, &of.session)? else { return Ok(()) };
     let sql = "INSERT INTO memory_progress (session, failures, unusable, not_before) VALUES (?1, ?2, ?3, ?4)
         ON CONFLICT (session) DO UPDATE SET

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lango_domain::memory::{Kept, Memory, Note, Reflections};
+use lango_domain::memory::{MemoryWrite, Memory, Note, NewReflections};
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use super::{Owned, observing, remembered};
@@ -27,11 +27,11 @@ pub fn uncondensed(connection: &Reader<'_>, of: &Owned) -> rusqlite::Result<Vec<
 }
 
 /// Nothing is kept where anything that it was made of is gone: what is forgotten does not come back this way.
-pub fn keep(connection: &mut Connection, of: &Owned, new: &Reflections) -> rusqlite::Result<Kept> {
+pub fn keep(connection: &mut Connection, of: &Owned, new: &NewReflections) -> rusqlite::Result<MemoryWrite> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let Some(place) = rows::find(&change, &of.principal, &of.session)? else { return Ok(Kept::Overtaken) };
+    let Some(place) = rows::find(&change, &of.principal, &of.session)? else { return Ok(MemoryWrite::Overtaken) };
     if observing::progress(&change, of)?.generation != new.behind || !all_there(&change, of, new)? {
-        return Ok(Kept::Overtaken);
+        return Ok(MemoryWrite::Overtaken);
     }
     let session = params![of.principal, of.session];
     change.execute("DELETE FROM reflections WHERE principal = ?1 AND session = ?2", session)?;
@@ -45,10 +45,10 @@ pub fn keep(connection: &mut Connection, of: &Owned, new: &Reflections) -> rusql
     }
     drop(condense);
     change.commit()?;
-    Ok(Kept::Kept)
+    Ok(MemoryWrite::Kept)
 }
 
-fn all_there(connection: &Connection, of: &Owned, new: &Reflections) -> rusqlite::Result<bool> {
+fn all_there(connection: &Connection, of: &Owned, new: &NewReflections) -> rusqlite::Result<bool> {
     let cited = new.reflections.iter().flat_map(|reflection| &reflection.condenses);
     let ids: BTreeSet<u64> = new.condensed.iter().chain(cited).copied().collect();
     let sql = "SELECT count(*) FROM observations WHERE id = ?1 AND principal = ?2 AND session = ?3";
@@ -62,7 +62,7 @@ fn all_there(connection: &Connection, of: &Owned, new: &Reflections) -> rusqlite
     Ok(true)
 }
 
-fn insert(connection: &Connection, of: &Owned, new: &Reflections) -> rusqlite::Result<()> {
+fn insert(connection: &Connection, of: &Owned, new: &NewReflections) -> rusqlite::Result<()> {
     let sql = "INSERT INTO reflections
         (principal, session, generation, at, kind, priority, words, origin, text, tokens, label)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use lango_domain::event::SessionId;
 use lango_domain::memory::{
-    Census, Kind, Listed, Listing, Memory, MemoryId, NewMemory, Note, Origin, Priority, Revision, Words,
+    MemoryStats, Kind, MemoryLevel, MemoryQuery, Memory, MemoryId, NewMemory, Note, MemoryOrigin, Priority, Revision, MemorySpeaker,
 };
-use lango_domain::{Label, tokens};
+use lango_domain::{Label, token_estimate};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
 use super::Owned;
@@ -28,7 +28,7 @@ pub fn store(connection: &mut Connection, of: &Owned, memory: &NewMemory) -> rus
         .optional()?;
     let id = match same {
         Some(id) => id as u64,
-        None => insert(connection, of, memory, &Origin::Asked, None)?,
+        None => insert(connection, of, memory, &MemoryOrigin::Asked, None)?,
     };
     Ok(MemoryId::Observation(id))
 }
@@ -37,7 +37,7 @@ pub fn insert(
     connection: &Connection,
     of: &Owned,
     memory: &NewMemory,
-    origin: &Origin,
+    origin: &MemoryOrigin,
     through: Option<u64>,
 ) -> rusqlite::Result<u64> {
     let sql = "INSERT INTO observations
@@ -62,7 +62,7 @@ pub fn insert(
 }
 
 pub fn tokens_of(text: &str) -> usize {
-    tokens::estimate(text) + TOKENS_AROUND
+    token_estimate::estimate(text) + TOKENS_AROUND
 }
 
 /// Observations that fit a condition.
@@ -78,7 +78,7 @@ pub fn observations(
             id: MemoryId::Observation(row.get::<_, i64>(0)? as u64),
             session: SessionId::new(row.get::<_, String>(1)?),
             note: note(row)?,
-            origin: Origin::from(row.get::<_, String>(7)?),
+            origin: MemoryOrigin::from(row.get::<_, String>(7)?),
             sources: sources.unwrap_or_default(),
             condenses: Vec::new(),
             generation: 0,
@@ -100,7 +100,7 @@ pub fn reflections(
             id: MemoryId::Reflection(row.get::<_, i64>(0)? as u64),
             session: SessionId::new(row.get::<_, String>(1)?),
             note: note(row)?,
-            origin: Origin::from(row.get::<_, String>(7)?),
+            origin: MemoryOrigin::from(row.get::<_, String>(7)?),
             sources: Vec::new(),
             condenses: Vec::new(),
             generation: row.get(9)?,
@@ -126,10 +126,10 @@ pub fn reflections(
 /// What rows have that another Lango wrote is read as well as it can be.
 fn note(row: &Row<'_>) -> rusqlite::Result<Note> {
     let word = |at: usize| row.get_ref(at)?.as_str().map_err(rusqlite::Error::from);
-    let words = if word(5)? == Words::User.as_str() { Words::User } else { Words::Others };
+    let words = if word(5)? == MemorySpeaker::User.as_str() { MemorySpeaker::User } else { MemorySpeaker::Others };
     let label = rows::label(row, 8)?.unwrap_or_else(|| match words {
-        Words::User => Label::default(),
-        Words::Others => Label::untrusted("an earlier conversation"),
+        MemorySpeaker::User => Label::default(),
+        MemorySpeaker::Others => Label::untrusted("an earlier conversation"),
     });
     Ok(Note {
         text: row.get(2)?,
@@ -146,13 +146,13 @@ pub fn behind(connection: &Reader<'_>, of: &str, id: u64, most: usize) -> rusqli
     observations(connection, condition, params![of, id as i64, most as i64])
 }
 
-pub fn list(connection: &Reader<'_>, of: &str, which: &Listing) -> rusqlite::Result<Vec<Memory>> {
+pub fn list(connection: &Reader<'_>, of: &str, which: &MemoryQuery) -> rusqlite::Result<Vec<Memory>> {
     let session = which.session.as_ref().map(SessionId::as_str);
     let condition = "principal = ?1 AND (?2 IS NULL OR session = ?2) ORDER BY id DESC LIMIT ?3";
     let values = params![of, session, which.most as i64];
     match which.what {
-        Listed::Observations => observations(connection, condition, values),
-        Listed::Reflections => reflections(connection, condition, values),
+        MemoryLevel::Observations => observations(connection, condition, values),
+        MemoryLevel::Reflections => reflections(connection, condition, values),
     }
 }
 
@@ -174,12 +174,12 @@ pub fn revision(connection: &Connection, of: &str) -> rusqlite::Result<Revision>
     connection.prepare_cached(sql)?.query_row([of], revision)
 }
 
-pub fn census(connection: &Connection, of: &str) -> rusqlite::Result<Census> {
+pub fn census(connection: &Connection, of: &str) -> rusqlite::Result<MemoryStats> {
     let count = |sql: &str| {
         connection.prepare_cached(sql)?.query_row([of], |row| row.get::<_, i64>(0)).map(|count| count as u64)
     };
     let progress = "FROM memory_progress JOIN sessions ON id = session WHERE principal = ?1";
-    Ok(Census {
+    Ok(MemoryStats {
         observations: count("SELECT count(*) FROM observations WHERE principal = ?1")?,
         asked: count("SELECT count(*) FROM observations WHERE principal = ?1 AND through IS NULL")?,
         reflections: count("SELECT count(*) FROM reflections WHERE principal = ?1")?,

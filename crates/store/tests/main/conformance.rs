@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use lango_engine::MemoryStore;
+use lango_engine::InMemorySessionStore;
 use lango_store::{Place, SqliteStore};
 use lango_testkit::conformance::check;
 
@@ -20,5 +20,5 @@ async fn sqlite_in_memory_is_a_store() {
 
 #[tokio::test]
 async fn plain_memory_is_a_store() {
-    check(Arc::new(MemoryStore::default())).await;
+    check(Arc::new(InMemorySessionStore::default())).await;
 }

@@ -2,12 +2,12 @@
 
 use jiff::Timestamp;
 use lango_domain::Label;
-use lango_domain::event::{Body, CallId, Principal, TurnId, Usage};
+use lango_domain::event::{EventBody, CallId, Principal, TurnId, Usage};
 use lango_domain::inquiries::InquiryStore;
-use lango_domain::knowledge::{Category, KnowledgeStore, NewEntry, Source};
-use lango_domain::memory::{Kind, Listed, Listing, Memories, NewMemory, Note, Priority, Words};
-use lango_domain::seams::Conversation;
-use lango_domain::session::{Reach, SessionKey, SessionStore};
+use lango_domain::knowledge::{Category, KnowledgeStore, NewKnowledgeEntry, Provenance};
+use lango_domain::memory::{Kind, MemoryLevel, MemoryQuery, MemoryStore, NewMemory, Note, Priority, MemorySpeaker};
+use lango_domain::seams::SessionKey;
+use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_store::SqliteStore;
 use lango_testkit::conformance::{asks, draft};
 use serde_json::json;
@@ -22,35 +22,35 @@ async fn filled(store: &SqliteStore) {
     talk(store, "good", "t1", "green tea").await;
     talk(store, "bad", "t1", "black tea").await;
     let usage = Usage { model: "m".into(), input: 7, ..Usage::default() };
-    let call = Body::ToolCall { id: CallId::new("c"), tool: "fs_read".into(), args: json!({}) };
+    let call = EventBody::ToolCall { id: CallId::new("c"), tool: "fs_read".into(), args: json!({}) };
     for session in ["good", "bad"] {
         let drafts = vec![
             draft("t2", asks("more")),
-            draft("t2", Body::Usage(usage.clone())),
+            draft("t2", EventBody::Usage(usage.clone())),
             draft("t2", call.clone()),
-            draft("t2", Body::TurnDone),
+            draft("t2", EventBody::TurnDone),
         ];
-        store.append(SessionKey { session: &id(session), principal: &me() }, drafts).await.unwrap();
-        let of = Conversation { session: id(session), principal: me() };
+        store.append(SessionKeyRef { session: &id(session), principal: &me() }, drafts).await.unwrap();
+        let of = SessionKey { session: id(session), principal: me() };
         let (text, at) = (format!("I prefer tea, {session}"), Timestamp::UNIX_EPOCH);
         let note = Note {
             text,
             kind: Kind::Fact,
             priority: Priority::Low,
-            words: Words::User,
+            words: MemorySpeaker::User,
             label: Label::default(),
             at,
         };
         let new = NewMemory { note, turn: TurnId::new("t1"), sources: vec![1] };
         store.store(&of, new).await.unwrap();
-        let source = Source {
+        let source = Provenance {
             session: Some(id(session)),
             turn: TurnId::new("t1"),
             by: "x".to_owned(),
             label: Label::default(),
         };
         let (key, content) = (session.to_owned(), "tea".to_owned());
-        let entry = NewEntry { key, category: Category::Fact, content, tags: Vec::new(), source, at };
+        let entry = NewKnowledgeEntry { key, category: Category::Fact, content, tags: Vec::new(), source, at };
         store.keep(&me(), entry).await.unwrap();
     }
 }
@@ -70,15 +70,15 @@ async fn assert_everything_is_listed(store: &SqliteStore, what: &str) {
     assert!(!store.usage(&me(), None).await.unwrap().is_empty(), "{what}");
     let audit = store.audit(&me(), None, 9).await.unwrap();
     assert!(audit.iter().any(|entry| entry.session == id("good")), "{what}");
-    let which = Listing { what: Listed::Observations, session: None, most: 9 };
-    let remembered = Memories::list(store, &me(), which).await.unwrap();
+    let which = MemoryQuery { what: MemoryLevel::Observations, session: None, most: 9 };
+    let remembered = MemoryStore::list(store, &me(), which).await.unwrap();
     assert!(remembered.iter().any(|memory| memory.session == id("good")), "{what}");
     assert!(store.entries(&me()).await.unwrap().iter().any(|entry| entry.key == "good"), "{what}");
     store.inquiries(&me()).await.unwrap();
-    let key = SessionKey { session: &id("good"), principal: &me() };
-    assert_eq!(store.load(key, Reach::Everything).await.unwrap().len(), 7, "{what}");
-    let key = SessionKey { session: &id("bad"), principal: &me() };
-    store.load(key, Reach::Everything).await.unwrap();
+    let key = SessionKeyRef { session: &id("good"), principal: &me() };
+    assert_eq!(store.load(key, HistoryWindow::Everything).await.unwrap().len(), 7, "{what}");
+    let key = SessionKeyRef { session: &id("bad"), principal: &me() };
+    store.load(key, HistoryWindow::Everything).await.unwrap();
     store.grants(key, "fs_read").await.unwrap();
 }
 

@@ -1,10 +1,10 @@
 use jiff::Timestamp;
 use lango_domain::event::{Principal, TurnId};
-use lango_domain::inquiries::{Finder, InquiryStore, Lapse, Marks, NewInquiry, Priority, Settled};
+use lango_domain::inquiries::{Finder, InquiryStore, ExpiryRule, ScanPosition, NewInquiry, InquiryPriority, ScanResult};
 use lango_domain::knowledge::{
-    Category, Kept, KnowledgeStore, NewEntry, NewLearning, Source, Tally, Trouble,
+    Category, EntrySaved, KnowledgeStore, NewKnowledgeEntry, NewLearning, Provenance, OutcomeBatch, FailureCategory,
 };
-use lango_domain::seams::Conversation;
+use lango_domain::seams::SessionKey;
 use lango_store::{Place, SqliteStore};
 
 use crate::setup::{id, open, talk};
@@ -13,12 +13,12 @@ fn me() -> Principal {
     Principal::local()
 }
 
-fn of(session: &str) -> Conversation {
-    Conversation { session: id(session), principal: me() }
+fn of(session: &str) -> SessionKey {
+    SessionKey { session: id(session), principal: me() }
 }
 
-fn source() -> Source {
-    Source {
+fn source() -> Provenance {
+    Provenance {
         session: Some(id("s")),
         turn: TurnId::new("t"),
         by: "librarian".to_owned(),
@@ -26,9 +26,9 @@ fn source() -> Source {
     }
 }
 
-fn entry(key: &str, content: &str) -> NewEntry {
+fn entry(key: &str, content: &str) -> NewKnowledgeEntry {
     let (key, content) = (key.to_owned(), content.to_owned());
-    NewEntry {
+    NewKnowledgeEntry {
         key,
         category: Category::Fact,
         content,
@@ -40,27 +40,27 @@ fn entry(key: &str, content: &str) -> NewEntry {
 
 fn learning() -> NewLearning {
     let (trigger, fix) = ("it rains".to_owned(), "take an umbrella".to_owned());
-    NewLearning { trigger, fix, category: Trouble::General, source: source(), at: Timestamp::UNIX_EPOCH }
+    NewLearning { trigger, fix, category: FailureCategory::General, source: source(), at: Timestamp::UNIX_EPOCH }
 }
 
-fn found(topics: &[&str], behind: Marks, through: u64) -> Settled {
+fn found(topics: &[&str], behind: ScanPosition, through: u64) -> ScanResult {
     let inquiry = |topic: &&str| NewInquiry {
         topic: (*topic).to_owned(),
         question: format!("what about {topic}?"),
         why: String::new(),
-        priority: Priority::Medium,
+        priority: InquiryPriority::Medium,
         found_by: Finder::Rule,
         turn: TurnId::new("t"),
     };
-    Settled {
+    ScanResult {
         behind,
-        through: Marks { answers: through, gaps: through },
+        through: ScanPosition { answers: through, gaps: through },
         by: Finder::Rule,
         at: Timestamp::UNIX_EPOCH,
         resolutions: Vec::new(),
         found: topics.iter().map(inquiry).collect(),
         most_pending: 2,
-        lapse: Lapse { offers: 3, before: Timestamp::UNIX_EPOCH },
+        lapse: ExpiryRule { offers: 3, before: Timestamp::UNIX_EPOCH },
     }
 }
 
@@ -71,10 +71,10 @@ async fn a_backup_brings_back_what_was_known() {
     talk(&store, "s", "t", "hello").await;
     store.keep(&me(), entry("tea", "oolong")).await.unwrap();
     store.learn(&me(), learning()).await.unwrap();
-    store.settle(&of("s"), found(&["sister"], Marks::default(), 3)).await.unwrap();
+    store.settle(&of("s"), found(&["sister"], ScanPosition::default(), 3)).await.unwrap();
     let copy = folder.path().join("copy.sqlite");
     store.back_up(&copy).await.unwrap();
-    assert_eq!(store.keep(&me(), entry("tea", "sencha")).await.unwrap(), Kept::Changed(2));
+    assert_eq!(store.keep(&me(), entry("tea", "sencha")).await.unwrap(), EntrySaved::Changed(2));
     let place = store.place().clone();
     drop(store);
     SqliteStore::restore(place.clone(), &copy, &folder.path().join("before.sqlite")).await.unwrap();
@@ -91,15 +91,15 @@ async fn a_look_that_was_overtaken_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     talk(&store, "s", "t", "hello").await;
-    store.settle(&of("s"), found(&["sister"], Marks::default(), 3)).await.unwrap();
-    store.settle(&of("s"), found(&["brother"], Marks::default(), 3)).await.unwrap();
+    store.settle(&of("s"), found(&["sister"], ScanPosition::default(), 3)).await.unwrap();
+    store.settle(&of("s"), found(&["brother"], ScanPosition::default(), 3)).await.unwrap();
     assert_eq!(store.pending(&me()).await.unwrap().len(), 1);
-    let behind = Marks { answers: 3, gaps: 3 };
+    let behind = ScanPosition { answers: 3, gaps: 3 };
     store.settle(&of("s"), found(&["sister", "boss", "cat"], behind, 6)).await.unwrap();
     let topics: Vec<String> = store.pending(&me()).await.unwrap().into_iter().map(|one| one.topic).collect();
     assert_eq!(topics, ["sister", "boss"], "no topic twice, and no more than are allowed");
-    store.settle(&of("nowhere"), found(&["dog"], Marks::default(), 3)).await.unwrap();
-    store.count(&of("nowhere"), Tally { behind: 0, through: 9, outcomes: Vec::new() }).await.unwrap();
+    store.settle(&of("nowhere"), found(&["dog"], ScanPosition::default(), 3)).await.unwrap();
+    store.count(&of("nowhere"), OutcomeBatch { behind: 0, through: 9, outcomes: Vec::new() }).await.unwrap();
     assert_eq!(store.counted(&of("nowhere")).await, Ok(0));
 }
 

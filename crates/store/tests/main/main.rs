@@ -20,7 +20,7 @@ mod setup {
     use std::path::Path;
 
     use lango_domain::event::{Principal, SessionId};
-    use lango_domain::session::{SessionKey, SessionStore};
+    use lango_domain::session::{SessionKeyRef, SessionStore};
     use lango_store::{Place, SqliteStore};
     use lango_testkit::conformance::{answers, asks, draft};
 
@@ -37,9 +37,9 @@ mod setup {
         let drafts = vec![
             draft(turn, asks(words)),
             draft(turn, answers("as you like")),
-            draft(turn, lango_domain::event::Body::TurnDone),
+            draft(turn, lango_domain::event::EventBody::TurnDone),
         ];
-        let key = SessionKey { session: &id(session), principal: &Principal::local() };
+        let key = SessionKeyRef { session: &id(session), principal: &Principal::local() };
         store.append(key, drafts).await.unwrap();
     }
 }

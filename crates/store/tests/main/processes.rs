@@ -2,8 +2,8 @@
 
 use std::process::{Command, Stdio};
 
-use lango_domain::event::{Body, Principal};
-use lango_domain::session::{Reach, SessionKey, SessionStore};
+use lango_domain::event::{EventBody, Principal};
+use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_testkit::conformance::{asks, draft};
 
 use crate::setup::{id, open};
@@ -19,12 +19,12 @@ async fn work(folder: &std::path::Path, number: &str) {
     let (shared, own) = (id("shared"), id(number));
     for turn in 0..TURNS {
         for session in [&shared, &own] {
-            let key = SessionKey { session, principal: &Principal::local() };
+            let key = SessionKeyRef { session, principal: &Principal::local() };
             let _lock = store.lock(key).await.unwrap();
             let name = format!("{number}-{turn}");
             // Two appends: a turn of somebody else's between them would be seen.
             store.append(key, vec![draft(&name, asks("x"))]).await.unwrap();
-            store.append(key, vec![draft(&name, Body::TurnDone)]).await.unwrap();
+            store.append(key, vec![draft(&name, EventBody::TurnDone)]).await.unwrap();
         }
     }
 }
@@ -51,12 +51,12 @@ async fn eight_processes_share_one_file() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
     let store = open(folder.path());
-    let key = SessionKey { session: &id("shared"), principal: &Principal::local() };
-    let events = store.load(key, Reach::Everything).await.unwrap();
+    let key = SessionKeyRef { session: &id("shared"), principal: &Principal::local() };
+    let events = store.load(key, HistoryWindow::Everything).await.unwrap();
     assert_eq!(events.len(), PROCESSES * TURNS * 2);
     for (at, pair) in events.chunks(2).enumerate() {
         assert_eq!(pair[0].seq as usize, at * 2 + 1);
-        assert!(matches!(pair[0].body, Body::User { .. }) && pair[1].body == Body::TurnDone);
+        assert!(matches!(pair[0].body, EventBody::User { .. }) && pair[1].body == EventBody::TurnDone);
         assert_eq!(pair[0].turn, pair[1].turn, "a turn stays together");
     }
 }

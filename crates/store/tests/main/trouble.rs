@@ -2,7 +2,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use lango_domain::event::Principal;
-use lango_domain::session::{Reach, SessionKey, SessionStore};
+use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_store::{Place, SqliteStore, Trouble};
 
 use crate::setup::{id, open, talk};
@@ -59,12 +59,12 @@ async fn a_full_disk_loses_nothing() {
     let store = SqliteStore::open(Place::File(file.clone())).unwrap();
     talk(&store, "s", "t1", "before").await;
     store.limit_pages_for_tests(Some(12)).await.unwrap();
-    let key = SessionKey { session: &id("s"), principal: &Principal::local() };
+    let key = SessionKeyRef { session: &id("s"), principal: &Principal::local() };
     let huge = lango_testkit::conformance::asks(&"x".repeat(500_000));
     let refused = store.append(key, vec![lango_testkit::conformance::draft("t2", huge)]).await.unwrap_err();
     assert!(refused.to_string().contains("the disk is full"), "{refused}");
-    assert_eq!(store.load(key, Reach::Everything).await.unwrap().len(), 3);
+    assert_eq!(store.load(key, HistoryWindow::Everything).await.unwrap().len(), 3);
     store.limit_pages_for_tests(None).await.unwrap();
     talk(&store, "s", "t2", "after").await;
-    assert_eq!(store.load(key, Reach::Everything).await.unwrap().last().unwrap().seq, 6);
+    assert_eq!(store.load(key, HistoryWindow::Everything).await.unwrap().last().unwrap().seq, 6);
 }

@@ -1,8 +1,8 @@
 use std::fs;
 
 use jiff::Timestamp;
-use lango_domain::event::{Body, Principal};
-use lango_domain::session::{Reach, SessionKey, SessionStore};
+use lango_domain::event::{EventBody, Principal};
+use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_store::{SqliteStore, Trouble};
 use lango_testkit::conformance::{asks, draft};
 
@@ -13,8 +13,8 @@ fn me() -> Principal {
 }
 
 async fn events(store: &SqliteStore, session: &str) -> usize {
-    let key = SessionKey { session: &id(session), principal: &me() };
-    store.load(key, Reach::Everything).await.unwrap().len()
+    let key = SessionKeyRef { session: &id(session), principal: &me() };
+    store.load(key, HistoryWindow::Everything).await.unwrap().len()
 }
 
 /// Every file below a folder that holds these bytes.
@@ -36,7 +36,7 @@ async fn sessions_have_titles_and_states() {
     let store = open(folder.path());
     talk(&store, "a", "t1", "first request\nwith a second line").await;
     talk(&store, "a", "t2", "second request").await;
-    let key = SessionKey { session: &id("b"), principal: &me() };
+    let key = SessionKeyRef { session: &id("b"), principal: &me() };
     store.append(key, vec![draft("t", asks("cut off"))]).await.unwrap();
     let listed = store.sessions(&me()).await.unwrap();
     let a = listed.iter().find(|session| session.id == id("a")).unwrap();
@@ -82,8 +82,8 @@ async fn usage_outlives_its_session() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     let usage = lango_domain::event::Usage { model: "m".into(), input: 7, ..Default::default() };
-    let key = SessionKey { session: &id("s"), principal: &me() };
-    store.append(key, vec![draft("t", asks("x")), draft("t", Body::Usage(usage.clone()))]).await.unwrap();
+    let key = SessionKeyRef { session: &id("s"), principal: &me() };
+    store.append(key, vec![draft("t", asks("x")), draft("t", EventBody::Usage(usage.clone()))]).await.unwrap();
     store.delete(&me(), &id("s")).await.unwrap();
     let rows = store.usage(&me(), None).await.unwrap();
     assert_eq!((rows.len(), &rows[0].usage, &rows[0].session), (1, &usage, &None));
@@ -111,7 +111,7 @@ async fn a_backup_restores_everything_and_keeps_what_was_there() {
     assert!(store.back_up(&backup).await.is_err(), "a backup is not overwritten");
     talk(&store, "b", "t", "after the backup").await;
     let kept = folder.path().join("kept.sqlite");
-    let running = store.lock(SessionKey { session: &id("a"), principal: &me() }).await.unwrap();
+    let running = store.lock(SessionKeyRef { session: &id("a"), principal: &me() }).await.unwrap();
     assert!(matches!(
         SqliteStore::restore(other.place().clone(), &backup, &kept).await,
         Err(Trouble::TurnsRunning)

@@ -1,4 +1,4 @@
-use lango_domain::Origin;
+use lango_domain::SpecOrigin;
 use lango_team::{ClaimError, Claims, RoleToolSet, Roster, Routes, partition_tools, tools_for_spec};
 use lango_testkit::{ONE_TOOL_PER_PREFIX, stand_ins};
 use proptest::prelude::*;
@@ -198,7 +198,7 @@ fn a_longer_prefix_of_the_users_wins_over_a_shorter_one() {
 
 #[test]
 fn every_built_in_definition_is_built_in() {
-    assert!(Roster::built_in().specs.iter().all(|spec| spec.origin == Origin::BuiltIn));
+    assert!(Roster::built_in().specs.iter().all(|spec| spec.origin == SpecOrigin::BuiltIn));
 }
 
 proptest! {

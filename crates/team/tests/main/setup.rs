@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use lango_domain::{Agent, AgentSpec, AgentTree, Origin, Tool};
+use lango_domain::{Agent, AgentSpec, AgentTree, SpecOrigin, Tool};
 use lango_team::{Config, Routes, build_agent_tree, parse_agent_file};
 use lango_testkit::stand_ins;
 
@@ -28,7 +28,7 @@ pub fn agent<'a>(tree: &'a AgentTree, name: &str) -> &'a Agent {
 pub fn user_spec(name: &str, prefixes: &[&str]) -> AgentSpec {
     let file = PathBuf::from(format!("{name}.md"));
     let text = format!("---\ndescription: Does {name} work.\nprefixes: {prefixes:?}\n---\nBe good.\n");
-    parse_agent_file(&file, &text, Origin::User(file.clone())).unwrap()
+    parse_agent_file(&file, &text, SpecOrigin::User(file.clone())).unwrap()
 }
 
 pub fn routes(pairs: &[(&str, &[&str])]) -> Routes {

@@ -1,6 +1,6 @@
 use std::sync::{Arc, Mutex};
 
-use lango_domain::{AgentName, Mode, Place};
+use lango_domain::{AgentName, TeamMode, AgentLocation};
 use lango_team::{BuildError, RemoteCard, build_agent_tree};
 use lango_testkit::ONE_TOOL_PER_PREFIX;
 
@@ -23,7 +23,7 @@ fn multi_agent_mode_has_a_root_without_tools_and_seven_specialists() {
 #[test]
 fn single_agent_mode_is_one_agent_with_every_tool() {
     let mut config = config(&["exec_shell", "custom_action", "search_web"]);
-    config.mode = Mode::Single;
+    config.mode = TeamMode::Single;
     let tree = build_agent_tree(config).unwrap();
     assert_eq!(tree.root.name.as_str(), "lango-agent");
     assert_eq!(tool_names(&tree.root.tools), ["exec_shell", "custom_action", "search_web"]);
@@ -137,7 +137,7 @@ fn remote_agents_join_as_data_from_outside() {
     config.remote_agents = vec![card("weather", &hostile)];
     let tree = build_agent_tree(config).unwrap();
     assert_eq!(specialist_names(&tree), ["operator", "planner", "weather"]);
-    assert_eq!(agent(&tree, "weather").place, Place::Remote);
+    assert_eq!(agent(&tree, "weather").place, AgentLocation::Remote);
     let prompt = tree.root.prompt.render();
     let entry = prompt.split("### weather\n").nth(1).unwrap().lines().next().unwrap();
     assert!(entry.starts_with(

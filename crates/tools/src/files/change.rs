@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
-use lango_domain::{Intent, Safety, ToolContext, ToolFailure};
+use lango_domain::{Intent, Safety, ToolContext, ToolError};
 use rustix::fs::{Access, AtFlags, Stat};
 
 use super::atomic::{self, Likeness};
@@ -43,7 +43,7 @@ pub struct Change {
 }
 
 impl Before {
-    pub fn of(path: &str, existing: Option<Opened>) -> Result<Self, ToolFailure> {
+    pub fn of(path: &str, existing: Option<Opened>) -> Result<Self, ToolError> {
         let Some(mut opened) = existing else { return Ok(Self::Nothing) };
         let stat = opened.stat;
         if opened.bytes() > MAX_BYTES {
@@ -51,7 +51,7 @@ impl Before {
         }
         let mut bytes = Vec::with_capacity(opened.bytes() as usize);
         let read = opened.file.by_ref().take(MAX_BYTES + 1).read_to_end(&mut bytes);
-        read.map_err(|error| ToolFailure(format!("`{path}`: {error}")))?;
+        read.map_err(|error| ToolError(format!("`{path}`: {error}")))?;
         // It may have grown while it was read.
         Ok(if bytes.len() as u64 > MAX_BYTES { Self::Huge(stat) } else { Self::Content { bytes, stat } })
     }
@@ -66,7 +66,7 @@ impl Before {
 
 impl Change {
     /// Where a change may be written at all. A file that is read-only stays so, though a new one could take its place.
-    pub fn target(workspace: &Workspace, path: &str) -> Result<Target, ToolFailure> {
+    pub fn target(workspace: &Workspace, path: &str) -> Result<Target, ToolError> {
         let target = workspace.target(path)?;
         if target.existing.is_some() {
             let allowed = rustix::fs::accessat(
@@ -75,7 +75,7 @@ impl Change {
                 Access::WRITE_OK,
                 AtFlags::empty(),
             );
-            allowed.map_err(|_| ToolFailure(format!("`{path}` is read-only")))?;
+            allowed.map_err(|_| ToolError(format!("`{path}` is read-only")))?;
         }
         Ok(target)
     }
@@ -131,31 +131,31 @@ impl Change {
     }
 
     /// Keeps what was there, then writes. Nothing is written that could not be kept first.
-    pub fn carry_out(&self, files: &Files, context: &ToolContext) -> Result<(), ToolFailure> {
+    pub fn carry_out(&self, files: &Files, context: &ToolContext) -> Result<(), ToolError> {
         let workspace = &files.workspace;
         let journal = &files.keeping.journal;
         let folder = workspace.surroundings(&self.relative, |made| {
             journal.made_folder(context, &workspace.root().join(made)).map(drop)
         })?;
         let path = shown(&self.relative);
-        let name = self.relative.file_name().ok_or_else(|| ToolFailure(format!("`{path}` names no file")))?;
+        let name = self.relative.file_name().ok_or_else(|| ToolError(format!("`{path}` names no file")))?;
         self.check_unchanged(&folder, name)?;
         let kept = journal.written(context, &workspace.root().join(&self.relative), self)?;
         let like = self.before.stat().map(Likeness::of).unwrap_or_default();
         atomic::replace(&folder, name, &self.after, like).map_err(|error| {
             kept.forget();
-            ToolFailure(format!("`{path}` could not be written: {error}"))
+            ToolError(format!("`{path}` could not be written: {error}"))
         })
     }
 
     /// Others work with these files too; what they wrote since it was read is not overwritten.
-    fn check_unchanged(&self, folder: impl AsFd, name: &OsStr) -> Result<(), ToolFailure> {
+    fn check_unchanged(&self, folder: impl AsFd, name: &OsStr) -> Result<(), ToolError> {
         let version = |stat: &Stat| (stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
         let now = beneath::look(folder, name).ok();
         if now.as_ref().map(version) == self.before.stat().map(version) {
             return Ok(());
         }
-        Err(ToolFailure(format!(
+        Err(ToolError(format!(
             "`{}` was changed by somebody else meanwhile; read it again",
             shown(&self.relative)
         )))
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use crate::files::Keeping;
     use lango_domain::event::{CallId, Principal, SessionId, TurnId};
-    use lango_domain::{AgentName, Live};
+    use lango_domain::{AgentName, ToolOutputSink};
 
     fn context() -> ToolContext {
         ToolContext {
@@ -177,7 +177,7 @@ mod tests {
             agent: AgentName::new("operator").unwrap(),
             call: CallId::new("c1"),
             label: Default::default(),
-            live: Live::nobody(),
+            live: ToolOutputSink::disconnected(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! `fs_delete`: into the trash, never for good.
 
-use lango_domain::{Intent, Safety, Tool, ToolContext, ToolFailure};
+use lango_domain::{Intent, Safety, Tool, ToolContext, ToolError};
 use rustix::fs::FileType;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -41,12 +41,12 @@ pub fn tool(files: Files) -> Tool {
     ])
 }
 
-fn delete(files: &Files, context: &ToolContext, args: &Delete) -> Result<String, ToolFailure> {
+fn delete(files: &Files, context: &ToolContext, args: &Delete) -> Result<String, ToolError> {
     let _alone = files.workspace.changing();
     let Plan { named, tally, .. } = plan(files, args)?;
     let (trash, journal) = (&files.keeping.trash, &files.keeping.journal);
     let path = shown(&named.relative);
-    let failed = |error: TrashError| ToolFailure(format!("`{path}` was not deleted: {error}"));
+    let failed = |error: TrashError| ToolError(format!("`{path}` was not deleted: {error}"));
     let id = trash.new_id().map_err(failed)?;
     let original = files.workspace.root().join(&named.relative);
     let kept = journal.deleted(context, &original, &id).inspect_err(|_| trash.drop_id(&id))?;
@@ -58,7 +58,7 @@ fn delete(files: &Files, context: &ToolContext, args: &Delete) -> Result<String,
     Ok(format!("moved {} to the trash as {}", described(&named, tally), trashed.id))
 }
 
-fn intent(files: &Files, args: &Delete) -> Result<Intent, ToolFailure> {
+fn intent(files: &Files, args: &Delete) -> Result<Intent, ToolError> {
     let Plan { named, tally, inside } = plan(files, args)?;
     Ok(files.workspace.intent_of_change(Told {
         asked: &files.workspace.relative(&args.path)?,
@@ -82,17 +82,17 @@ struct Plan {
 }
 
 /// What would go, if it may.
-fn plan(files: &Files, args: &Delete) -> Result<Plan, ToolFailure> {
+fn plan(files: &Files, args: &Delete) -> Result<Plan, ToolError> {
     let workspace = &files.workspace;
     if !files.keeping.trash.exists() {
         let why =
             "nothing can be deleted here: Lango has no folder for its trash, so it could not be restored";
-        return Err(ToolFailure(why.to_owned()));
+        return Err(ToolError(why.to_owned()));
     }
     let named = workspace.named(&args.path)?;
     let real = workspace.root().join(&named.relative);
     if workspace.hidden_inside().iter().any(|hidden| hidden.starts_with(&real)) {
-        return Err(ToolFailure(format!("`{}` holds folders of Lango itself; it stays", args.path)));
+        return Err(ToolError(format!("`{}` holds folders of Lango itself; it stays", args.path)));
     }
     let spot = Spot::new(&named.folder, &named.name);
     let mut inside = None;
@@ -101,10 +101,10 @@ fn plan(files: &Files, args: &Delete) -> Result<Plan, ToolFailure> {
             inside = workspace.executed_inside(path);
         }
     });
-    let tally = tally.map_err(|error| ToolFailure(format!("`{}`: {error}", args.path)))?;
+    let tally = tally.map_err(|error| ToolError(format!("`{}`: {error}", args.path)))?;
     if !args.recursive && tally.files + tally.folders > 1 {
         let (path, holds) = (&args.path, contents(tally));
-        return Err(ToolFailure(format!(
+        return Err(ToolError(format!(
             "`{path}` is a folder that holds {holds}; delete it with recursive=true"
         )));
     }

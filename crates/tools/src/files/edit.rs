@@ -1,6 +1,6 @@
 //! `fs_edit`: a part of a file, found by its text or by its lines.
 
-use lango_domain::{Safety, Tool, ToolContext, ToolFailure};
+use lango_domain::{Safety, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -51,7 +51,7 @@ pub fn tool(files: Files) -> Tool {
     ])
 }
 
-fn edit(files: &Files, context: &ToolContext, args: &Edit) -> Result<String, ToolFailure> {
+fn edit(files: &Files, context: &ToolContext, args: &Edit) -> Result<String, ToolError> {
     let _alone = files.workspace.changing();
     let (change, replaced) = plan(&files.workspace, args)?;
     change.carry_out(files, context)?;
@@ -63,30 +63,30 @@ fn edit(files: &Files, context: &ToolContext, args: &Edit) -> Result<String, Too
     Ok(format!("edited {path}: lines {first}-{last}\n{}", change.difference(before, SHOWN_DIFFERENCE)))
 }
 
-fn plan(workspace: &Workspace, args: &Edit) -> Result<(Change, Replaced), ToolFailure> {
+fn plan(workspace: &Workspace, args: &Edit) -> Result<(Change, Replaced), ToolError> {
     let place = place(args)?;
     let target = Change::target(workspace, &args.path)?;
     if target.existing.is_none() {
         let missing =
             workspace.explain(&args.path, &workspace.relative(&args.path)?, rustix::io::Errno::NOENT);
-        return Err(ToolFailure(format!("{missing}; fs_write makes new files")));
+        return Err(ToolError(format!("{missing}; fs_write makes new files")));
     }
     let before = Before::of(&args.path, target.existing)?;
     let Before::Content { bytes, .. } = &before else {
         let most = MAX_BYTES / 1024 / 1024;
-        return Err(ToolFailure(format!("`{}` is larger than {most} MiB; too large to edit", args.path)));
+        return Err(ToolError(format!("`{}` is larger than {most} MiB; too large to edit", args.path)));
     };
     let Ok(text) = std::str::from_utf8(bytes) else {
-        return Err(ToolFailure(format!("`{}` is not valid UTF-8 text, so it cannot be edited", args.path)));
+        return Err(ToolError(format!("`{}` is not valid UTF-8 text, so it cannot be edited", args.path)));
     };
     let replaced = replace(text, &place, &args.new_text)
-        .map_err(|why| ToolFailure(format!("`{}`: {why}", args.path)))?;
+        .map_err(|why| ToolError(format!("`{}`: {why}", args.path)))?;
     let after = replaced.text.clone().into_bytes();
     Ok((Change { asked: target.asked, relative: target.relative, before, after }, replaced))
 }
 
 /// What is to be replaced, if the arguments agree about it.
-fn place(args: &Edit) -> Result<Place<'_>, ToolFailure> {
+fn place(args: &Edit) -> Result<Place<'_>, ToolError> {
     let old_text = args.old_text.as_deref();
     match (old_text, args.start_line) {
         (Some(old), None) if !old.is_empty() && args.end_line.is_none() => {
@@ -97,11 +97,11 @@ fn place(args: &Edit) -> Result<Place<'_>, ToolFailure> {
             if first == 0 || last < first {
                 let why =
                     format!("lines {first} to {last} are no range: they count from 1, the first comes first");
-                return Err(ToolFailure(why));
+                return Err(ToolError(why));
             }
             Ok(Place::Lines { first, last })
         }
-        (Some(_), Some(_)) => Err(ToolFailure("give either old_text or start_line, not both".to_owned())),
-        _ => Err(ToolFailure("say what to replace: old_text, or start_line and end_line".to_owned())),
+        (Some(_), Some(_)) => Err(ToolError("give either old_text or start_line, not both".to_owned())),
+        _ => Err(ToolError("say what to replace: old_text, or start_line and end_line".to_owned())),
     }
 }

@@ -9,7 +9,7 @@ mod table;
 use std::os::fd::AsFd;
 use std::path::{Component, Path, PathBuf};
 
-use lango_domain::pattern::{Star, fits};
+use lango_domain::pattern::{Wildcard, matches};
 use lango_domain::text::is_hidden;
 use lango_domain::{Intent, Safety};
 use rustix::fs::{AtFlags, FileType};
@@ -116,7 +116,7 @@ impl Workspace {
         let is_listed = |path: &str| {
             let parts: Vec<&str> = path.split('/').collect();
             let is_here = |names: &[String]| {
-                names.iter().zip(&parts).all(|(name, part)| fits(part, name, Star::Anything))
+                names.iter().zip(&parts).all(|(name, part)| matches(part, name, Wildcard::Anything))
             };
             all.windows(parts.len()).any(is_here)
         };

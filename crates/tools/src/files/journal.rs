@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use lango_domain::event::{Principal, SessionId};
-use lango_domain::{ToolContext, ToolFailure};
+use lango_domain::{ToolContext, ToolError};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -103,7 +103,7 @@ impl Journal {
         context: &ToolContext,
         path: &Path,
         change: &Change,
-    ) -> Result<Keepsake, ToolFailure> {
+    ) -> Result<Keepsake, ToolError> {
         let after = hash(&change.after);
         let old: &[u8] = match &change.before {
             Before::Content { bytes, .. } => bytes,
@@ -119,7 +119,7 @@ impl Journal {
         })
     }
 
-    pub(super) fn made_folder(&self, context: &ToolContext, path: &Path) -> Result<Keepsake, ToolFailure> {
+    pub(super) fn made_folder(&self, context: &ToolContext, path: &Path) -> Result<Keepsake, ToolError> {
         self.kept(context, &[], |_| Entry::MadeFolder { path: path.to_owned() })
     }
 
@@ -128,7 +128,7 @@ impl Journal {
         context: &ToolContext,
         path: &Path,
         id: &str,
-    ) -> Result<Keepsake, ToolFailure> {
+    ) -> Result<Keepsake, ToolError> {
         self.kept(context, &[], |_| Entry::Deleted { path: path.to_owned(), trash: id.to_owned() })
     }
 
@@ -165,9 +165,9 @@ impl Journal {
         context: &ToolContext,
         old: &[u8],
         entry: impl Fn(String) -> Entry,
-    ) -> Result<Keepsake, ToolFailure> {
+    ) -> Result<Keepsake, ToolError> {
         self.add(context, old, entry).map_err(|error| {
-            ToolFailure(format!("nothing was changed, because the old state could not be kept: {error}"))
+            ToolError(format!("nothing was changed, because the old state could not be kept: {error}"))
         })
     }
 

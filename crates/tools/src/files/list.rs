@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use lango_domain::{Safety, Tool, ToolFailure};
+use lango_domain::{Safety, Tool, ToolError};
 use rustix::fs::FileType;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -49,11 +49,11 @@ pub fn tool(files: Files) -> Tool {
     ])
 }
 
-fn list(workspace: &Workspace, args: &List) -> Result<String, ToolFailure> {
+fn list(workspace: &Workspace, args: &List) -> Result<String, ToolError> {
     let path = args.path.as_deref().unwrap_or(".");
     let depth = args.depth.unwrap_or(1);
     if !(1..=MAX_DEPTH).contains(&depth) {
-        return Err(ToolFailure(format!("depth is {depth}, but goes from 1 to {MAX_DEPTH}")));
+        return Err(ToolError(format!("depth is {depth}, but goes from 1 to {MAX_DEPTH}")));
     }
     let (folder, relative) = workspace.names_of(path)?;
     let mut listing = Listing { workspace, lines: Vec::new(), left_out: 0 };
@@ -78,7 +78,7 @@ struct Listing<'a> {
 
 impl Listing<'_> {
     /// Adds what is in a folder that really lies at `real` and is shown as `prefix`.
-    fn add(&mut self, folder: &OwnedFd, real: &Path, prefix: &Path, depth: u64) -> Result<(), ToolFailure> {
+    fn add(&mut self, folder: &OwnedFd, real: &Path, prefix: &Path, depth: u64) -> Result<(), ToolError> {
         let mut names =
             beneath::names(folder).map_err(|error| self.workspace.explain(&shown(real), real, error))?;
         names.sort_unstable_by(|a, b| a.0.cmp(&b.0));

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use lango_domain::{Intent, Safety, ToolFailure};
+use lango_domain::{Intent, Safety, ToolError};
 use rustix::fs::{FileType, OFlags};
 
 use super::beneath::{self, READ};
@@ -13,7 +13,7 @@ use super::workspace::{Workspace, no_plain_file};
 
 impl Workspace {
     /// What a look at this path would be, for rules: where it really lies.
-    pub(super) fn look(&self, path: &str) -> Result<Intent, ToolFailure> {
+    pub(super) fn look(&self, path: &str) -> Result<Intent, ToolError> {
         let relative = self.relative(path)?;
         let subject = match self.resolve(&relative, OFlags::PATH | OFlags::CLOEXEC) {
             Ok(opened) => {
@@ -32,7 +32,7 @@ impl Workspace {
     }
 
     /// The real path of a file or folder inside, and how rules know it.
-    pub fn place_of(&self, path: &str) -> Result<(PathBuf, String), ToolFailure> {
+    pub fn place_of(&self, path: &str) -> Result<(PathBuf, String), ToolError> {
         let relative = self.relative(path)?;
         let opened = self.resolve(&relative, OFlags::PATH | OFlags::CLOEXEC);
         let opened = opened.map_err(|error| self.explain(path, &relative, error))?;
@@ -41,14 +41,14 @@ impl Workspace {
         let subject = match beneath::kind(&stat) {
             FileType::Directory => format!("{}/", shown(&real)),
             FileType::RegularFile => shown(&real),
-            _ => return Err(ToolFailure(no_plain_file(path))),
+            _ => return Err(ToolError(no_plain_file(path))),
         };
         Ok((self.root().join(real).components().collect(), subject))
     }
 
     /// A file at a real path, and how rules know it. No link is followed: it would lead elsewhere by now.
     pub fn open_file(&self, path: &Path) -> io::Result<(File, String)> {
-        let refused = |why: ToolFailure| io::Error::new(ErrorKind::PermissionDenied, why.0);
+        let refused = |why: ToolError| io::Error::new(ErrorKind::PermissionDenied, why.0);
         let name = shown(path);
         let relative = path.strip_prefix(self.root()).map_err(io::Error::other)?;
         let opened = beneath::open_unlinked(self.as_folder(), relative, READ)?;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lango_domain::{Intent, Safety, Tool, ToolContext, ToolFailure};
+use lango_domain::{Intent, Safety, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -40,7 +40,7 @@ pub fn tool(files: Files) -> Tool {
     ])
 }
 
-fn make(files: &Files, context: &ToolContext, path: &str) -> Result<String, ToolFailure> {
+fn make(files: &Files, context: &ToolContext, path: &str) -> Result<String, ToolError> {
     let workspace = &files.workspace;
     let _alone = workspace.changing();
     match plan(workspace, path)? {
@@ -56,7 +56,7 @@ fn make(files: &Files, context: &ToolContext, path: &str) -> Result<String, Tool
     }
 }
 
-fn plan(workspace: &Workspace, path: &str) -> Result<Plan, ToolFailure> {
+fn plan(workspace: &Workspace, path: &str) -> Result<Plan, ToolError> {
     let relative = workspace.relative(path)?;
     match workspace.place(path, &relative)? {
         Some(real) => Ok(Plan::Exists(real)),
@@ -64,7 +64,7 @@ fn plan(workspace: &Workspace, path: &str) -> Result<Plan, ToolFailure> {
     }
 }
 
-fn intent(workspace: &Workspace, path: &str) -> Result<Intent, ToolFailure> {
+fn intent(workspace: &Workspace, path: &str) -> Result<Intent, ToolError> {
     let asked = workspace.relative(path)?;
     let (level, words, real) = match plan(workspace, path)? {
         Plan::Exists(real) => (Safety::Safe, "nothing to do for the folder", real),

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _, Seek};
 
-use lango_domain::{Safety, Tool, ToolFailure};
+use lango_domain::{Safety, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -57,10 +57,10 @@ pub fn tool(files: Files) -> Tool {
     ])
 }
 
-fn read(workspace: &Workspace, args: &Read) -> Result<String, ToolFailure> {
+fn read(workspace: &Workspace, args: &Read) -> Result<String, ToolError> {
     let range = Range::of(args)?;
     let opened = workspace.file(&args.path)?;
-    let failed = |error: io::Error| ToolFailure(format!("`{}`: {error}", args.path));
+    let failed = |error: io::Error| ToolError(format!("`{}`: {error}", args.path));
     let head = head(&opened.file).map_err(failed)?;
     if head.contains(&0) {
         return Ok(described(&args.path, &opened, &head));
@@ -74,7 +74,7 @@ fn read(workspace: &Workspace, args: &Read) -> Result<String, ToolFailure> {
     if passage.last == 0 {
         let lines = count(passage.total, "line");
         let (path, start) = (&args.path, range.start);
-        return Err(ToolFailure(format!("`{path}` has {lines}, so there is no line {start}")));
+        return Err(ToolError(format!("`{path}` has {lines}, so there is no line {start}")));
     }
     Ok(passage.worded(&range))
 }
@@ -115,12 +115,12 @@ struct Range {
 }
 
 impl Range {
-    fn of(args: &Read) -> Result<Self, ToolFailure> {
+    fn of(args: &Read) -> Result<Self, ToolError> {
         if args.start_line == Some(0) {
-            return Err(ToolFailure("start_line counts from 1".to_owned()));
+            return Err(ToolError("start_line counts from 1".to_owned()));
         }
         if args.lines == Some(0) {
-            return Err(ToolFailure("lines must be at least 1".to_owned()));
+            return Err(ToolError("lines must be at least 1".to_owned()));
         }
         let is_whole = args.start_line.is_none() && args.lines.is_none();
         Ok(Self { start: args.start_line.unwrap_or(1), most: args.lines.unwrap_or(u64::MAX), is_whole })

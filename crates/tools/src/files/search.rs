@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use globset::{GlobBuilder, GlobMatcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use lango_domain::{Safety, Tool, ToolFailure};
+use lango_domain::{Safety, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -77,18 +77,18 @@ impl Drop for EndWithCall {
     }
 }
 
-fn search(workspace: &Workspace, args: &Search, is_over: &AtomicBool) -> Result<String, ToolFailure> {
+fn search(workspace: &Workspace, args: &Search, is_over: &AtomicBool) -> Result<String, ToolError> {
     let query = query(workspace, args)?;
     let found = walk(workspace, &query, is_over);
     Ok(worded(&query, found))
 }
 
 /// The search that a call asks for, if it makes sense.
-fn query(workspace: &Workspace, args: &Search) -> Result<Query, ToolFailure> {
+fn query(workspace: &Workspace, args: &Search) -> Result<Query, ToolError> {
     let pattern = args.pattern.as_deref().filter(|pattern| !pattern.is_empty());
     let glob = args.glob.as_deref().filter(|glob| !glob.is_empty());
     if pattern.is_none() && glob.is_none() {
-        return Err(ToolFailure("give a pattern that lines match, or a glob that file names fit".to_owned()));
+        return Err(ToolError("give a pattern that lines match, or a glob that file names fit".to_owned()));
     }
     let limit = within("limit", args.limit.unwrap_or(USUAL_LIMIT), 1, MAX_LIMIT)?;
     let context = within("context", args.context.unwrap_or(0), 0, MAX_CONTEXT)?;
@@ -106,22 +106,22 @@ fn query(workspace: &Workspace, args: &Search) -> Result<Query, ToolFailure> {
     })
 }
 
-fn within(name: &str, value: u64, least: u64, most: u64) -> Result<usize, ToolFailure> {
+fn within(name: &str, value: u64, least: u64, most: u64) -> Result<usize, ToolError> {
     if (least..=most).contains(&value) {
         return Ok(value as usize);
     }
-    Err(ToolFailure(format!("{name} is {value}, but goes from {least} to {most}")))
+    Err(ToolError(format!("{name} is {value}, but goes from {least} to {most}")))
 }
 
 /// The real path of the folder or file to search in.
-fn start(workspace: &Workspace, path: &str) -> Result<std::path::PathBuf, ToolFailure> {
+fn start(workspace: &Workspace, path: &str) -> Result<std::path::PathBuf, ToolError> {
     match workspace.file(path) {
         Ok(opened) => Ok(workspace.root().join(opened.relative)),
         Err(failure) => workspace.folder(path).map_err(|_| failure),
     }
 }
 
-fn matcher(pattern: &str, case_sensitive: Option<bool>) -> Result<RegexMatcher, ToolFailure> {
+fn matcher(pattern: &str, case_sensitive: Option<bool>) -> Result<RegexMatcher, ToolError> {
     let mut builder = RegexMatcherBuilder::new();
     // `$` stands before the line ends of Windows too.
     builder.multi_line(true).line_terminator(Some(b'\n')).crlf(true);
@@ -129,14 +129,14 @@ fn matcher(pattern: &str, case_sensitive: Option<bool>) -> Result<RegexMatcher, 
         Some(is_sensitive) => builder.case_insensitive(!is_sensitive),
         None => builder.case_smart(true),
     };
-    builder.build(pattern).map_err(|error| ToolFailure(format!("the pattern cannot be used: {error}")))
+    builder.build(pattern).map_err(|error| ToolError(format!("the pattern cannot be used: {error}")))
 }
 
 fn trimmed(glob: &str) -> &str {
     glob.trim_start_matches("./").trim_start_matches('/')
 }
 
-fn glob_matcher(glob: &str, case_sensitive: Option<bool>) -> Result<GlobMatcher, ToolFailure> {
+fn glob_matcher(glob: &str, case_sensitive: Option<bool>) -> Result<GlobMatcher, ToolError> {
     let plain = trimmed(glob);
     let everything_in = format!("{plain}**");
     let plain = if plain.ends_with('/') { &everything_in } else { plain };
@@ -144,7 +144,7 @@ fn glob_matcher(glob: &str, case_sensitive: Option<bool>) -> Result<GlobMatcher,
         .literal_separator(true)
         .case_insensitive(case_sensitive == Some(false))
         .build()
-        .map_err(|error| ToolFailure(format!("the glob cannot be used: {error}")))?;
+        .map_err(|error| ToolError(format!("the glob cannot be used: {error}")))?;
     Ok(glob.compile_matcher())
 }
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use lango_domain::{Safety, Tool, ToolFailure};
+use lango_domain::{Safety, Tool, ToolError};
 use rustix::fs::FileType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,7 +61,7 @@ pub fn tool(files: Files) -> Tool {
     ])
 }
 
-fn look(workspace: &Workspace, path: &str) -> Result<String, ToolFailure> {
+fn look(workspace: &Workspace, path: &str) -> Result<String, ToolError> {
     let told = if workspace.relative(path)?.as_os_str().is_empty() {
         let (folder, _) = workspace.names_of(path)?;
         let stat =
@@ -77,7 +77,7 @@ fn look(workspace: &Workspace, path: &str) -> Result<String, ToolFailure> {
         }
         told
     };
-    serde_json::to_string_pretty(&told).map_err(|error| ToolFailure(error.to_string()))
+    serde_json::to_string_pretty(&told).map_err(|error| ToolError(error.to_string()))
 }
 
 fn told(path: &Path, stat: &rustix::fs::Stat) -> Told {

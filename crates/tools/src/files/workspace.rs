@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lango_domain::ToolFailure;
+use lango_domain::ToolError;
 use lango_domain::suggest::nearest;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -79,7 +79,7 @@ impl Workspace {
     }
 
     /// The real absolute path of a folder inside.
-    pub fn folder(&self, path: &str) -> Result<PathBuf, ToolFailure> {
+    pub fn folder(&self, path: &str) -> Result<PathBuf, ToolError> {
         let (_, relative) = self.names_of(path)?;
         Ok(if relative.as_os_str().is_empty() { self.root().to_owned() } else { self.root().join(relative) })
     }
@@ -109,10 +109,10 @@ impl Workspace {
     }
 
     /// A folder to list, and where it really lies.
-    pub(super) fn names_of(&self, path: &str) -> Result<(OwnedFd, PathBuf), ToolFailure> {
+    pub(super) fn names_of(&self, path: &str) -> Result<(OwnedFd, PathBuf), ToolError> {
         let relative = self.relative(path)?;
         let opened = self.resolve(&relative, NAMES).map_err(|error| match error {
-            Errno::NOTDIR => ToolFailure(format!("`{path}` is no folder")),
+            Errno::NOTDIR => ToolError(format!("`{path}` is no folder")),
             error => self.explain(path, &relative, error),
         })?;
         let real = self.real(path, &opened)?;
@@ -120,29 +120,29 @@ impl Workspace {
     }
 
     /// The real place of a folder; none when nothing is there.
-    pub(super) fn place(&self, path: &str, relative: &Path) -> Result<Option<PathBuf>, ToolFailure> {
+    pub(super) fn place(&self, path: &str, relative: &Path) -> Result<Option<PathBuf>, ToolError> {
         match self.resolve(relative, PLACE) {
             Ok(folder) => self.real(path, &folder).map(Some),
             Err(Errno::NOENT) => Ok(None),
             Err(Errno::NOTDIR) if self.resolve(relative, READ).is_ok() => {
-                Err(ToolFailure(format!("`{path}` is a file, so no folder can be there")))
+                Err(ToolError(format!("`{path}` is a file, so no folder can be there")))
             }
             Err(error) => Err(self.explain(path, relative, error)),
         }
     }
 
     /// A regular file, open for reading.
-    pub(super) fn file(&self, path: &str) -> Result<Opened, ToolFailure> {
+    pub(super) fn file(&self, path: &str) -> Result<Opened, ToolError> {
         let relative = self.relative(path)?;
         let opened = self.resolve(&relative, READ).map_err(|error| self.explain(path, &relative, error))?;
         self.regular(path, opened)
     }
 
     /// A name, without following it when it is a link.
-    pub(super) fn named(&self, path: &str) -> Result<Named, ToolFailure> {
+    pub(super) fn named(&self, path: &str) -> Result<Named, ToolError> {
         let relative = self.relative(path)?;
         let Some(name) = relative.file_name() else {
-            return Err(ToolFailure(format!("`{path}` is the workspace itself ({})", self.root().display())));
+            return Err(ToolError(format!("`{path}` is the workspace itself ({})", self.root().display())));
         };
         let parent = relative.parent().unwrap_or(Path::new(""));
         let explain = |error| self.explain(path, &relative, error);
@@ -154,7 +154,7 @@ impl Workspace {
     }
 
     /// Where a file of that path would be written: where links lead that stay inside, or where nothing is yet.
-    pub(super) fn target(&self, path: &str) -> Result<Target, ToolFailure> {
+    pub(super) fn target(&self, path: &str) -> Result<Target, ToolError> {
         let relative = self.relative(path)?;
         match self.resolve(&relative, READ) {
             Ok(opened) => {
@@ -170,7 +170,7 @@ impl Workspace {
     }
 
     /// The real place of something that is not there yet; folders on the way may be missing too.
-    pub(super) fn vacancy(&self, path: &str, relative: &Path) -> Result<PathBuf, ToolFailure> {
+    pub(super) fn vacancy(&self, path: &str, relative: &Path) -> Result<PathBuf, ToolError> {
         for ancestor in relative.ancestors().skip(1) {
             let folder = match self.resolve(ancestor, PLACE) {
                 Ok(folder) => folder,
@@ -183,7 +183,7 @@ impl Workspace {
             {
                 let link = shown(&ancestor.join(next));
                 let nowhere = shown(&target);
-                return Err(ToolFailure(format!("`{link}` is a link to `{nowhere}`, which does not exist")));
+                return Err(ToolError(format!("`{link}` is a link to `{nowhere}`, which does not exist")));
             }
             let real = self.real(path, &folder)?.join(rest);
             self.allow(path, &real)?;
@@ -196,10 +196,10 @@ impl Workspace {
     pub(super) fn surroundings(
         &self,
         relative: &Path,
-        mut announce: impl FnMut(&Path) -> Result<(), ToolFailure>,
-    ) -> Result<OwnedFd, ToolFailure> {
+        mut announce: impl FnMut(&Path) -> Result<(), ToolError>,
+    ) -> Result<OwnedFd, ToolError> {
         let explain = |error| self.explain(&shown(relative), relative, error);
-        let mut folder = self.0.folder.try_clone().map_err(|error| ToolFailure(error.to_string()))?;
+        let mut folder = self.0.folder.try_clone().map_err(|error| ToolError(error.to_string()))?;
         let mut path = PathBuf::new();
         for part in relative.parent().unwrap_or(Path::new("")).components() {
             path.push(part);
@@ -222,11 +222,11 @@ impl Workspace {
     }
 
     /// A path as a model gives it, relative to the root and without detours.
-    pub(super) fn relative(&self, path: &str) -> Result<PathBuf, ToolFailure> {
+    pub(super) fn relative(&self, path: &str) -> Result<PathBuf, ToolError> {
         let root = self.root().display();
-        let refuse = |why: &str| Err(ToolFailure(format!("`{}` {why}", shown(Path::new(path)))));
+        let refuse = |why: &str| Err(ToolError(format!("`{}` {why}", shown(Path::new(path)))));
         if path.is_empty() {
-            return Err(ToolFailure(format!("the path is empty; give one relative to the workspace {root}")));
+            return Err(ToolError(format!("the path is empty; give one relative to the workspace {root}")));
         }
         if path.contains('\0') {
             return refuse("holds a NUL character; no path does");
@@ -254,10 +254,10 @@ impl Workspace {
     }
 
     /// Why something did not open, in words that help.
-    pub(super) fn explain(&self, path: &str, relative: &Path, error: Errno) -> ToolFailure {
+    pub(super) fn explain(&self, path: &str, relative: &Path, error: Errno) -> ToolError {
         let shown_path = shown(Path::new(path));
         let root = self.root().display();
-        ToolFailure(match error {
+        ToolError(match error {
             Errno::NOENT => return self.missing(&shown_path, relative),
             Errno::XDEV => format!("`{shown_path}` leads out of the workspace {root} through a link"),
             Errno::NOTDIR => format!("`{shown_path}` goes through a file as if it were a folder"),
@@ -271,10 +271,10 @@ impl Workspace {
     }
 
     /// Refuses what belongs to Lango.
-    pub(super) fn allow(&self, path: &str, relative: &Path) -> Result<(), ToolFailure> {
+    pub(super) fn allow(&self, path: &str, relative: &Path) -> Result<(), ToolError> {
         let real = self.root().join(relative);
         if self.0.limits.hidden.iter().any(|hidden| real.starts_with(hidden)) {
-            return Err(ToolFailure(format!("`{path}` belongs to Lango itself; tools do not touch it")));
+            return Err(ToolError(format!("`{path}` belongs to Lango itself; tools do not touch it")));
         }
         Ok(())
     }
@@ -308,32 +308,32 @@ impl Workspace {
         Err(Errno::XDEV)
     }
 
-    pub(super) fn regular(&self, path: &str, opened: OwnedFd) -> Result<Opened, ToolFailure> {
+    pub(super) fn regular(&self, path: &str, opened: OwnedFd) -> Result<Opened, ToolError> {
         let stat = rustix::fs::fstat(&opened).map_err(|error| self.explain(path, Path::new(path), error))?;
         let relative = self.real(path, &opened)?;
         match beneath::kind(&stat) {
             FileType::RegularFile => Ok(Opened { file: File::from(opened), relative, stat }),
             FileType::Directory => {
-                Err(ToolFailure(format!("`{path}` is a folder; fs_list shows what is in it")))
+                Err(ToolError(format!("`{path}` is a folder; fs_list shows what is in it")))
             }
-            _ => Err(ToolFailure(no_plain_file(path))),
+            _ => Err(ToolError(no_plain_file(path))),
         }
     }
 
     /// Where it really lies, relative to the root; refused when that is not ours to touch.
-    pub(super) fn real(&self, path: &str, opened: impl AsFd) -> Result<PathBuf, ToolFailure> {
+    pub(super) fn real(&self, path: &str, opened: impl AsFd) -> Result<PathBuf, ToolError> {
         let real = beneath::real_path(opened)
-            .map_err(|error| ToolFailure(format!("`{path}`: where it really lies is not known: {error}")))?;
+            .map_err(|error| ToolError(format!("`{path}`: where it really lies is not known: {error}")))?;
         let Ok(relative) = real.strip_prefix(self.root()) else {
             let root = self.root().display();
-            return Err(ToolFailure(format!("`{path}` is no longer inside the workspace {root}")));
+            return Err(ToolError(format!("`{path}` is no longer inside the workspace {root}")));
         };
         self.allow(path, relative)?;
         Ok(relative.to_owned())
     }
 
     /// Nothing there: the first part of the path that is missing, and what has a similar name.
-    fn missing(&self, path: &str, relative: &Path) -> ToolFailure {
+    fn missing(&self, path: &str, relative: &Path) -> ToolError {
         let mut wrong = relative;
         let mut similar = None;
         for ancestor in relative.ancestors().skip(1) {
@@ -346,7 +346,7 @@ impl Workspace {
         let place =
             if wrong == relative { String::new() } else { format!(" (no folder `{}`)", shown(wrong)) };
         let similar = similar.map(|words| format!("; {words}")).unwrap_or_default();
-        ToolFailure(format!(
+        ToolError(format!(
             "no file or folder `{path}` in the workspace {}{place}{similar}",
             self.root().display()
         ))

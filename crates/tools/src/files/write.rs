@@ -1,6 +1,6 @@
 //! `fs_write`: a file with new content, or with more of it.
 
-use lango_domain::{Safety, Tool, ToolContext, ToolFailure};
+use lango_domain::{Safety, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -44,7 +44,7 @@ pub fn tool(files: Files) -> Tool {
     ])
 }
 
-fn write(files: &Files, context: &ToolContext, args: &Write) -> Result<String, ToolFailure> {
+fn write(files: &Files, context: &ToolContext, args: &Write) -> Result<String, ToolError> {
     let _alone = files.workspace.changing();
     let change = plan(&files.workspace, args)?;
     let path = shown(&change.relative);
@@ -62,14 +62,14 @@ fn write(files: &Files, context: &ToolContext, args: &Write) -> Result<String, T
 }
 
 /// The change that a call asks for. Line ends stay those of the file.
-fn plan(workspace: &Workspace, args: &Write) -> Result<Change, ToolFailure> {
+fn plan(workspace: &Workspace, args: &Write) -> Result<Change, ToolError> {
     let target = Change::target(workspace, &args.path)?;
     let before = Before::of(&args.path, target.existing)?;
     let old: &[u8] = match &before {
         Before::Content { bytes, .. } => bytes,
         Before::Huge(_) if args.append => {
             let most = MAX_BYTES / 1024 / 1024;
-            return Err(ToolFailure(format!(
+            return Err(ToolError(format!(
                 "`{}` is larger than {most} MiB; append with the shell",
                 args.path
             )));

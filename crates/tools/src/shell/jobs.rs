@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use lango_domain::event::{Principal, SessionId};
-use lango_domain::{Live, ToolContext, ToolFailure};
+use lango_domain::{ToolOutputSink, ToolContext, ToolError};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
@@ -48,9 +48,9 @@ impl Jobs {
         let (tell, end) = watch::channel(None);
         let parts = Arc::clone(&shell.shared);
         let task = tokio::spawn(async move {
-            let ended = running.finish(LONGEST, &Live::nobody()).await;
+            let ended = running.finish(LONGEST, &ToolOutputSink::disconnected()).await;
             let worded = report::worded(&parts.parts, &ended);
-            let _ = tell.send(Some(worded.map_err(|ToolFailure(why)| why)));
+            let _ = tell.send(Some(worded.map_err(|ToolError(why)| why)));
         });
         let owner = (context.principal.clone(), context.session.clone());
         let job = Job { owner, line, began: Instant::now(), task: task.abort_handle(), end };
@@ -58,15 +58,15 @@ impl Jobs {
         id
     }
 
-    pub fn has_room(&self) -> Result<(), ToolFailure> {
+    pub fn has_room(&self) -> Result<(), ToolError> {
         let running = self.all().values().filter(|job| job.is_running()).count();
         if running < MOST {
             return Ok(());
         }
-        Err(ToolFailure(format!("{MOST} commands run already; stop one first (exec_stop)")))
+        Err(ToolError(format!("{MOST} commands run already; stop one first (exec_stop)")))
     }
 
-    pub fn find(&self, context: &ToolContext, id: &str) -> Result<Arc<Job>, ToolFailure> {
+    pub fn find(&self, context: &ToolContext, id: &str) -> Result<Arc<Job>, ToolError> {
         let all = self.all();
         let own: Vec<(&String, &Arc<Job>)> = all.iter().filter(|(_, job)| job.is_of(context)).collect();
         if let Some((_, job)) = own.iter().find(|(known, _)| *known == id) {
@@ -74,7 +74,7 @@ impl Jobs {
         }
         let ids: Vec<&str> = own.iter().map(|(id, _)| id.as_str()).collect();
         let known = if ids.is_empty() { "none was started here".to_owned() } else { ids.join(", ") };
-        Err(ToolFailure(format!("no command with the id {id}; started were: {known}")))
+        Err(ToolError(format!("no command with the id {id}; started were: {known}")))
     }
 
     /// Those of this session, newest last.

@@ -1,6 +1,6 @@
 //! What came of a command, in words for a model.
 
-use lango_domain::ToolFailure;
+use lango_domain::ToolError;
 
 use super::ShellParts;
 use super::running::{End, Ended};
@@ -9,10 +9,10 @@ use crate::sandbox::{Failed, Mode, Reason};
 /// A command that could not be kept from other files.
 pub const UNAVAILABLE: &str = "sandbox_unavailable";
 
-pub fn worded(parts: &ShellParts, ended: &Ended) -> Result<String, ToolFailure> {
+pub fn worded(parts: &ShellParts, ended: &Ended) -> Result<String, ToolError> {
     let seconds = ended.took.as_secs_f64();
     let output = output(ended);
-    let failed = |what: String| Err(ToolFailure(format!("{what}\n{output}{}", hint(parts, ended))));
+    let failed = |what: String| Err(ToolError(format!("{what}\n{output}{}", hint(parts, ended))));
     match &ended.end {
         End::Exited(0) if output.is_empty() => Ok(format!("exit code 0 after {seconds:.2} s, no output")),
         End::Exited(0) => Ok(format!("exit code 0 after {seconds:.2} s\n{output}")),
@@ -23,11 +23,11 @@ pub fn worded(parts: &ShellParts, ended: &Ended) -> Result<String, ToolFailure> 
         End::Stopped(reason) => {
             failed(format!("stopped after {seconds:.2} s: it took {}", too_much(parts, *reason)))
         }
-        End::Failed(Failed::Unconfined(why)) => Err(ToolFailure(format!(
+        End::Failed(Failed::Unconfined(why)) => Err(ToolError(format!(
             "{UNAVAILABLE}: on this system commands cannot be kept from other files ({why}), so nothing was run. Only the user \
              can decide to run commands without a sandbox: tools.exec.sandbox=off"
         ))),
-        End::Failed(Failed::Other(why)) => Err(ToolFailure(format!("nothing was run: {why}"))),
+        End::Failed(Failed::Other(why)) => Err(ToolError(format!("nothing was run: {why}"))),
         End::Lost => failed("the sandbox ended before the command did".to_owned()),
     }
 }

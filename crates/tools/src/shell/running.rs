@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use lango_domain::{Live, ToolFailure};
+use lango_domain::{ToolOutputSink, ToolError};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
@@ -61,9 +61,9 @@ impl Running {
         public: &[PathBuf],
         errand: Errand,
         kept: Output,
-    ) -> Result<Self, ToolFailure> {
+    ) -> Result<Self, ToolError> {
         let cannot =
-            |error: &dyn std::fmt::Display| ToolFailure(format!("the command cannot be started: {error}"));
+            |error: &dyn std::fmt::Display| ToolError(format!("the command cannot be started: {error}"));
         let is_confined = parts.settings.mode() != Mode::Off;
         let temp = is_confined.then(|| new_path(&parts.temporary())).transpose();
         let temp = temp.map_err(|error| cannot(&error))?.map(TemporaryFolder);
@@ -95,7 +95,7 @@ impl Running {
     }
 
     /// Shows what it prints until it ends, or until its time is over.
-    pub async fn finish(&mut self, time: Duration, live: &Live) -> Ended {
+    pub async fn finish(&mut self, time: Duration, live: &ToolOutputSink) -> Ended {
         let end = match tokio::time::timeout(time, self.follow(live)).await {
             Ok(end) => end,
             Err(_elapsed) => End::TimedOut,
@@ -106,7 +106,7 @@ impl Running {
         Ended { end, took, capture, id, starts_programs: self.starts_programs }
     }
 
-    async fn follow(&mut self, live: &Live) -> End {
+    async fn follow(&mut self, live: &ToolOutputSink) -> End {
         let mut piece = vec![0; PIECE];
         let (mut end, mut prints) = (None, true);
         while prints {
@@ -174,8 +174,8 @@ pub async fn confinement(parts: &ShellParts) -> Result<Vec<String>, String> {
     let folder = parts.workspace.root().to_path_buf();
     let errand = Errand { program, folder, stdin: String::new(), time: None, also_read: Vec::new() };
     let started = Running::start(parts, &public_settings(), errand, Output::unkept()).await;
-    let mut running = started.map_err(|ToolFailure(why)| why)?;
-    match running.finish(GRACE, &Live::nobody()).await.end {
+    let mut running = started.map_err(|ToolError(why)| why)?;
+    match running.finish(GRACE, &ToolOutputSink::disconnected()).await.end {
         End::Exited(0) => Ok(std::mem::take(&mut running.confined)),
         End::Failed(Failed::Unconfined(why) | Failed::Other(why)) => Err(why),
         End::Exited(code) => Err(format!("a command that does nothing ended with {code}")),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use grep_matcher::Matcher as _;
 use grep_regex::RegexMatcher;
-use lango_domain::{Destination, Intent, Outgoing, Safety, Tool, ToolFailure};
+use lango_domain::{Destination, Intent, Outgoing, Safety, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -180,9 +180,9 @@ fn exec_output(shell: Shell) -> Tool {
         async move {
             let file = shell.shared.outputs.find(&context, &args.id);
             let file =
-                file.ok_or_else(|| ToolFailure(format!("there is no output with the id {}", args.id)))?;
+                file.ok_or_else(|| ToolError(format!("there is no output with the id {}", args.id)))?;
             let read = tokio::task::spawn_blocking(move || lines(&file, &args));
-            read.await.map_err(|error| ToolFailure(error.to_string()))?
+            read.await.map_err(|error| ToolError(error.to_string()))?
         }
     })
     .with_untrusted_output()
@@ -213,14 +213,14 @@ impl Shell {
         cwd: Option<&str>,
         stdin: String,
         time: Option<Duration>,
-    ) -> Result<Errand, ToolFailure> {
+    ) -> Result<Errand, ToolError> {
         if line.trim().is_empty() || line.contains('\0') {
-            return Err(ToolFailure("`command` must be a line for the shell".to_owned()));
+            return Err(ToolError("`command` must be a line for the shell".to_owned()));
         }
         let longest = self.shared.parts.longest;
         if time.is_some_and(|time| time > longest || time.is_zero()) {
             let most = longest.as_secs();
-            return Err(ToolFailure(format!(
+            return Err(ToolError(format!(
                 "`timeout` is a number of seconds from 1 to {most}; for what takes longer there is exec_start"
             )));
         }
@@ -238,7 +238,7 @@ impl Shell {
             && folder.is_ok_and(|folder| is_reading(&folder))
     }
 
-    fn intent(&self, line: &str, cwd: Option<&str>, stdin: Option<&str>) -> Result<Intent, ToolFailure> {
+    fn intent(&self, line: &str, cwd: Option<&str>, stdin: Option<&str>) -> Result<Intent, ToolError> {
         let errand = self.errand(line.to_owned(), cwd, String::new(), None)?;
         let shows = format!("$ {line}\nin {}", errand.folder.display());
         let Some(stdin) = stdin.filter(|stdin| !stdin.is_empty()) else {
@@ -252,10 +252,10 @@ impl Shell {
     }
 }
 
-fn lines(file: &Path, wish: &Read) -> Result<String, ToolFailure> {
-    let failed = |error: &dyn std::fmt::Display| ToolFailure(format!("the output cannot be read: {error}"));
+fn lines(file: &Path, wish: &Read) -> Result<String, ToolError> {
+    let failed = |error: &dyn std::fmt::Display| ToolError(format!("the output cannot be read: {error}"));
     let matcher = wish.pattern.as_ref().map(|pattern| RegexMatcher::new(pattern)).transpose();
-    let matcher = matcher.map_err(|error| ToolFailure(format!("`pattern`: {error}")))?;
+    let matcher = matcher.map_err(|error| ToolError(format!("`pattern`: {error}")))?;
     let most = wish.lines.unwrap_or(USUAL_LINES).clamp(1, MOST_LINES);
     let first = wish.start_line.unwrap_or(1).max(1);
     let mut reader = BufReader::new(std::fs::File::open(file).map_err(|error| failed(&error))?);

@@ -103,7 +103,7 @@ fn error(mistake: &SkillMistake) -> Finding {
     let place = format!("{}:{}", mistake.file.display(), mistake.line);
     Finding {
         level: Level::Error,
-        place: lango_domain::text::visible(&place),
+        place: lango_domain::text::strip_control_chars(&place),
         message: mistake.message.clone(),
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use lango_domain::ToolFailure;
+use lango_domain::ToolError;
 
 use super::snapshot::{Entry, Kind, Snapshot};
 use super::{Skill, quote};
@@ -28,16 +28,16 @@ impl Command {
         snapshot: &Snapshot,
         asked: &str,
         args: &[String],
-    ) -> Result<Self, ToolFailure> {
+    ) -> Result<Self, ToolError> {
         let file = script_path(asked);
         let Some((script, entry)) = snapshot.scripts().find(|(_, entry)| entry.path == file) else {
             return Err(unknown(skill, snapshot, asked));
         };
         if args.iter().any(|arg| arg.contains('\0')) {
-            return Err(ToolFailure("an argument must not have a NUL character in it".to_owned()));
+            return Err(ToolError("an argument must not have a NUL character in it".to_owned()));
         }
         let interpreter = interpreter(entry).ok_or_else(|| {
-            ToolFailure(format!("{file} cannot be run: it is not executable and does not begin with `#!`"))
+            ToolError(format!("{file} cannot be run: it is not executable and does not begin with `#!`"))
         })?;
         Ok(Self {
             script: script.to_owned(),
@@ -65,12 +65,12 @@ impl Command {
         quote::shown_line(&self.words(&self.path.to_string_lossy()))
     }
 
-    pub fn program(&self) -> Result<Program, ToolFailure> {
+    pub fn program(&self) -> Result<Program, ToolError> {
         if self.interpreter.is_empty() {
             let args = self.args.iter().map(OsString::from).collect();
             return Ok(Program::File { path: self.path.clone(), args });
         }
-        let odd = || ToolFailure("the path of the skill's folder is not valid UTF-8".to_owned());
+        let odd = || ToolError("the path of the skill's folder is not valid UTF-8".to_owned());
         let path = self.path.to_str().ok_or_else(odd)?;
         Ok(Program::Line(format!("exec {}", quote::shell_line(&self.words(path)))))
     }
@@ -110,10 +110,10 @@ pub(super) fn interpreter(entry: &Entry) -> Option<Vec<String>> {
     Some(vec![known.to_owned()])
 }
 
-fn unknown(skill: &Skill, snapshot: &Snapshot, asked: &str) -> ToolFailure {
+fn unknown(skill: &Skill, snapshot: &Snapshot, asked: &str) -> ToolError {
     let known: Vec<&str> = snapshot.scripts().map(|(name, _)| name).take(50).collect();
     let asked = lango_domain::text::one_line(asked);
-    ToolFailure(match known.as_slice() {
+    ToolError(match known.as_slice() {
         [] => format!("the skill {} has no scripts", skill.name),
         known => format!("the skill {} has no script `{asked}`; it has: {}", skill.name, known.join(", ")),
     })

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lango_domain::{Intent, Safety, Tool, ToolFailure, text};
+use lango_domain::{Intent, Safety, Tool, ToolError, text};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -65,7 +65,7 @@ struct Desk {
 }
 
 impl Desk {
-    fn intent(&self, args: CreateSkill) -> Result<Intent, ToolFailure> {
+    fn intent(&self, args: CreateSkill) -> Result<Intent, ToolError> {
         let draft = self.draft(args)?;
         let folder = text::one_line(&self.place(&draft.name).to_string_lossy());
         let mut shows = format!("Writes the skill {} to {folder}:\n", draft.name);
@@ -78,25 +78,25 @@ impl Desk {
         Ok(Intent { level: Safety::Dangerous, shows, subject: draft.name, pattern: None })
     }
 
-    fn create(&self, args: CreateSkill) -> Result<String, ToolFailure> {
+    fn create(&self, args: CreateSkill) -> Result<String, ToolError> {
         let draft = self.draft(args)?;
         let skill = install(&draft.name, &draft.files, &self.user_folder)
-            .map_err(|mistake| ToolFailure(mistake.to_string()))?;
+            .map_err(|mistake| ToolError(mistake.to_string()))?;
         // The user saw all of it. If that cannot be remembered, the first use asks once more.
         let _ = self.trusted.trust(&skill);
         let folder = text::one_line(&skill.folder.to_string_lossy());
         Ok(format!("The skill {} is in {folder}. It can be used from the next turn on.", skill.name))
     }
 
-    fn draft(&self, args: CreateSkill) -> Result<Draft, ToolFailure> {
-        let draft = Draft::new(args).map_err(ToolFailure)?;
+    fn draft(&self, args: CreateSkill) -> Result<Draft, ToolError> {
+        let draft = Draft::new(args).map_err(ToolError)?;
         if self.taken.contains(&draft.name) {
-            return Err(ToolFailure(format!(
+            return Err(ToolError(format!(
                 "there is a skill `{}` already; choose another name",
                 draft.name
             )));
         }
-        refuse_existing(&self.place(&draft.name)).map_err(|mistake| ToolFailure(mistake.to_string()))?;
+        refuse_existing(&self.place(&draft.name)).map_err(|mistake| ToolError(mistake.to_string()))?;
         Ok(draft)
     }
 

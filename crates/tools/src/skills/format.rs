@@ -1,6 +1,6 @@
 //! The text of a `SKILL.md`: facts between two lines `---`, then instructions in markdown.
 
-use lango_domain::located::{Entry, Kind, Mistake, Node, parse_yaml};
+use lango_domain::spanned::{SpannedEntry, SpannedKind, SpannedError, SpannedValue, parse_yaml};
 use lango_domain::text;
 use serde_json::Value;
 
@@ -25,20 +25,20 @@ pub(super) struct Page {
     pub unknown: Vec<(String, usize)>,
 }
 
-pub(super) fn parse(written: &str) -> Result<Page, Mistake> {
+pub(super) fn parse(written: &str) -> Result<Page, SpannedError> {
     let (front, body) = halves(written)?;
     let entries = entries(front)?;
     let find = |key: &str| entries.iter().find(|entry| entry.key == key);
     let required = |key: &str| {
-        find(key).ok_or_else(|| Mistake::new(1, format!("`{key}` is missing in the front matter")))
+        find(key).ok_or_else(|| SpannedError::new(1, format!("`{key}` is missing in the front matter")))
     };
     let name = required("name")?;
     let name_line = name.line;
     let name = string(name)?.to_owned();
-    check_name(&name).map_err(|why| Mistake::new(name_line, why))?;
+    check_name(&name).map_err(|why| SpannedError::new(name_line, why))?;
     let written_description = required("description")?;
     let description = description(string(written_description)?)
-        .map_err(|why| Mistake::new(written_description.line, why))?;
+        .map_err(|why| SpannedError::new(written_description.line, why))?;
     if let Some(license) = find("license") {
         string(license)?;
     }
@@ -85,11 +85,11 @@ pub(super) fn description(written: &str) -> Result<String, String> {
 }
 
 /// Front matter and body. The line `---` that opens the file is line 1.
-fn halves(written: &str) -> Result<(&str, &str), Mistake> {
+fn halves(written: &str) -> Result<(&str, &str), SpannedError> {
     let written = written.strip_prefix('\u{feff}').unwrap_or(written);
     let mut lines = written.split_inclusive('\n');
     let opening = lines.next().filter(|line| line.trim_end() == "---");
-    let begin = opening.ok_or_else(|| Mistake::new(1, "the file must begin with a line `---`"))?.len();
+    let begin = opening.ok_or_else(|| SpannedError::new(1, "the file must begin with a line `---`"))?.len();
     let mut end = begin;
     for line in lines {
         if line.trim_end() == "---" {
@@ -97,14 +97,14 @@ fn halves(written: &str) -> Result<(&str, &str), Mistake> {
         }
         end += line.len();
     }
-    Err(Mistake::new(written.lines().count(), "the front matter is not closed by a line `---`"))
+    Err(SpannedError::new(written.lines().count(), "the front matter is not closed by a line `---`"))
 }
 
 /// The keys of the front matter, with their lines in the whole file.
-fn entries(front: &str) -> Result<Vec<Entry>, Mistake> {
-    let node = parse_yaml(front).map_err(|mistake| Mistake::new(mistake.line + 1, mistake.message))?;
-    let Kind::Map(mut entries) = node.kind else {
-        return Err(Mistake::new(node.line + 1, "the front matter must be a table of keys"));
+fn entries(front: &str) -> Result<Vec<SpannedEntry>, SpannedError> {
+    let node = parse_yaml(front).map_err(|mistake| SpannedError::new(mistake.line + 1, mistake.message))?;
+    let SpannedKind::Map(mut entries) = node.kind else {
+        return Err(SpannedError::new(node.line + 1, "the front matter must be a table of keys"));
     };
     for entry in &mut entries {
         entry.line += 1;
@@ -112,40 +112,40 @@ fn entries(front: &str) -> Result<Vec<Entry>, Mistake> {
     Ok(entries)
 }
 
-fn string(entry: &Entry) -> Result<&str, Mistake> {
+fn string(entry: &SpannedEntry) -> Result<&str, SpannedError> {
     match &entry.value.kind {
-        Kind::Scalar(Value::String(written)) => Ok(written),
-        _ => Err(Mistake::new(entry.line, format!("`{}` must be text; put it in quotes", entry.key))),
+        SpannedKind::Scalar(Value::String(written)) => Ok(written),
+        _ => Err(SpannedError::new(entry.line, format!("`{}` must be text; put it in quotes", entry.key))),
     }
 }
 
-fn check_compatibility(entry: &Entry) -> Result<(), Mistake> {
+fn check_compatibility(entry: &SpannedEntry) -> Result<(), SpannedError> {
     if string(entry)?.chars().count() > LONGEST_COMPATIBILITY {
         let message = format!("`compatibility` may have at most {LONGEST_COMPATIBILITY} characters");
-        return Err(Mistake::new(entry.line, message));
+        return Err(SpannedError::new(entry.line, message));
     }
     Ok(())
 }
 
 /// Numbers and the like are let through: `version: 1.0` is how people write it.
-fn check_metadata(entry: &Entry) -> Result<(), Mistake> {
-    let is_plain = |node: &Node| matches!(node.kind, Kind::Scalar(_));
+fn check_metadata(entry: &SpannedEntry) -> Result<(), SpannedError> {
+    let is_plain = |node: &SpannedValue| matches!(node.kind, SpannedKind::Scalar(_));
     match &entry.value.kind {
-        Kind::Map(entries) if entries.iter().all(|inner| is_plain(&inner.value)) => Ok(()),
-        Kind::Scalar(Value::Null) => Ok(()),
-        _ => Err(Mistake::new(entry.line, "`metadata` must be a map from words to text")),
+        SpannedKind::Map(entries) if entries.iter().all(|inner| is_plain(&inner.value)) => Ok(()),
+        SpannedKind::Scalar(Value::Null) => Ok(()),
+        _ => Err(SpannedError::new(entry.line, "`metadata` must be a map from words to text")),
     }
 }
 
-fn tool_names(entry: &Entry) -> Result<Vec<String>, Mistake> {
-    let wrong = || Mistake::new(entry.line, "`allowed-tools` is a text with names between spaces, or a list");
+fn tool_names(entry: &SpannedEntry) -> Result<Vec<String>, SpannedError> {
+    let wrong = || SpannedError::new(entry.line, "`allowed-tools` is a text with names between spaces, or a list");
     match &entry.value.kind {
-        Kind::Scalar(Value::String(written)) => Ok(split_tools(written)),
-        Kind::Scalar(Value::Null) => Ok(Vec::new()),
-        Kind::List(items) => items
+        SpannedKind::Scalar(Value::String(written)) => Ok(split_tools(written)),
+        SpannedKind::Scalar(Value::Null) => Ok(Vec::new()),
+        SpannedKind::List(items) => items
             .iter()
             .map(|item| match &item.kind {
-                Kind::Scalar(Value::String(name)) => Ok(text::one_line(name)),
+                SpannedKind::Scalar(Value::String(name)) => Ok(text::one_line(name)),
                 _ => Err(wrong()),
             })
             .collect(),

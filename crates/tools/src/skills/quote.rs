@@ -8,7 +8,7 @@ const LONGEST_LINE: usize = 400;
 
 /// Whether a reader would not see the character, though a program or a model does.
 pub(super) fn is_hidden(c: char) -> bool {
-    let control = text::commands_a_terminal(c) && !matches!(c, '\n' | '\t' | '\r');
+    let control = text::is_terminal_control(c) && !matches!(c, '\n' | '\t' | '\r');
     control
         || matches!(c, '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }

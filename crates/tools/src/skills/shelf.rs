@@ -67,7 +67,7 @@ impl Shelf {
         for (folder, origin) in places.folders(&mut warnings) {
             let (skills, left) = folders_in(&folder);
             if left > 0 {
-                let shown = text::visible(&folder.to_string_lossy());
+                let shown = text::strip_control_chars(&folder.to_string_lossy());
                 let warning = format!("{shown}: {left} folders not looked at; {MOST_SKILLS} are the most");
                 warnings.add(origin, warning);
             }
@@ -140,9 +140,9 @@ fn read_one(skills: &Path, folder: &Path, origin: Origin) -> Result<Skill, Skill
 
 fn place(skill: Skill, found: &mut BTreeMap<String, Arc<Skill>>, warnings: &mut Warnings) {
     let origin = skill.origin;
-    let place = text::visible(&skill.folder.to_string_lossy());
+    let place = text::strip_control_chars(&skill.folder.to_string_lossy());
     if let Some(first) = found.get(&skill.name) {
-        let used = text::visible(&first.folder.to_string_lossy());
+        let used = text::strip_control_chars(&first.folder.to_string_lossy());
         warnings.add(origin, format!("{place}: not used, since {used} has the same name"));
     } else if found.len() >= MOST_SKILLS {
         warnings.add(origin, format!("{place}: not used, since there are {MOST_SKILLS} skills already"));
@@ -185,7 +185,7 @@ impl Places {
             let root = self.project.as_ref().and_then(|project| project.canonicalize().ok());
             let inside = root.zip(real).is_some_and(|(root, real)| real.starts_with(root));
             if !inside {
-                let shown = text::visible(&folder.to_string_lossy());
+                let shown = text::strip_control_chars(&folder.to_string_lossy());
                 warnings
                     .add(Origin::Project, format!("{shown}: not used, since it leads out of the project"));
             }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lango_domain::{Safety, Tool, ToolFailure, text};
+use lango_domain::{Safety, Tool, ToolError, text};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -35,10 +35,10 @@ pub fn tools(shelf: &Shelf, shell: Shell, settings: SkillSettings) -> Vec<Tool> 
 
 /// File work of any size, off the threads that others wait on.
 pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ToolFailure> + Send + 'static,
-) -> Result<T, ToolFailure> {
+    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| Err(ToolFailure("the work on the skill's files broke off".to_owned())))
+    done.unwrap_or_else(|_| Err(ToolError("the work on the skill's files broke off".to_owned())))
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -5,7 +5,7 @@ mod intent;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lango_domain::{Safety, Tool, ToolContext, ToolFailure, suggest, text};
+use lango_domain::{Safety, Tool, ToolContext, ToolError, suggest, text};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -81,17 +81,17 @@ enum Request {
 
 impl UseSkill {
     /// Models like to fill in what they do not need; an empty text is none.
-    fn request(self) -> Result<Request, ToolFailure> {
+    fn request(self) -> Result<Request, ToolError> {
         let said = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
         let args = self.args.unwrap_or_default();
         let stdin = self.stdin.unwrap_or_default();
         match (said(self.script), said(self.file)) {
             (Some(_), Some(_)) => {
-                Err(ToolFailure("`script` and `file` cannot be used in one call; make two".to_owned()))
+                Err(ToolError("`script` and `file` cannot be used in one call; make two".to_owned()))
             }
             (Some(script), None) => Ok(Request::Script { script, args, stdin }),
             (None, _) if !args.is_empty() || !stdin.is_empty() => {
-                Err(ToolFailure("`args` and `stdin` are for a script; name it with `script`".to_owned()))
+                Err(ToolError("`args` and `stdin` are for a script; name it with `script`".to_owned()))
             }
             (None, Some(file)) => Ok(Request::File(file)),
             (None, None) => Ok(Request::Instructions),
@@ -121,7 +121,7 @@ async fn answer(
     room: Room,
     context: ToolContext,
     args: UseSkill,
-) -> Result<String, ToolFailure> {
+) -> Result<String, ToolError> {
     let request = args.request()?;
     let (folder, trusted) = (skill.folder.clone(), room.trusted);
     let next = blocking(move || prepare(&skill, &trusted, request)).await?;
@@ -140,7 +140,7 @@ async fn answer(
     }
 }
 
-fn prepare(skill: &Skill, trusted: &TrustFile, request: Request) -> Result<Next, ToolFailure> {
+fn prepare(skill: &Skill, trusted: &TrustFile, request: Request) -> Result<Next, ToolError> {
     let path = request.path();
     let keep: Vec<&str> = path.as_deref().into_iter().collect();
     let snapshot = unchanged(skill, Purpose::Use { keep: &keep })?;
@@ -156,9 +156,9 @@ fn prepare(skill: &Skill, trusted: &TrustFile, request: Request) -> Result<Next,
 }
 
 /// The skill's files as they are now, if they are what they were when it was read.
-fn unchanged(skill: &Skill, purpose: Purpose<'_>) -> Result<Snapshot, ToolFailure> {
+fn unchanged(skill: &Skill, purpose: Purpose<'_>) -> Result<Snapshot, ToolError> {
     let now = Snapshot::take(&skill.folder, purpose).ok();
-    now.filter(|now| now.fingerprint == skill.fingerprint).ok_or_else(|| ToolFailure(CHANGED.to_owned()))
+    now.filter(|now| now.fingerprint == skill.fingerprint).ok_or_else(|| ToolError(CHANGED.to_owned()))
 }
 
 fn instructions(skill: &Skill, snapshot: &Snapshot) -> String {
@@ -184,21 +184,21 @@ fn file_list(snapshot: &Snapshot) -> String {
     list
 }
 
-fn file_text(snapshot: &Snapshot, path: &str) -> Result<String, ToolFailure> {
+fn file_text(snapshot: &Snapshot, path: &str) -> Result<String, ToolError> {
     let Some(content) = snapshot.content(path) else {
         return Err(no_file(snapshot, path));
     };
     if content.contains(&0) {
-        return Err(ToolFailure(format!("{path} is not text ({} bytes)", content.len())));
+        return Err(ToolError(format!("{path} is not text ({} bytes)", content.len())));
     }
     Ok(quote::cut(&quote::legible(&String::from_utf8_lossy(content)), MOST_BYTES))
 }
 
-fn no_file(snapshot: &Snapshot, path: &str) -> ToolFailure {
+fn no_file(snapshot: &Snapshot, path: &str) -> ToolError {
     let known =
         || snapshot.files.iter().filter(|entry| entry.kind != Kind::Link).map(|entry| entry.path.as_str());
     let hint = suggest::did_you_mean(path, known())
         .unwrap_or_else(|| format!("it has: {}", known().take(50).collect::<Vec<_>>().join(", ")));
     let asked = text::one_line(path);
-    ToolFailure(format!("the skill has no file `{asked}` (paths are relative to its folder); {hint}"))
+    ToolError(format!("the skill has no file `{asked}` (paths are relative to its folder); {hint}"))
 }

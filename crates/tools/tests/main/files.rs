@@ -91,7 +91,7 @@ fn the_eight_tools_are_there_with_words_for_everybody() {
     for tool in &place.tools {
         let changes = ["fs_write", "fs_edit", "fs_mkdir", "fs_delete"].contains(&tool.name.as_str());
         assert_eq!(tool.safety, if changes { Safety::Moderate } else { Safety::Safe }, "{}", tool.name);
-        assert!(tool.tells_intent(), "{}", tool.name);
+        assert!(tool.has_intent(), "{}", tool.name);
         assert!(tool.phrases.len() >= 3, "{}", tool.name);
         for (name, argument) in tool.parameters["properties"].as_object().unwrap() {
             assert!(argument["description"].is_string(), "{} {name}", tool.name);

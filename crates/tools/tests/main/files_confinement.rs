@@ -62,7 +62,7 @@ async fn no_path_leads_out() {
             let args = args(name, path);
             let failure = place.call(name, args.clone()).await;
             assert!(failure.is_err(), "{name} {path:?}: {failure:?}");
-            if place.tool(name).tells_intent() {
+            if place.tool(name).has_intent() {
                 assert!(place.intent(name, args).await.is_err(), "{name} {path:?}");
             }
         }

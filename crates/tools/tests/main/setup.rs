@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lango_domain::event::{CallId, Principal, SessionId, TurnId};
-use lango_domain::{AgentName, Live, ToolContext, ToolFailure};
+use lango_domain::{AgentName, ToolOutputSink, ToolContext, ToolError};
 use lango_tools::files::{Keeping, Workspace};
 use lango_tools::shell::{Errand, Program, SandboxChoice, Settings, Shell, ShellParts};
 use tempfile::TempDir;
@@ -60,10 +60,10 @@ impl World {
 
     /// Runs a line in the workspace; what came of it, whichever way it ended.
     pub async fn run(&self, line: &str) -> String {
-        self.run_in(&self.shell(), line, "work").await.unwrap_or_else(|ToolFailure(why)| why)
+        self.run_in(&self.shell(), line, "work").await.unwrap_or_else(|ToolError(why)| why)
     }
 
-    pub async fn run_in(&self, shell: &Shell, line: &str, folder: &str) -> Result<String, ToolFailure> {
+    pub async fn run_in(&self, shell: &Shell, line: &str, folder: &str) -> Result<String, ToolError> {
         shell.run(&context(), errand(line, self.at(folder))).await
     }
 }
@@ -87,7 +87,7 @@ pub fn context() -> ToolContext {
         agent: AgentName::new("operator").unwrap(),
         call: CallId::new("c1"),
         label: Default::default(),
-        live: Live::nobody(),
+        live: ToolOutputSink::disconnected(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lango_domain::{Live, Safety, Tool, ToolContext, ToolFailure};
+use lango_domain::{ToolOutputSink, Safety, Tool, ToolContext, ToolError};
 use lango_tools::shell::{SandboxChoice, tools};
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ async fn call(tools: &[Tool], name: &str, args: Value) -> Result<String, String>
 
 async fn call_as(context: ToolContext, tools: &[Tool], name: &str, args: Value) -> Result<String, String> {
     let tool = tools.iter().find(|tool| tool.name == name).unwrap();
-    tool.call(context, args).await.map(|output| output.text).map_err(|ToolFailure(why)| why)
+    tool.call(context, args).await.map(|output| output.text).map_err(|ToolError(why)| why)
 }
 
 #[tokio::test]
@@ -91,7 +91,7 @@ async fn output_is_shown_while_it_comes() {
     let shown: Arc<Mutex<String>> = Arc::default();
     let seen = Arc::clone(&shown);
     let mut watched = context();
-    watched.live = Live::to(move |text| seen.lock().unwrap().push_str(text));
+    watched.live = ToolOutputSink::to(move |text| seen.lock().unwrap().push_str(text));
     let waiting = "echo first; while [ ! -e go ]; do sleep 0.02; done; echo second";
     let running = call_as(watched, &tools, "exec_shell", json!({ "command": waiting }));
     let watching = async {

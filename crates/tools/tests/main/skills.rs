@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use lango_domain::{Intent, Safety, Tool, ToolFailure, Trust};
+use lango_domain::{Intent, Safety, Tool, ToolError, Trust};
 use lango_tools::shell::{SandboxChoice, Shell};
 use lango_tools::skills::{
     Level, Origin, Shelf, SkillMistake, SkillSettings, TrustFile, add, check, read_skill, tools,
@@ -72,11 +72,11 @@ fn page(name: &str, body: &str) -> String {
     format!("---\nname: {name}\ndescription: Fills PDF forms.\nallowed-tools: Read\n---\n\n{body}\n")
 }
 
-async fn intent(tool: &Tool, args: Value) -> Result<Intent, ToolFailure> {
+async fn intent(tool: &Tool, args: Value) -> Result<Intent, ToolError> {
     tool.intent(context(), args).await
 }
 
-async fn call(tool: &Tool, args: Value) -> Result<String, ToolFailure> {
+async fn call(tool: &Tool, args: Value) -> Result<String, ToolError> {
     tool.call(context(), args).await.map(|output| output.text)
 }
 

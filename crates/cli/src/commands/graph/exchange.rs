@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use lango_domain::event::Principal;
-use lango_domain::graph::Source;
+use lango_domain::graph::FactSource;
 use lango_domain::text::one_line;
 use lango_knowledge::graph::exchange::{self, Format, Imported, Progress};
 use lango_knowledge::graph::{Found, Graph, Pattern, When, told};
@@ -53,9 +53,9 @@ fn format_of(format: FactFormat) -> Format {
     }
 }
 
-fn open(setting: &Setting, file: &Path) -> Result<(Box<dyn BufRead + Send>, Source), Failure> {
+fn open(setting: &Setting, file: &Path) -> Result<(Box<dyn BufRead + Send>, FactSource), Failure> {
     if file == Path::new("-") {
-        return Ok((Box::new(BufReader::new(std::io::stdin())), Source::Import("-".to_owned())));
+        return Ok((Box::new(BufReader::new(std::io::stdin())), FactSource::Import("-".to_owned())));
     }
     let wrong = |error| Failure::usage(format!("{}: {error}", file.display()));
     let path = setting.environment.working_folder.join(file).canonicalize().map_err(wrong)?;
@@ -63,7 +63,7 @@ fn open(setting: &Setting, file: &Path) -> Result<(Box<dyn BufRead + Send>, Sour
     if path.is_dir() {
         return Err(Failure::usage(format!("{} is a folder", file.display())));
     }
-    let source = Source::Import(path.to_string_lossy().into_owned());
+    let source = FactSource::Import(path.to_string_lossy().into_owned());
     Ok((Box::new(BufReader::with_capacity(1 << 18, opened)), source))
 }
 

@@ -1,7 +1,7 @@
 //! Single facts: added and retired.
 
 use lango_domain::event::Principal;
-use lango_domain::graph::Source;
+use lango_domain::graph::FactSource;
 use lango_domain::text::one_line;
 use lango_knowledge::graph::{Ending, Graph, Moment, NewFact, Pattern, When};
 use serde_json::{Map, Value, json};
@@ -30,7 +30,7 @@ pub async fn add(graph: &Graph, triple: TripleArgs, extras: Extras) -> Result<Ou
         ..NewFact::new(subject, predicate, object)
     };
     let shown = one_line(&format!("{} {} {}", fact.subject, fact.predicate, fact.object));
-    graph.assert(&Principal::local(), Source::User, &[fact]).await?;
+    graph.assert(&Principal::local(), FactSource::User, &[fact]).await?;
     Ok(Output::new(format!("Kept: {shown}\n"), json!({ "facts": 1 })))
 }
 
@@ -56,6 +56,6 @@ pub async fn retire(graph: &Graph, triple: TripleArgs, at: Option<&str>) -> Resu
             .with_hint("`lango graph query NAME --ever` shows what is known"));
     }
     let TripleArgs { subject, predicate, object } = triple;
-    graph.retire(&Principal::local(), Source::User, &[Ending { subject, predicate, object, at }]).await?;
+    graph.retire(&Principal::local(), FactSource::User, &[Ending { subject, predicate, object, at }]).await?;
     Ok(Output::new(format!("Ended on {at}.\n"), json!({ "retired": ended, "valid_to": at.to_string() })))
 }

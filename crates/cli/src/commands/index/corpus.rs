@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use lango_app::library;
-use lango_domain::documents::{NewDocument, Which};
+use lango_domain::documents::{NewDocument, DocumentFilter};
 use lango_domain::event::Principal;
 use lango_domain::text::one_line;
 use lango_knowledge::evaluation::{Judgements, Measured, Tally};
@@ -65,7 +65,7 @@ pub async fn take(
     }
     library.put(&Principal::local(), batch).await.map_err(failed)?;
     let gone = known.into_iter().filter(|(_, (under, _))| *under == root).map(|(source, _)| source).collect();
-    let removed = library.store().remove(&Principal::local(), collection, Which::These(gone)).await;
+    let removed = library.store().remove(&Principal::local(), collection, DocumentFilter::These(gone)).await;
     added.removed += removed.map_err(not_kept)?;
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::io::BufRead;
 
 use lango_domain::Label;
 use lango_domain::event::Principal;
-use lango_domain::graph::{NewBatch, Source};
+use lango_domain::graph::{NewFactBatch, FactSource};
 use tokio::sync::mpsc;
 
 use super::{BadLine, Format, Line, json_lines, ntriples, tsv};
@@ -43,7 +43,7 @@ pub async fn import(
     graph: &Graph,
     of: &Principal,
     lines: Box<dyn BufRead + Send>,
-    (format, source): (Format, Source),
+    (format, source): (Format, FactSource),
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<Imported, GraphError> {
     let view = graph.view(of).await?;
@@ -60,7 +60,7 @@ pub async fn import(
     reading.await.map_err(|error| broken(&error))?.map_err(|error| broken(&error))
 }
 
-type Batches = (Vec<NewBatch>, usize);
+type Batches = (Vec<NewFactBatch>, usize);
 
 struct Reading {
     view: View,
@@ -74,7 +74,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn new(view: View, source: Source, sender: mpsc::Sender<Batches>) -> Self {
+    fn new(view: View, source: FactSource, sender: mpsc::Sender<Batches>) -> Self {
         let known = view.sources().map(|(source, _)| source.to_string()).collect();
         let (open, imported) = (HashMap::new(), Imported::default());
         Self { view, known, file: tidy(&source.to_string()).into_owned(), open, waiting: 0, sender, imported }
@@ -143,12 +143,12 @@ impl Reading {
         let mut open: Vec<(String, Writing)> = self.open.drain().collect();
         open.sort_by(|a, b| a.0.cmp(&b.0));
         // Whatever source a file claims, its facts are not the user's own words.
-        let batch = |(source, writing): (String, Writing)| NewBatch {
+        let batch = |(source, writing): (String, Writing)| NewFactBatch {
             label: Label::untrusted(format!("imported facts ({source})")),
-            source: Source::from(source.as_str()),
+            source: FactSource::from(source.as_str()),
             body: writing.finish(),
         };
-        let batches: Vec<NewBatch> = open.into_iter().map(batch).collect();
+        let batches: Vec<NewFactBatch> = open.into_iter().map(batch).collect();
         if !batches.is_empty() {
             let _ = self.sender.blocking_send((batches, std::mem::take(&mut self.waiting)));
         }

@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use lango_domain::graph::Source;
+use lango_domain::graph::FactSource;
 use lango_knowledge::graph::exchange::{Format, Imported, export, import};
 use lango_knowledge::graph::{NewFact, Pattern, When};
 use serde_json::json;
@@ -12,7 +12,7 @@ use super::{Desk, me, now, shown};
 const FORMATS: [Format; 3] = [Format::Tsv, Format::NTriples, Format::JsonLines];
 
 async fn take(desk: &Desk, format: Format, text: impl Into<Vec<u8>>) -> Imported {
-    let source = Source::Import("facts".to_owned());
+    let source = FactSource::Import("facts".to_owned());
     import(&desk.graph, &me(), Box::new(Cursor::new(text.into())), (format, source), &|_| ()).await.unwrap()
 }
 
@@ -35,13 +35,13 @@ async fn rich() -> Desk {
     desk.graph
         .assert(
             &me(),
-            Source::Document { source: "a.md".to_owned(), place: "lines 1-2".to_owned() },
+            FactSource::Document { source: "a.md".to_owned(), place: "lines 1-2".to_owned() },
             &[fact, ended],
         )
         .await
         .unwrap();
     desk.tell("서울 | in | 대한민국\n# odd | -> | a:b\n urn:lango:x | p | _:b0\n http://example.org/a | http://example.org/p | x^y\n").await;
-    desk.tell_from(Source::Import("f\tile".to_owned()), "東京 | in | 日本\n 東京 | in | 日本").await;
+    desk.tell_from(FactSource::Import("f\tile".to_owned()), "東京 | in | 日本\n 東京 | in | 日本").await;
     desk
 }
 
@@ -130,7 +130,7 @@ async fn a_retired_fact_is_not_told_anew_by_the_same_file() {
         object: "Germany".to_owned(),
         at: "1990-10-03".parse().unwrap(),
     };
-    desk.graph.retire(&me(), Source::User, &[ending]).await.unwrap();
+    desk.graph.retire(&me(), FactSource::User, &[ending]).await.unwrap();
     let again = take(&desk, Format::Tsv, "Bonn\tcapital of\tGermany\nBonn\ton\tRhine\n").await;
     assert_eq!((again.facts, again.known), (1, 1));
     let view = desk.view().await;

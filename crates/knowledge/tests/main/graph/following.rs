@@ -1,8 +1,8 @@
 //! Memory follows the store: other processes, other principals, what is forgotten.
 
 use lango_domain::event::{Principal, SessionId};
-use lango_domain::graph::{Source, SourceRange};
-use lango_domain::session::{SessionKey, SessionStore};
+use lango_domain::graph::{FactSource, FactSourceFilter};
+use lango_domain::session::{SessionKeyRef, SessionStore};
 use lango_knowledge::graph::{BadFact, GraphError, NewFact, Pattern, When};
 
 use super::{Desk, facts, graph, me, now, open, shown};
@@ -22,7 +22,7 @@ async fn what_another_connection_writes_is_seen_at_once() {
     for number in 0_usize..40 {
         let fact = NewFact::new(format!("name {number}"), "is", "thing");
         let writer = if number.is_multiple_of(2) { &desk.graph } else { &other };
-        writer.assert(&me(), Source::User, &[fact]).await.unwrap();
+        writer.assert(&me(), FactSource::User, &[fact]).await.unwrap();
         for reader in [&desk.graph, &other] {
             let view = reader.view(&me()).await.unwrap();
             assert_eq!(view.facts().len(), number + 1);
@@ -46,35 +46,35 @@ async fn nobodys_facts_are_seen_by_another() {
     let desk = Desk::new();
     desk.tell("secret plan | is | good").await;
     let bob = Principal::new("bob");
-    desk.graph.assert(&bob, Source::User, &facts("tea | is | green")).await.unwrap();
+    desk.graph.assert(&bob, FactSource::User, &facts("tea | is | green")).await.unwrap();
     let (mine, his) = (desk.view().await, desk.graph.view(&bob).await.unwrap());
     assert!(mine.find("tea").is_err() && his.find("secret plan").is_err());
     assert!(his.find("secret plam").unwrap_err().near.is_empty(), "not even as a suggestion");
     assert!(his.entities_in("the secret plan").is_empty());
-    assert!(!desk.graph.forget_source(&Principal::new("eve"), SourceRange::One(Source::User)).await.unwrap());
+    assert!(!desk.graph.forget_source(&Principal::new("eve"), FactSourceFilter::One(FactSource::User)).await.unwrap());
     assert_eq!((desk.view().await.facts().len(), his.facts().len()), (1, 1));
 }
 
 #[tokio::test]
 async fn what_is_forgotten_is_in_no_file_and_no_answer() {
     let desk = Desk::new();
-    let session = |event: &str| Source::Session { session: SessionId::new("s#1"), event: event.to_owned() };
+    let session = |event: &str| FactSource::Session { session: SessionId::new("s#1"), event: event.to_owned() };
     let document =
-        |place: &str| Source::Document { source: "/docs/a.md".to_owned(), place: place.to_owned() };
+        |place: &str| FactSource::Document { source: "/docs/a.md".to_owned(), place: place.to_owned() };
     desk.tell("Berlin | capital of | Germany").await;
     desk.tell_from(session("3"), "xylophone club | meets in | Berlin").await;
     desk.tell_from(session("4"), "xylophone club | led by | Quentin").await;
     desk.tell_from(document("lines 1-4"), "zanzibar | in | Africa").await;
     desk.tell_from(document("lines 5-9"), "zanzibar | is | island").await;
     assert_eq!(desk.view().await.facts().len(), 5);
-    let other = Source::Session { session: SessionId::new("s"), event: "1".to_owned() };
+    let other = FactSource::Session { session: SessionId::new("s"), event: "1".to_owned() };
     desk.tell_from(other, "kept | is | kept").await;
-    assert!(desk.graph.forget_source(&me(), SourceRange::Session(SessionId::new("s#1"))).await.unwrap());
-    assert!(!desk.graph.forget_source(&me(), SourceRange::Session(SessionId::new("s#1"))).await.unwrap());
+    assert!(desk.graph.forget_source(&me(), FactSourceFilter::Session(SessionId::new("s#1"))).await.unwrap());
+    assert!(!desk.graph.forget_source(&me(), FactSourceFilter::Session(SessionId::new("s#1"))).await.unwrap());
     assert!(desk.view().await.find("Quentin").is_err());
-    assert!(desk.graph.forget_source(&me(), SourceRange::One(document("lines 1-4"))).await.unwrap());
+    assert!(desk.graph.forget_source(&me(), FactSourceFilter::One(document("lines 1-4"))).await.unwrap());
     assert!(desk.view().await.find("Africa").is_err() && desk.view().await.find("zanzibar").is_ok());
-    assert!(desk.graph.forget_source(&me(), SourceRange::Document("/docs/a.md".to_owned())).await.unwrap());
+    assert!(desk.graph.forget_source(&me(), FactSourceFilter::Document("/docs/a.md".to_owned())).await.unwrap());
     assert_eq!(desk.view().await.facts().len(), 2);
     for words in ["xylophone", "zanzibar"] {
         assert!(!holding(desk.folder.path(), words), "{words}");
@@ -87,17 +87,17 @@ async fn what_is_forgotten_is_in_no_file_and_no_answer() {
 async fn facts_of_a_deleted_session_go_with_it() {
     let desk = Desk::new();
     let session = SessionId::new("work");
-    let draft = lango_domain::event::Draft {
+    let draft = lango_domain::event::NewEvent {
         turn: lango_domain::event::TurnId::new("t"),
         author: lango_domain::event::Author::User,
         branch: lango_domain::event::Branch::new("root"),
         at: super::NOW.parse().unwrap(),
         label: Default::default(),
-        body: lango_domain::event::Body::User { text: "hello".to_owned() },
+        body: lango_domain::event::EventBody::User { text: "hello".to_owned() },
     };
-    let key = SessionKey { session: &session, principal: &me() };
+    let key = SessionKeyRef { session: &session, principal: &me() };
     desk.store.append(key, vec![draft]).await.unwrap();
-    desk.tell_from(Source::Session { session: session.clone(), event: "1".to_owned() }, "okapi | is | shy")
+    desk.tell_from(FactSource::Session { session: session.clone(), event: "1".to_owned() }, "okapi | is | shy")
         .await;
     desk.tell("tea | is | green").await;
     assert_eq!(desk.view().await.facts().len(), 2);
@@ -131,7 +131,7 @@ async fn what_is_no_fact_is_refused_whole() {
         (NewFact::new("a", "is", long.clone()), BadFact::TooLong { part: "object", bytes: 5_000 }),
     ] {
         let both = [NewFact::new("fine", "is", "fine"), fact];
-        let refused = desk.graph.assert(&me(), Source::User, &both).await.unwrap_err();
+        let refused = desk.graph.assert(&me(), FactSource::User, &both).await.unwrap_err();
         assert!(matches!(&refused, GraphError::Bad(found) if *found == bad), "{refused}");
     }
     assert!(desk.view().await.facts().is_empty());
@@ -146,7 +146,7 @@ async fn many_facts_are_put_in_order_and_few_beside_them() {
     let fact =
         |number: usize| NewFact::new(format!("n{}", number % 700), "next", format!("n{}", number * 31 % 700));
     let all: Vec<NewFact> = (0..5_000).map(fact).collect();
-    desk.graph.assert(&me(), Source::User, &all).await.unwrap();
+    desk.graph.assert(&me(), FactSource::User, &all).await.unwrap();
     let view = desk.view().await;
     let name = view.find("n7").unwrap();
     let before = view.about(name, None, now(), usize::MAX).facts.len();

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use lango_domain::graph::Source;
+use lango_domain::graph::FactSource;
 use lango_knowledge::graph::{Direction, Ending, NewFact, Pattern, View, Walk, When};
 use proptest::prelude::*;
 
@@ -63,7 +63,7 @@ async fn facts_hold_for_a_time_and_can_be_retired() {
         ..NewFact::new("Bonn", "capital of", "Germany")
     };
     desk.graph
-        .assert(&me(), Source::User, &[from_to("1949-05-23", "1990-10-03"), from_to("2030", "")])
+        .assert(&me(), FactSource::User, &[from_to("1949-05-23", "1990-10-03"), from_to("2030", "")])
         .await
         .unwrap();
     desk.tell("Berlin | capital of | Germany").await;
@@ -82,7 +82,7 @@ async fn facts_hold_for_a_time_and_can_be_retired() {
         object: "germany".to_owned(),
         at: "2025-06-01".parse().unwrap(),
     };
-    desk.graph.retire(&me(), Source::User, &[ending]).await.unwrap();
+    desk.graph.retire(&me(), FactSource::User, &[ending]).await.unwrap();
     assert!(germany(now()).await.is_empty());
     assert_eq!(germany(at("2025-05-31")).await, ["Berlin capital of Germany"]);
     let view = desk.view().await;
@@ -98,7 +98,7 @@ async fn facts_hold_for_a_time_and_can_be_retired() {
 async fn a_walk_meets_every_fact_once() {
     let desk = Desk::new();
     desk.tell("a1 | knows | b1\n b1 | knows | c1\n c1 | knows | a1\n d1 | hates | a1\n d1 | knows | e1\n a1 | knows | a1\n c1 | hates | b1").await;
-    desk.tell_from(Source::Other("again".to_owned()), "a1 | knows | b1").await;
+    desk.tell_from(FactSource::Other("again".to_owned()), "a1 | knows | b1").await;
     let view = desk.view().await;
     let start = view.find("A1").unwrap();
     let facts = |walk: &Walk| shown(&view, &view.walk(start, walk).found.facts);
@@ -204,7 +204,7 @@ proptest! {
             let mut triples = HashSet::new();
             for batch in &batches {
                 let lines: String = batch.iter().map(|(s, p, o)| format!("n{s} | p{p} | n{o}\n")).collect();
-                desk.graph.assert(&me(), Source::User, &facts(&lines)).await.unwrap();
+                desk.graph.assert(&me(), FactSource::User, &facts(&lines)).await.unwrap();
                 triples.extend(batch.iter().copied());
                 // Asked in between, so that what comes later is put beside what is there.
                 let view = desk.view().await;

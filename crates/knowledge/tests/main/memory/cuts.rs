@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::future::{FutureExt, pending};
 use lango_domain::event::{Event, Principal, TurnId, Usage};
 use lango_domain::memory::{
-    Census, Kept, Listing, Memories, Memory, MemoryId, NewMemory, Piece, Progress, Reflections, Revision,
-    Setback,
+    MemoryStats, MemoryWrite, MemoryQuery, MemoryStore, Memory, MemoryId, NewMemory, ObservedSpan, ObservationProgress, NewReflections, Revision,
+    ObserverBackoff,
 };
-use lango_domain::seams::Conversation;
-use lango_domain::session::Answer;
+use lango_domain::seams::SessionKey;
+use lango_domain::session::StoreFuture;
 use lango_store::SqliteStore;
 use tokio::sync::Notify;
 
@@ -26,7 +26,7 @@ struct Dying {
 }
 
 impl Dying {
-    fn answer<'a, T: Send + 'a>(&'a self, answer: Answer<'a, T>) -> Answer<'a, T> {
+    fn answer<'a, T: Send + 'a>(&'a self, answer: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
         let moment = 2 * self.calls.fetch_add(1, Ordering::Relaxed);
         async move {
             if moment == self.dies_at {
@@ -46,33 +46,33 @@ impl Dying {
 
 macro_rules! dying {
     ($($name:ident($($argument:ident: $type:ty),*) -> $out:ty;)*) => {
-        impl Memories for Dying {
-            $(fn $name<'a>(&'a self, $($argument: $type),*) -> Answer<'a, $out> {
-                self.answer(Memories::$name(&self.store, $($argument),*))
+        impl MemoryStore for Dying {
+            $(fn $name<'a>(&'a self, $($argument: $type),*) -> StoreFuture<'a, $out> {
+                self.answer(MemoryStore::$name(&self.store, $($argument),*))
             })*
         }
     };
 }
 
 dying! {
-    progress(of: &'a Conversation) -> Progress;
-    turns_behind(of: &'a Conversation, seq: u64, bytes: usize) -> Vec<Arc<Event>>;
-    request(of: &'a Conversation, turn: &'a TurnId) -> Option<(u64, String)>;
-    events(of: &'a Conversation, seqs: Vec<u64>) -> Vec<Arc<Event>>;
+    progress(of: &'a SessionKey) -> ObservationProgress;
+    turns_behind(of: &'a SessionKey, seq: u64, bytes: usize) -> Vec<Arc<Event>>;
+    request(of: &'a SessionKey, turn: &'a TurnId) -> Option<(u64, String)>;
+    events(of: &'a SessionKey, seqs: Vec<u64>) -> Vec<Arc<Event>>;
     forgotten(of: &'a Principal, events: Vec<(TurnId, u64)>) -> Vec<u64>;
-    keep_piece(of: &'a Conversation, piece: Piece) -> Kept;
-    activate(of: &'a Conversation, through: u64) -> ();
-    told(of: &'a Conversation) -> Vec<Memory>;
-    uncondensed(of: &'a Conversation) -> Vec<Memory>;
-    keep_reflections(of: &'a Conversation, new: Reflections) -> Kept;
-    store(of: &'a Conversation, memory: NewMemory) -> MemoryId;
-    put_off(of: &'a Conversation, setback: Setback) -> ();
-    spent(of: &'a Conversation, turn: TurnId, usage: Usage) -> ();
+    keep_piece(of: &'a SessionKey, piece: ObservedSpan) -> MemoryWrite;
+    activate(of: &'a SessionKey, through: u64) -> ();
+    told(of: &'a SessionKey) -> Vec<Memory>;
+    uncondensed(of: &'a SessionKey) -> Vec<Memory>;
+    keep_reflections(of: &'a SessionKey, new: NewReflections) -> MemoryWrite;
+    store(of: &'a SessionKey, memory: NewMemory) -> MemoryId;
+    put_off(of: &'a SessionKey, setback: ObserverBackoff) -> ();
+    spent(of: &'a SessionKey, turn: TurnId, usage: Usage) -> ();
     revision(of: &'a Principal) -> Revision;
     observations_behind(of: &'a Principal, id: u64, most: usize) -> Vec<Memory>;
-    list(of: &'a Principal, which: Listing) -> Vec<Memory>;
+    list(of: &'a Principal, which: MemoryQuery) -> Vec<Memory>;
     memory(of: &'a Principal, id: MemoryId) -> Option<Memory>;
-    census(of: &'a Principal) -> Census;
+    census(of: &'a Principal) -> MemoryStats;
 }
 
 const TURNS: u64 = 8;

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use lango_domain::event::SessionId;
 use lango_domain::memory::MemoryId;
-use lango_domain::seams::{Afterwards, Digests};
+use lango_domain::seams::{AfterTurn, DigestSource};
 use lango_knowledge::forgetting::TraceId;
 
 use super::{Desk, Writer, me, of, texts};
@@ -91,7 +91,7 @@ async fn what_is_forgotten_while_it_is_observed_is_not_kept() {
         text: "kept by wish".to_owned(),
         kind: lango_domain::memory::Kind::Fact,
         priority: lango_domain::memory::Priority::High,
-        words: lango_domain::memory::Words::User,
+        words: lango_domain::memory::MemorySpeaker::User,
         label: Default::default(),
         at,
     };
@@ -100,16 +100,16 @@ async fn what_is_forgotten_while_it_is_observed_is_not_kept() {
         turn: lango_domain::event::TurnId::new("t1"),
         sources: vec![1],
     };
-    let id = lango_domain::memory::Memories::store(&desk.store, &of("a"), new.clone()).await.unwrap();
+    let id = lango_domain::memory::MemoryStore::store(&desk.store, &of("a"), new.clone()).await.unwrap();
     assert_eq!(desk.forget(&id.to_string()).await, ["kept by wish"]);
-    let piece = lango_domain::memory::Piece {
+    let piece = lango_domain::memory::ObservedSpan {
         behind: 0,
         last: 6,
         tokens: 10,
-        origin: lango_domain::memory::Origin::Rules,
+        origin: lango_domain::memory::MemoryOrigin::Rules,
         observations: vec![new],
     };
-    lango_domain::memory::Memories::keep_piece(&desk.store, &of("a"), piece).await.unwrap();
+    lango_domain::memory::MemoryStore::keep_piece(&desk.store, &of("a"), piece).await.unwrap();
     assert!(desk.observations().await.is_empty());
 }
 
@@ -160,7 +160,7 @@ async fn memory_goes_with_its_session() {
             turn: lango_domain::event::TurnId::new("t1"),
             sources: vec![1],
         };
-        lango_domain::memory::Memories::store(&desk.store, &of(session), new).await.unwrap();
+        lango_domain::memory::MemoryStore::store(&desk.store, &of(session), new).await.unwrap();
     }
     assert_eq!(desk.observations().await.len(), 4);
     desk.store.delete(&me(), &SessionId::new("a")).await.unwrap();

@@ -1,7 +1,7 @@
 use lango_domain::event::Principal;
-use lango_domain::memory::{Kind, Memories, Origin, Words};
+use lango_domain::memory::{Kind, MemoryStore, MemoryOrigin, MemorySpeaker};
 use lango_domain::model::ModelError;
-use lango_domain::seams::{Afterwards, Digests};
+use lango_domain::seams::{AfterTurn, DigestSource};
 
 use super::{Desk, Writer, answers, asks, calls, of, texts};
 
@@ -23,7 +23,7 @@ async fn rules_take_what_the_user_says() {
     assert_eq!(texts(&found), ["My name is Ada", "I prefer tea", "We decided to use SQLite"]);
     let kinds: Vec<Kind> = found.iter().map(|memory| memory.note.kind).collect();
     assert_eq!(kinds, [Kind::Name, Kind::Preference, Kind::Decision]);
-    assert!(found.iter().all(|memory| memory.origin == Origin::Rules && memory.note.words == Words::User));
+    assert!(found.iter().all(|memory| memory.origin == MemoryOrigin::Rules && memory.note.words == MemorySpeaker::User));
     assert_eq!((found[1].sources.as_slice(), found[2].sources.as_slice()), (&[1][..], &[4][..]));
 }
 
@@ -94,8 +94,8 @@ async fn observations_stand_for_what_is_old() {
     assert!(last.text.contains("the number 0 matters") && !last.text.contains("the number 29 matters"));
     let changes = active.windows(2).filter(|pair| pair[0] != pair[1]).count();
     assert!(changes < 5, "it moves in leaps, so that what is cached stays so: {active:?}");
-    let key = lango_domain::session::SessionKey { session: &of("a").session, principal: &super::me() };
-    let everything = lango_domain::session::Reach::Everything;
+    let key = lango_domain::session::SessionKeyRef { session: &of("a").session, principal: &super::me() };
+    let everything = lango_domain::session::HistoryWindow::Everything;
     let raw = lango_domain::session::SessionStore::load(&desk.store, key, everything).await.unwrap();
     assert_eq!(raw.len(), 90, "raw history is whole");
 }
@@ -165,7 +165,7 @@ async fn garbage_is_left_to_the_rules_in_the_end() {
             desk.later(12);
         }
         let found = desk.observations().await;
-        assert_eq!((texts(&found), &found[0].origin), (vec!["I prefer tea"], &Origin::Rules), "{garbage:?}");
+        assert_eq!((texts(&found), &found[0].origin), (vec!["I prefer tea"], &MemoryOrigin::Rules), "{garbage:?}");
     }
 }
 
@@ -184,7 +184,7 @@ async fn a_conversation_is_data_for_the_observer() {
     for request in &asked {
         assert!(request.starts_with("<context source=") && request.ends_with("\n</context>"));
         assert_eq!(request.matches("</context>").count(), 1);
-        assert!(lango_domain::tokens::estimate(request) < 1_200, "a third of the window");
+        assert!(lango_domain::token_estimate::estimate(request) < 1_200, "a third of the window");
         assert!(!request.contains("\n[999]"), "a message is one line");
     }
 }
@@ -194,8 +194,8 @@ async fn a_conversation_is_data_for_the_observer() {
 async fn the_observer_never_reads_what_was_recalled_nor_secrets() {
     let writer = Writer::thorough();
     let desk = Desk::observed_by(writer.clone());
-    let context = lango_domain::event::Body::Context { source: "memory".into(), text: "RECALLED".into() };
-    let digest = lango_domain::event::Body::Digest { through: 0, text: "DIGESTED".into() };
+    let context = lango_domain::event::EventBody::Context { source: "memory".into(), text: "RECALLED".into() };
+    let digest = lango_domain::event::EventBody::Digest { through: 0, text: "DIGESTED".into() };
     let mut bodies = vec![asks(&long("what do I like?")), context, digest];
     bodies.extend(calls("memory_recall", "RESULT OF MEMORY"));
     bodies.push(answers("ANSWER FROM MEMORY"));
@@ -229,7 +229,7 @@ async fn what_a_model_writes_of_others_words_says_so_and_hides_no_secret() {
     desk.chronicle().turn_ended(of("a")).await;
     let found = desk.observations().await;
     assert_eq!(texts(&found), ["The user's own.", "Of both."]);
-    assert_eq!((found[0].note.words, found[1].note.words), (Words::User, Words::Others));
+    assert_eq!((found[0].note.words, found[1].note.words), (MemorySpeaker::User, MemorySpeaker::Others));
 }
 
 /// B74
@@ -238,13 +238,13 @@ async fn everyone_has_a_memory_of_their_own() {
     let desk = Desk::new();
     let bob = Principal::new("bob");
     desk.turn_of(&bob, "a", "t1", vec![asks("I prefer gin.")]).await;
-    let theirs = lango_domain::seams::Conversation { session: of("a").session, principal: bob.clone() };
+    let theirs = lango_domain::seams::SessionKey { session: of("a").session, principal: bob.clone() };
     let chronicle = desk.chronicle();
     chronicle.turn_ended(theirs.clone()).await;
     desk.say("a", "t1", "I prefer tea.").await;
     chronicle.turn_ended(of("a")).await;
-    let which = lango_domain::memory::Listing {
-        what: lango_domain::memory::Listed::Observations,
+    let which = lango_domain::memory::MemoryQuery {
+        what: lango_domain::memory::MemoryLevel::Observations,
         session: None,
         most: 9,
     };

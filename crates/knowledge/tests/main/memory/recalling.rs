@@ -1,7 +1,7 @@
 use lango_domain::event::{Principal, SessionId};
-use lango_domain::memory::{Kind, Memories, NewMemory, Note, Priority, Words};
+use lango_domain::memory::{Kind, MemoryStore, NewMemory, Note, Priority, MemorySpeaker};
 use lango_domain::seams::{ContextRequest, ContextSource};
-use lango_domain::tokens;
+use lango_domain::token_estimate;
 use lango_knowledge::forgetting::{Forgetting, Meant};
 use lango_knowledge::memory::{Care, Chronicle, kind_of};
 
@@ -17,7 +17,7 @@ async fn keep_as(desk: &Desk, session: &str, text: &str, kind: Kind) {
         text: text.to_owned(),
         kind,
         priority: Priority::Medium,
-        words: Words::User,
+        words: MemorySpeaker::User,
         label: Default::default(),
         at,
     };
@@ -126,7 +126,7 @@ async fn a_request_is_given_what_fits_it_well() {
     assert_eq!(gather("b", "").await, None);
     assert_eq!(gather("b", &"word ".repeat(100_000)).await, None);
     let invoices = gather("b", "was the invoice of customer 7 paid?").await.unwrap();
-    assert!(tokens::estimate(&invoices) <= 60 && invoices.contains("customer"), "{invoices}");
+    assert!(token_estimate::estimate(&invoices) <= 60 && invoices.contains("customer"), "{invoices}");
     let bobs =
         chronicle.gather(request("b", Principal::new("bob"), "what do I like to drink?")).await.unwrap();
     assert_eq!(bobs, None);

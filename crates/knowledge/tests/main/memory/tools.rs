@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use lango_domain::memory::{Kind, Words};
+use lango_domain::memory::{Kind, MemorySpeaker};
 use lango_domain::{Safety, Tool, ToolContext, Trust};
 use lango_knowledge::Lazily;
 use lango_knowledge::memory::tools;
@@ -58,8 +58,8 @@ async fn what_is_stored_is_recalled_and_forgotten() {
     );
     call(&desk, "observe_event", json!({ "event": "The release went out" })).await.unwrap();
     let found = desk.observations().await;
-    assert_eq!((found[0].sources.as_slice(), found[0].note.words), (&[1][..], Words::User));
-    assert_eq!((found[1].note.kind, found[1].note.words), (Kind::Event, Words::Others));
+    assert_eq!((found[0].sources.as_slice(), found[0].note.words), (&[1][..], MemorySpeaker::User));
+    assert_eq!((found[1].note.kind, found[1].note.words), (Kind::Event, MemorySpeaker::Others));
     let recalled =
         call(&desk, "memory_recall", json!({ "query": "what do I like to drink?" })).await.unwrap();
     assert_eq!(recalled, "- 2026-05-01: I prefer tea [preference, medium] (o1)");

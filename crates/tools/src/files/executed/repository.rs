@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
-use lango_domain::pattern::{Star, fits};
+use lango_domain::pattern::{Wildcard, matches};
 
 use super::REPOSITORY_PARTS;
 use super::links::{Changed, Way, led_to};
@@ -130,7 +130,7 @@ impl Repository {
         places.extend(trees);
         let mut words = MAX_WORDS;
         let found = all.into_iter().find(|read| {
-            let is_harmless = HARMLESS.iter().any(|key| fits(key, &read.setting.key, Star::Anything))
+            let is_harmless = HARMLESS.iter().any(|key| matches(key, &read.setting.key, Wildcard::Anything))
                 && !read.setting.value.contains(PROGRAM_OF_ADDRESS);
             !is_harmless && self.is_named(read, &places, changed, &mut words)
         })?;

@@ -1,6 +1,6 @@
 //! What a call of a skill would do, put before whoever decides about it.
 
-use lango_domain::{Intent, Safety, ToolFailure, text};
+use lango_domain::{Intent, Safety, ToolError, text};
 
 use super::{Request, file_list, unchanged};
 use crate::skills::command::Command;
@@ -15,7 +15,7 @@ const MOST_FINDINGS: usize = 30;
 const FINGERPRINT_LENGTH: usize = 40;
 
 /// Blocks while it reads the skill's files.
-pub(super) fn intent(skill: &Skill, trusted: &TrustFile, request: &Request) -> Result<Intent, ToolFailure> {
+pub(super) fn intent(skill: &Skill, trusted: &TrustFile, request: &Request) -> Result<Intent, ToolError> {
     let is_trusted = trusted.is_trusted(skill);
     let path = request.path();
     let keep: Vec<&str> = path.as_deref().into_iter().collect();

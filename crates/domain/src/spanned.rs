@@ -13,37 +13,37 @@ pub use yaml::parse as parse_yaml;
 
 /// A value and the line (from 1) on which it begins.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Node {
+pub struct SpannedValue {
     pub line: usize,
-    pub kind: Kind,
+    pub kind: SpannedKind,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Kind {
+pub enum SpannedKind {
     Scalar(Value),
-    List(Vec<Node>),
-    Map(Vec<Entry>),
+    List(Vec<SpannedValue>),
+    Map(Vec<SpannedEntry>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct SpannedEntry {
     pub key: String,
     pub line: usize,
-    pub value: Node,
+    pub value: SpannedValue,
 }
 
 /// A mistake in written text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
-pub struct Mistake {
+pub struct SpannedError {
     pub line: usize,
     pub message: String,
 }
 
-impl Mistake {
+impl SpannedError {
     /// What is quoted from a file cannot do anything to the terminal that shows it.
     pub fn new(line: usize, message: impl AsRef<str>) -> Self {
-        Self { line, message: text::visible(message.as_ref()) }
+        Self { line, message: text::strip_control_chars(message.as_ref()) }
     }
 }
 
@@ -58,28 +58,28 @@ pub fn path_parts(path: &serde_path_to_error::Path) -> Vec<String> {
     path.iter().filter_map(part).collect()
 }
 
-impl Node {
+impl SpannedValue {
     pub fn to_value(&self) -> Value {
         match &self.kind {
-            Kind::Scalar(value) => value.clone(),
-            Kind::List(items) => items.iter().map(Self::to_value).collect(),
-            Kind::Map(entries) => Value::Object(
+            SpannedKind::Scalar(value) => value.clone(),
+            SpannedKind::List(items) => items.iter().map(Self::to_value).collect(),
+            SpannedKind::Map(entries) => Value::Object(
                 entries.iter().map(|e| (e.key.clone(), e.value.to_value())).collect::<Map<_, _>>(),
             ),
         }
     }
 
     /// Reads the value as a `T`; an unknown key or a wrong type is a mistake on its line.
-    pub fn read<T: DeserializeOwned + JsonSchema>(&self) -> Result<T, Mistake> {
+    pub fn read<T: DeserializeOwned + JsonSchema>(&self) -> Result<T, SpannedError> {
         let schema = schemars::schema_for!(T).to_value();
-        if let Some(wrong) = key_mistakes(&schema, self).into_iter().next() {
-            return Err(Mistake::new(wrong.line, wrong.message()));
+        if let Some(wrong) = validate_keys(&schema, self).into_iter().next() {
+            return Err(SpannedError::new(wrong.line, wrong.message()));
         }
         serde_path_to_error::deserialize(self.to_value()).map_err(|error| {
             let path = path_parts(error.path());
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
             let place = if path.is_empty() { String::new() } else { format!("`{}`: ", path.join(".")) };
-            Mistake::new(self.line_of(&path), format!("{place}{}", error.inner()))
+            SpannedError::new(self.line_of(&path), format!("{place}{}", error.inner()))
         })
     }
 
@@ -87,74 +87,74 @@ impl Node {
     pub fn line_of(&self, path: &[&str]) -> usize {
         let Some((first, rest)) = path.split_first() else { return self.line };
         match &self.kind {
-            Kind::Map(entries) => entries.iter().find(|e| e.key == *first).map_or(self.line, |entry| {
+            SpannedKind::Map(entries) => entries.iter().find(|e| e.key == *first).map_or(self.line, |entry| {
                 if rest.is_empty() { entry.line } else { entry.value.line_of(rest).max(entry.line) }
             }),
-            Kind::List(items) => first
+            SpannedKind::List(items) => first
                 .parse::<usize>()
                 .ok()
                 .and_then(|i| items.get(i))
                 .map_or(self.line, |item| item.line_of(rest)),
-            Kind::Scalar(_) => self.line,
+            SpannedKind::Scalar(_) => self.line,
         }
     }
 }
 
 /// A key that does not fit the schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyMistake {
+pub struct KeyError {
     /// Dotted, from the root.
     pub path: String,
     pub line: usize,
-    pub kind: KeyMistakeKind,
+    pub kind: KeyErrorKind,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KeyMistakeKind {
+pub enum KeyErrorKind {
     /// The schema does not know it; perhaps it knows one like it.
     Unknown { suggestion: Option<String> },
     /// It stands for a table and is none.
     NotATable,
 }
 
-impl KeyMistake {
+impl KeyError {
     pub fn message(&self) -> String {
         match &self.kind {
-            KeyMistakeKind::Unknown { suggestion } => {
+            KeyErrorKind::Unknown { suggestion } => {
                 let hint = suggestion.as_ref().map_or(String::new(), |s| format!("; did you mean `{s}`?"));
                 format!("unknown key `{}`{hint}", self.path)
             }
-            KeyMistakeKind::NotATable if self.path.is_empty() => "this must be a table of keys".to_owned(),
-            KeyMistakeKind::NotATable => format!("`{}` must be a table of keys", self.path),
+            KeyErrorKind::NotATable if self.path.is_empty() => "this must be a table of keys".to_owned(),
+            KeyErrorKind::NotATable => format!("`{}` must be a table of keys", self.path),
         }
     }
 }
 
 /// Every key of `node` that does not fit the JSON Schema `schema`.
-pub fn key_mistakes(schema: &Value, node: &Node) -> Vec<KeyMistake> {
+pub fn validate_keys(schema: &Value, node: &SpannedValue) -> Vec<KeyError> {
     let mut found = Vec::new();
-    collect_mistakes(Place { root: schema, here: schema, path: "" }, node, &mut found);
+    collect_mistakes(SchemaCursor { root: schema, here: schema, path: "" }, node, &mut found);
     found
 }
 
 /// A position in a schema.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct SchemaCursor<'a> {
     root: &'a Value,
     here: &'a Value,
     path: &'a str,
 }
 
-fn collect_mistakes(place: Place<'_>, node: &Node, found: &mut Vec<KeyMistake>) {
+fn collect_mistakes(place: SchemaCursor<'_>, node: &SpannedValue, found: &mut Vec<KeyError>) {
     let entries = match &node.kind {
-        Kind::Map(entries) => entries,
-        Kind::Scalar(Value::Null) => return,
+        SpannedKind::Map(entries) => entries,
+        SpannedKind::Scalar(Value::Null) => return,
         _ => {
             if is_group(place.root, place.here) {
-                found.push(KeyMistake {
+                found.push(KeyError {
                     path: place.path.to_owned(),
                     line: node.line,
-                    kind: KeyMistakeKind::NotATable,
+                    kind: KeyErrorKind::NotATable,
                 });
             }
             return;
@@ -163,12 +163,12 @@ fn collect_mistakes(place: Place<'_>, node: &Node, found: &mut Vec<KeyMistake>) 
     for entry in entries {
         let path =
             if place.path.is_empty() { entry.key.clone() } else { format!("{}.{}", place.path, entry.key) };
-        match child(place.root, place.here, &entry.key) {
-            Child::Known(here) => {
-                collect_mistakes(Place { root: place.root, here, path: &path }, &entry.value, found);
+        match lookup_key(place.root, place.here, &entry.key) {
+            SchemaLookup::Known(here) => {
+                collect_mistakes(SchemaCursor { root: place.root, here, path: &path }, &entry.value, found);
             }
-            Child::Anything => {}
-            Child::Unknown(known) => {
+            SchemaLookup::Anything => {}
+            SchemaLookup::Unknown(known) => {
                 let suggestion =
                     suggest::nearest(&entry.key, known.iter().map(String::as_str)).first().map(|near| {
                         if place.path.is_empty() {
@@ -177,10 +177,10 @@ fn collect_mistakes(place: Place<'_>, node: &Node, found: &mut Vec<KeyMistake>) 
                             format!("{}.{near}", place.path)
                         }
                     });
-                found.push(KeyMistake {
+                found.push(KeyError {
                     path,
                     line: entry.line,
-                    kind: KeyMistakeKind::Unknown { suggestion },
+                    kind: KeyErrorKind::Unknown { suggestion },
                 });
             }
         }
@@ -188,32 +188,32 @@ fn collect_mistakes(place: Place<'_>, node: &Node, found: &mut Vec<KeyMistake>) 
 }
 
 /// What a schema says about one key.
-pub enum Child<'a> {
+pub enum SchemaLookup<'a> {
     Known(&'a Value),
     Anything,
     Unknown(Vec<String>),
 }
 
 /// Looks `key` up in `schema`, through references and alternatives.
-pub fn child<'a>(root: &'a Value, schema: &'a Value, key: &str) -> Child<'a> {
+pub fn lookup_key<'a>(root: &'a Value, schema: &'a Value, key: &str) -> SchemaLookup<'a> {
     let shapes = object_shapes(root, schema);
     if shapes.is_empty() {
-        return Child::Anything;
+        return SchemaLookup::Anything;
     }
     for shape in &shapes {
         if let Some(known) = shape.get("properties").and_then(|p| p.get(key)) {
-            return Child::Known(known);
+            return SchemaLookup::Known(known);
         }
     }
     for shape in &shapes {
         match shape.get("additionalProperties") {
             Some(Value::Bool(false)) => {}
-            Some(additional @ Value::Object(_)) => return Child::Known(additional),
-            _ if shape.get("properties").is_none() => return Child::Anything,
+            Some(additional @ Value::Object(_)) => return SchemaLookup::Known(additional),
+            _ if shape.get("properties").is_none() => return SchemaLookup::Anything,
             _ => {}
         }
     }
-    Child::Unknown(shapes.iter().flat_map(|shape| property_names(shape)).collect())
+    SchemaLookup::Unknown(shapes.iter().flat_map(|shape| property_names(shape)).collect())
 }
 
 /// Whether a schema stands for a table with keys of its own, as against a value or a table of anything.
@@ -264,14 +264,14 @@ mod tests {
         count: u32,
     }
 
-    fn read(text: &str) -> Result<Job, Mistake> {
+    fn read(text: &str) -> Result<Job, SpannedError> {
         parse_yaml(text).unwrap().read()
     }
 
     #[test]
     fn an_unknown_key_is_shown_on_its_line_with_a_suggestion() {
         let mistake = read("name: x\nretries:\n  cuont: 3\n").unwrap_err();
-        assert_eq!(mistake, Mistake::new(3, "unknown key `retries.cuont`; did you mean `retries.count`?"));
+        assert_eq!(mistake, SpannedError::new(3, "unknown key `retries.cuont`; did you mean `retries.count`?"));
     }
 
     #[test]
@@ -285,9 +285,9 @@ mod tests {
     fn a_list_where_a_table_belongs_is_refused() {
         assert_eq!(
             read("name: x\nretries: [3]\n").unwrap_err(),
-            Mistake::new(2, "`retries` must be a table of keys")
+            SpannedError::new(2, "`retries` must be a table of keys")
         );
-        assert_eq!(read("[x, [3]]\n").unwrap_err(), Mistake::new(1, "this must be a table of keys"));
+        assert_eq!(read("[x, [3]]\n").unwrap_err(), SpannedError::new(1, "this must be a table of keys"));
     }
 
     #[derive(Debug, Deserialize, JsonSchema)]

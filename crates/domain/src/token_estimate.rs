@@ -2,18 +2,18 @@
 
 /// About as many tokens as o200k would count.
 pub fn estimate(text: &str) -> usize {
-    let mut count = Count::default();
+    let mut count = TokenCounter::default();
     text.chars().for_each(|c| count.read(c));
     count.close();
     count.tokens.ceil() as usize
 }
 
 /// The longest beginning of `text` that stays within `cap` tokens, cut between words where there are words.
-pub fn cut(text: &str, cap: usize) -> &str {
+pub fn truncate(text: &str, cap: usize) -> &str {
     if estimate(text) <= cap {
         return text;
     }
-    let mut count = Count::default();
+    let mut count = TokenCounter::default();
     let (mut word_end, mut char_end) = (0, 0);
     for (at, c) in text.char_indices() {
         let mut so_far = count.clone();
@@ -32,7 +32,7 @@ pub fn cut(text: &str, cap: usize) -> &str {
 }
 
 #[derive(Clone, Copy, Default, PartialEq)]
-enum Kind {
+enum CharKind {
     #[default]
     Space,
     Letters,
@@ -42,14 +42,14 @@ enum Kind {
 
 /// Runs of one kind of character, each weighed by its length.
 #[derive(Clone, Default)]
-struct Count {
+struct TokenCounter {
     tokens: f64,
-    kind: Kind,
+    kind: CharKind,
     run: usize,
     was_lower: bool,
 }
 
-impl Count {
+impl TokenCounter {
     fn read(&mut self, c: char) {
         if !c.is_ascii() {
             self.close();
@@ -57,10 +57,10 @@ impl Count {
             return;
         }
         let kind = match c {
-            'a'..='z' | 'A'..='Z' => Kind::Letters,
-            '0'..='9' => Kind::Digits,
-            c if c.is_ascii_whitespace() => Kind::Space,
-            _ => Kind::Marks,
+            'a'..='z' | 'A'..='Z' => CharKind::Letters,
+            '0'..='9' => CharKind::Digits,
+            c if c.is_ascii_whitespace() => CharKind::Space,
+            _ => CharKind::Marks,
         };
         // A capital within a word begins a token of its own, as in camelCase and in keys.
         let is_hump = self.was_lower && c.is_ascii_uppercase();
@@ -77,7 +77,7 @@ impl Count {
         self.tokens += match self.kind {
             _ if self.run == 0 => 0.0,
             // A single space belongs to the word behind it; longer white space is a token of its own.
-            Kind::Space => {
+            CharKind::Space => {
                 if self.run == 1 {
                     0.05
                 } else {
@@ -85,11 +85,11 @@ impl Count {
                 }
             }
             // Capitals in a row are rarely words; and what is longer than words are is in no vocabulary.
-            Kind::Letters if !self.was_lower => (run / 3.0).max(1.0),
-            Kind::Letters if self.run > 10 => run / 5.0,
-            Kind::Letters => 1.0,
-            Kind::Digits => (run / 3.0).ceil(),
-            Kind::Marks => (run / 2.0).max(0.85),
+            CharKind::Letters if !self.was_lower => (run / 3.0).max(1.0),
+            CharKind::Letters if self.run > 10 => run / 5.0,
+            CharKind::Letters => 1.0,
+            CharKind::Digits => (run / 3.0).ceil(),
+            CharKind::Marks => (run / 2.0).max(0.85),
         };
         self.run = 0;
     }
@@ -127,12 +127,12 @@ mod tests {
     #[test]
     fn cutting_keeps_whole_words_within_the_cap() {
         let long = PROSE.repeat(50);
-        let short = cut(&long, 100);
+        let short = truncate(&long, 100);
         assert!(estimate(short) <= 100 && estimate(short) > 80);
         assert!(long[short.len()..].starts_with(' '));
-        assert_eq!(cut("short", 100), "short");
-        assert_eq!(cut("", 0), "");
+        assert_eq!(truncate("short", 100), "short");
+        assert_eq!(truncate("", 0), "");
         let unbroken = "가나다라".repeat(5_000);
-        assert!(estimate(cut(&unbroken, 100)) > 90);
+        assert!(estimate(truncate(&unbroken, 100)) > 90);
     }
 }

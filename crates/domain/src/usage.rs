@@ -4,28 +4,28 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::event::{Body, Event, Usage};
+use crate::event::{EventBody, Event, Usage};
 use crate::text::one_line;
 
 /// So much of a request is shown beside what it took.
 const REQUEST_CHARS: usize = 60;
 
 #[derive(Clone, Debug, Default)]
-pub struct Bill {
-    turns: Vec<BilledTurn>,
+pub struct UsageReport {
+    turns: Vec<TurnUsage>,
 }
 
 /// A turn: its id, its request, and what each agent took in each branch.
 #[derive(Clone, Debug, Default)]
-pub struct BilledTurn {
+pub struct TurnUsage {
     pub id: String,
     pub request: String,
     /// By branch and agent.
-    pub rows: BTreeMap<(String, String), Sum>,
+    pub rows: BTreeMap<(String, String), UsageTotals>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sum {
+pub struct UsageTotals {
     pub calls: u64,
     pub input: u64,
     pub output: u64,
@@ -35,7 +35,7 @@ pub struct Sum {
     unpriced: u64,
 }
 
-impl Sum {
+impl UsageTotals {
     pub fn add(&mut self, usage: &Usage) {
         self.merge(&Self {
             calls: 1,
@@ -61,20 +61,20 @@ impl Sum {
         (self.unpriced == 0 && self.calls > 0).then_some(self.cost)
     }
 
-    fn json(&self) -> Value {
+    fn to_json(&self) -> Value {
         json!({ "calls": self.calls, "tokens_in": self.input, "tokens_out": self.output, "cached": self.cached, "cost_usd": self.cost() })
     }
 
     fn named(&self, key: &str, name: &str) -> Value {
-        let mut json = self.json();
+        let mut json = self.to_json();
         json[key] = name.into();
         json
     }
 }
 
-impl BilledTurn {
-    pub fn total(&self) -> Sum {
-        let mut total = Sum::default();
+impl TurnUsage {
+    pub fn total(&self) -> UsageTotals {
+        let mut total = UsageTotals::default();
         self.rows.values().for_each(|sum| total.merge(sum));
         total
     }
@@ -91,12 +91,12 @@ impl BilledTurn {
     }
 }
 
-impl Bill {
+impl UsageReport {
     pub fn add(&mut self, event: &Event) {
         let turn = self.turn(event.turn.as_str(), "");
         match &event.body {
-            Body::User { text } => turn.request = one_line(text).chars().take(REQUEST_CHARS).collect(),
-            Body::Usage(usage) => {
+            EventBody::User { text } => turn.request = one_line(text).chars().take(REQUEST_CHARS).collect(),
+            EventBody::Usage(usage) => {
                 turn.rows.entry((event.branch.to_string(), event.author.to_string())).or_default().add(usage);
             }
             _ => {}
@@ -108,32 +108,32 @@ impl Bill {
         self.turn(turn, request).rows.entry(place).or_default().add(usage);
     }
 
-    pub fn turns(&self) -> &[BilledTurn] {
+    pub fn turns(&self) -> &[TurnUsage] {
         &self.turns
     }
 
-    pub fn total(&self) -> Sum {
-        let mut total = Sum::default();
+    pub fn total(&self) -> UsageTotals {
+        let mut total = UsageTotals::default();
         self.turns.iter().for_each(|turn| total.merge(&turn.total()));
         total
     }
 
     /// All in all, by agent and by turn.
     pub fn json(&self) -> Value {
-        let mut agents: BTreeMap<&str, Sum> = BTreeMap::new();
+        let mut agents: BTreeMap<&str, UsageTotals> = BTreeMap::new();
         for ((_, agent), sum) in self.turns.iter().flat_map(|turn| &turn.rows) {
             agents.entry(agent).or_default().merge(sum);
         }
-        let mut json = self.total().json();
+        let mut json = self.total().to_json();
         json["by_agent"] = agents.iter().map(|(agent, sum)| sum.named("agent", agent)).collect();
-        json["by_turn"] = self.turns.iter().map(BilledTurn::json).collect();
+        json["by_turn"] = self.turns.iter().map(TurnUsage::json).collect();
         json
     }
 
-    fn turn(&mut self, id: &str, request: &str) -> &mut BilledTurn {
+    fn turn(&mut self, id: &str, request: &str) -> &mut TurnUsage {
         if self.turns.last().is_none_or(|last| last.id != id) {
             let (id, request) = (id.to_owned(), request.to_owned());
-            self.turns.push(BilledTurn { id, request, rows: BTreeMap::new() });
+            self.turns.push(TurnUsage { id, request, rows: BTreeMap::new() });
         }
         let last = self.turns.len() - 1;
         &mut self.turns[last]

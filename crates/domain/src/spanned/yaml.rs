@@ -5,19 +5,19 @@ use std::collections::HashSet;
 use granit_parser::{Event, Parser, ScalarStyle, Span};
 use serde_json::Value;
 
-use super::{Entry, Kind, Mistake, Node};
+use super::{SpannedEntry, SpannedKind, SpannedError, SpannedValue};
 
 /// Deeper nesting than any settings file needs is refused, so that hostile text cannot exhaust the stack.
 const MAX_DEPTH: usize = 32;
 
 /// Reads one document; empty text is an empty map.
-pub fn parse(text: &str) -> Result<Node, Mistake> {
-    let mut reader = Reader { events: Parser::new_from_str(text) };
+pub fn parse(text: &str) -> Result<SpannedValue, SpannedError> {
+    let mut reader = YamlReader { events: Parser::new_from_str(text) };
     loop {
         match reader.next()? {
             (Event::StreamStart | Event::DocumentStart(..), _) => {}
             (Event::StreamEnd | Event::DocumentEnd, _) => {
-                return Ok(Node { line: 1, kind: Kind::Map(Vec::new()) });
+                return Ok(SpannedValue { line: 1, kind: SpannedKind::Map(Vec::new()) });
             }
             (event, span) => {
                 let node = reader.node(event, span, 0)?;
@@ -28,47 +28,47 @@ pub fn parse(text: &str) -> Result<Node, Mistake> {
     }
 }
 
-struct Reader<I> {
+struct YamlReader<I> {
     events: I,
 }
 
-impl<'i, I> Reader<I>
+impl<'i, I> YamlReader<I>
 where
     I: Iterator<Item = Result<(Event<'i>, Span), granit_parser::ScanError>>,
 {
-    fn next(&mut self) -> Result<(Event<'i>, Span), Mistake> {
+    fn next(&mut self) -> Result<(Event<'i>, Span), SpannedError> {
         match self.events.next() {
             Some(Ok(event)) => Ok(event),
-            Some(Err(error)) => Err(Mistake::new(error.marker().line(), error.info())),
-            None => Err(Mistake::new(1, "the text ends too early")),
+            Some(Err(error)) => Err(SpannedError::new(error.marker().line(), error.info())),
+            None => Err(SpannedError::new(1, "the text ends too early")),
         }
     }
 
-    fn expect_end(&mut self) -> Result<(), Mistake> {
+    fn expect_end(&mut self) -> Result<(), SpannedError> {
         loop {
             match self.next()? {
                 (Event::StreamEnd, _) => return Ok(()),
                 (Event::DocumentEnd, _) => {}
-                (_, span) => return Err(Mistake::new(line(&span), "only one document may stand here")),
+                (_, span) => return Err(SpannedError::new(line(&span), "only one document may stand here")),
             }
         }
     }
 
-    fn node(&mut self, event: Event<'i>, span: Span, depth: usize) -> Result<Node, Mistake> {
+    fn node(&mut self, event: Event<'i>, span: Span, depth: usize) -> Result<SpannedValue, SpannedError> {
         let line = line(&span);
         if depth > MAX_DEPTH {
-            return Err(Mistake::new(line, "nested too deeply"));
+            return Err(SpannedError::new(line, "nested too deeply"));
         }
         let kind = match event {
-            Event::Scalar(text, style, 0, None) => Kind::Scalar(scalar(&text, style)),
-            Event::SequenceStart(_, 0, None) => Kind::List(self.list(depth)?),
-            Event::MappingStart(_, 0, None) => Kind::Map(self.map(depth)?),
-            _ => return Err(Mistake::new(line, "anchors, aliases and tags are not understood here")),
+            Event::Scalar(text, style, 0, None) => SpannedKind::Scalar(scalar(&text, style)),
+            Event::SequenceStart(_, 0, None) => SpannedKind::List(self.list(depth)?),
+            Event::MappingStart(_, 0, None) => SpannedKind::Map(self.map(depth)?),
+            _ => return Err(SpannedError::new(line, "anchors, aliases and tags are not understood here")),
         };
-        Ok(Node { line, kind })
+        Ok(SpannedValue { line, kind })
     }
 
-    fn list(&mut self, depth: usize) -> Result<Vec<Node>, Mistake> {
+    fn list(&mut self, depth: usize) -> Result<Vec<SpannedValue>, SpannedError> {
         let mut items = Vec::new();
         loop {
             match self.next()? {
@@ -78,21 +78,21 @@ where
         }
     }
 
-    fn map(&mut self, depth: usize) -> Result<Vec<Entry>, Mistake> {
-        let mut entries: Vec<Entry> = Vec::new();
+    fn map(&mut self, depth: usize) -> Result<Vec<SpannedEntry>, SpannedError> {
+        let mut entries: Vec<SpannedEntry> = Vec::new();
         let mut seen = HashSet::new();
         loop {
             let (key, line) = match self.next()? {
                 (Event::MappingEnd, _) => return Ok(entries),
                 (Event::Scalar(text, ..), span) => (text.into_owned(), line(&span)),
-                (_, span) => return Err(Mistake::new(line(&span), "a key must be plain text")),
+                (_, span) => return Err(SpannedError::new(line(&span), "a key must be plain text")),
             };
             if !seen.insert(key.clone()) {
-                return Err(Mistake::new(line, format!("the key `{key}` stands here twice")));
+                return Err(SpannedError::new(line, format!("the key `{key}` stands here twice")));
             }
             let (event, span) = self.next()?;
             let value = self.node(event, span, depth + 1)?;
-            entries.push(Entry { key, line, value });
+            entries.push(SpannedEntry { key, line, value });
         }
     }
 }
