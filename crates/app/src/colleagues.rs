@@ -28,7 +28,7 @@ pub fn colleagues(loaded: &Loaded, environment: &Environment) -> Result<RemoteTe
 
 /// Nobody elsewhere, whatever the settings say.
 pub fn no_colleagues() -> RemoteTeam {
-    RemoteTeam::new(&Settings::default(), Vec::new(), lango_net::Reach::Public)
+    RemoteTeam::new(&Settings::default(), Vec::new(), lango_net::AddressPolicy::Public)
 }
 
 /// Goes on looking for whoever is missing, beside everything else, for as long as the process lives.

@@ -23,7 +23,7 @@ use lango_gateway::{
     A2aSettings, Assignment, Gateway, Lobby, Parts, Settings, Step, Steps, Surroundings, Tasks, Team,
     TeamFacts, Worker,
 };
-use lango_net::Reach;
+use lango_net::AddressPolicy;
 use lango_remote::a2a::{
     Artifact, ArtifactId, Content, Message, MessageId, Part, ProtocolError, Role, TaskState,
 };
@@ -113,7 +113,7 @@ fn gateway(store: SqliteStore, port: u16) -> Result<Gateway, Box<dyn Error>> {
         },
     };
     // The kits listen on this machine.
-    Ok(Gateway::with_tasks(parts, Tasks { worker: Arc::new(Scripted), reach: Reach::Anywhere }))
+    Ok(Gateway::with_tasks(parts, Tasks { worker: Arc::new(Scripted), reach: AddressPolicy::Anywhere }))
 }
 
 /// Does what the kits' scenarios say.

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::{any, get, post};
-use lango_net::Reach;
+use lango_net::AddressPolicy;
 use lango_store::TokenScope::Chat;
 
 use crate::gateway::Gateway;
@@ -41,12 +41,12 @@ pub(crate) use looking::settle;
 pub struct Tasks {
     pub worker: Arc<dyn Worker>,
     /// Where addresses that callers left may lead to.
-    pub reach: Reach,
+    pub reach: AddressPolicy,
 }
 
 impl Default for Tasks {
     fn default() -> Self {
-        Self { worker: Arc::new(TeamWorker), reach: Reach::Public }
+        Self { worker: Arc::new(TeamWorker), reach: AddressPolicy::Public }
     }
 }
 

@@ -14,7 +14,7 @@ pub use settings::{Engine, EngineKind, SearchSettings};
 
 use crate::html::{Bounds, Readable};
 use lango_domain::Tool;
-use lango_net::{Guarded, Limits, NetSettings};
+use lango_net::{GuardedClient, FetchLimits, NetSettings};
 
 /// Pages are small; papers with pictures are not.
 const MAX_BODY: usize = 20 * 1024 * 1024;
@@ -22,7 +22,7 @@ const MAX_BODY: usize = 20 * 1024 * 1024;
 /// `search_fetch`, and `search_web` where the person has named an engine.
 pub fn tools(search: &SearchSettings, net: &NetSettings) -> Result<Vec<Tool>, WebError> {
     let guarded =
-        Guarded::new(net.reach(), Limits { body: MAX_BODY, leaves_host: false, ..Limits::default() });
+        GuardedClient::new(net.reach(), FetchLimits { body: MAX_BODY, leaves_host: false, ..FetchLimits::default() });
     let mut tools = vec![fetch::tool(guarded)];
     if !search.engines.is_empty() {
         tools.push(search::tool(engine::connected(&search.engines)?));

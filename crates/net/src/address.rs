@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// How far a client may reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum AddressPolicy {
     /// The public internet and nothing else: no machine at home, no neighbour in a data centre.
     Public,
     /// Private networks too, where the person said so.
@@ -14,7 +14,7 @@ pub enum Reach {
     PublicAnd(IpAddr),
 }
 
-impl Reach {
+impl AddressPolicy {
     pub(crate) fn allows(self, address: IpAddr) -> bool {
         match self {
             Self::Public => is_public(address),
@@ -118,11 +118,11 @@ mod tests {
     fn private_networks_are_out_of_reach_in_every_form() {
         for text in PRIVATE.split_whitespace() {
             let address: IpAddr = text.parse().unwrap();
-            assert!(!Reach::Public.allows(address), "{text}");
-            assert!(Reach::Anywhere.allows(address), "{text}");
+            assert!(!AddressPolicy::Public.allows(address), "{text}");
+            assert!(AddressPolicy::Anywhere.allows(address), "{text}");
         }
         for text in PUBLIC.split_whitespace() {
-            assert!(Reach::Public.allows(text.parse().unwrap()), "{text}");
+            assert!(AddressPolicy::Public.allows(text.parse().unwrap()), "{text}");
         }
     }
 
@@ -147,8 +147,8 @@ mod tests {
             "http://0xa9fea9fe/latest/meta-data",
         ] {
             let refused = match Url::parse(text).unwrap().host() {
-                Some(Host::Ipv4(address)) => !Reach::Public.allows(address.into()),
-                Some(Host::Ipv6(address)) => !Reach::Public.allows(address.into()),
+                Some(Host::Ipv4(address)) => !AddressPolicy::Public.allows(address.into()),
+                Some(Host::Ipv6(address)) => !AddressPolicy::Public.allows(address.into()),
                 _ => false,
             };
             assert!(refused, "{text}");

@@ -6,14 +6,14 @@ use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use reqwest::Response;
 use reqwest::header::{CONTENT_ENCODING, HeaderMap};
 
-use crate::guarded::FetchError;
+use crate::guarded_client::FetchError;
 
 /// What we can unpack.
 pub const ACCEPTED_ENCODINGS: &str = "gzip, deflate, br";
 
 /// The whole body, unpacked.
 pub async fn read(mut response: Response, limit: usize) -> Result<Vec<u8>, FetchError> {
-    let packing = Packing::of(response.headers())?;
+    let packing = ContentEncoding::of(response.headers())?;
     if response.content_length().is_some_and(|length| length > limit as u64) {
         return Err(FetchError::TooLarge { limit });
     }
@@ -25,7 +25,7 @@ pub async fn read(mut response: Response, limit: usize) -> Result<Vec<u8>, Fetch
         packed.extend_from_slice(&chunk);
     }
     match packing {
-        Packing::None => Ok(packed),
+        ContentEncoding::None => Ok(packed),
         _ if packed.is_empty() => Ok(packed),
         _ => tokio::task::spawn_blocking(move || packing.unpack(&packed, limit))
             .await
@@ -34,14 +34,14 @@ pub async fn read(mut response: Response, limit: usize) -> Result<Vec<u8>, Fetch
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Packing {
+enum ContentEncoding {
     None,
     Gzip,
     Deflate,
     Brotli,
 }
 
-impl Packing {
+impl ContentEncoding {
     /// One layer at most: nobody packs a page twice, except to hide how large it is.
     fn of(headers: &HeaderMap) -> Result<Self, FetchError> {
         let mut packing = Self::None;
@@ -53,10 +53,10 @@ impl Packing {
                     "gzip" | "x-gzip" => Self::Gzip,
                     "deflate" => Self::Deflate,
                     "br" => Self::Brotli,
-                    _ => return Err(FetchError::Packing(crate::words::one_line(words, 60))),
+                    _ => return Err(FetchError::Packing(crate::sanitize::one_line(words, 60))),
                 };
                 if packing != Self::None {
-                    return Err(FetchError::Packing(crate::words::one_line(words, 60)));
+                    return Err(FetchError::Packing(crate::sanitize::one_line(words, 60)));
                 }
                 packing = layer;
             }
@@ -108,10 +108,10 @@ mod tests {
         let plain = b"hello".as_slice();
         let best = Compression::best();
         for (packing, bytes) in [
-            (Packing::Gzip, packed(GzEncoder::new(plain, best))),
-            (Packing::Deflate, packed(ZlibEncoder::new(plain, best))),
-            (Packing::Deflate, packed(DeflateEncoder::new(plain, best))),
-            (Packing::Brotli, BROTLI_HELLO.to_vec()),
+            (ContentEncoding::Gzip, packed(GzEncoder::new(plain, best))),
+            (ContentEncoding::Deflate, packed(ZlibEncoder::new(plain, best))),
+            (ContentEncoding::Deflate, packed(DeflateEncoder::new(plain, best))),
+            (ContentEncoding::Brotli, BROTLI_HELLO.to_vec()),
         ] {
             assert_eq!(packing.unpack(&bytes, LIMIT).unwrap(), plain, "{packing:?}");
             let cut = &bytes[..bytes.len() - 2];
@@ -124,8 +124,8 @@ mod tests {
         let zeros = vec![0; 4 * 1024 * 1024];
         let best = Compression::best();
         for (packing, bytes) in [
-            (Packing::Gzip, packed(GzEncoder::new(zeros.as_slice(), best))),
-            (Packing::Deflate, packed(ZlibEncoder::new(zeros.as_slice(), best))),
+            (ContentEncoding::Gzip, packed(GzEncoder::new(zeros.as_slice(), best))),
+            (ContentEncoding::Deflate, packed(ZlibEncoder::new(zeros.as_slice(), best))),
         ] {
             assert!(bytes.len() < LIMIT);
             assert_eq!(packing.unpack(&bytes, LIMIT), Err(FetchError::TooLarge { limit: LIMIT }));
@@ -137,9 +137,9 @@ mod tests {
         let of = |value: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(CONTENT_ENCODING, value.parse().unwrap());
-            Packing::of(&headers)
+            ContentEncoding::of(&headers)
         };
-        assert_eq!(of("identity, GZIP"), Ok(Packing::Gzip));
+        assert_eq!(of("identity, GZIP"), Ok(ContentEncoding::Gzip));
         assert_eq!(of("gzip, gzip"), Err(FetchError::Packing("gzip, gzip".to_owned())));
         assert_eq!(of("zstd"), Err(FetchError::Packing("zstd".to_owned())));
     }

@@ -6,7 +6,7 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 const DECLARED_WITHIN: usize = 1024;
 
 /// What cannot be read becomes `�`.
-pub fn decoded(bytes: &[u8], said_by_server: Option<&str>) -> String {
+pub fn decode(bytes: &[u8], said_by_server: Option<&str>) -> String {
     let said = said_by_server.and_then(|label| Encoding::for_label(label.as_bytes()));
     let encoding = said.or_else(|| declared(bytes)).unwrap_or(UTF_8);
     // A byte order mark wins over both, as in browsers.
@@ -42,22 +42,22 @@ mod tests {
     #[test]
     fn charsets_are_found_where_they_are_said() {
         let shift_jis = b"\x93\xfa\x96\x7b";
-        assert_eq!(decoded(shift_jis, Some("Shift_JIS")), "日本");
-        assert_eq!(decoded(b"caf\xe9 \x80", Some("windows-1252")), "café €");
-        assert_eq!(decoded(b"<meta charset=\"windows-1252\">\x80", None), "<meta charset=\"windows-1252\">€");
+        assert_eq!(decode(shift_jis, Some("Shift_JIS")), "日本");
+        assert_eq!(decode(b"caf\xe9 \x80", Some("windows-1252")), "café €");
+        assert_eq!(decode(b"<meta charset=\"windows-1252\">\x80", None), "<meta charset=\"windows-1252\">€");
         let old = b"<META http-equiv=Content-Type content='text/html; charset = shift_jis'>\x93\xfa";
-        assert!(decoded(old, None).ends_with('日'));
-        assert!(decoded(b"<?xml version='1.0' encoding='ISO-8859-1'?>\xe9", None).ends_with('é'));
-        assert_eq!(decoded(b"\xef\xbb\xbf\xc3\xa9", Some("windows-1252")), "é");
-        assert_eq!(decoded(b"\xff\xfea\0", None), "a");
+        assert!(decode(old, None).ends_with('日'));
+        assert!(decode(b"<?xml version='1.0' encoding='ISO-8859-1'?>\xe9", None).ends_with('é'));
+        assert_eq!(decode(b"\xef\xbb\xbf\xc3\xa9", Some("windows-1252")), "é");
+        assert_eq!(decode(b"\xff\xfea\0", None), "a");
     }
 
     #[test]
     fn what_is_not_said_is_utf_8() {
-        assert_eq!(decoded("é".as_bytes(), None), "é");
-        assert_eq!(decoded(b"a\xffb", None), "a\u{fffd}b");
-        assert_eq!(decoded(b"a\xffb", Some("no-such-charset")), "a\u{fffd}b");
-        assert_eq!(decoded(b"charset=windows-1252 \x80", None), "charset=windows-1252 \u{fffd}");
-        assert_eq!(decoded(b"<meta charset=utf-16>x", None), "<meta charset=utf-16>x");
+        assert_eq!(decode("é".as_bytes(), None), "é");
+        assert_eq!(decode(b"a\xffb", None), "a\u{fffd}b");
+        assert_eq!(decode(b"a\xffb", Some("no-such-charset")), "a\u{fffd}b");
+        assert_eq!(decode(b"charset=windows-1252 \x80", None), "charset=windows-1252 \u{fffd}");
+        assert_eq!(decode(b"<meta charset=utf-16>x", None), "<meta charset=utf-16>x");
     }
 }

@@ -16,8 +16,8 @@ fn server_saying(reply: impl FnOnce(u16) -> String) -> u16 {
     port
 }
 
-async fn fetched(reach: Reach, url: &str) -> Result<Page, FetchError> {
-    Guarded::new(reach, Limits::default()).get(url).await
+async fn fetched(reach: AddressPolicy, url: &str) -> Result<FetchedPage, FetchError> {
+    GuardedClient::new(reach, FetchLimits::default()).get(url).await
 }
 
 #[test]
@@ -36,10 +36,10 @@ fn only_plain_web_addresses_pass() {
         ("https://example.com:8443/a?b#c", Ok(())),
         ("http://8.8.8.8/", Ok(())),
     ] {
-        assert_eq!(check(&parsed(url).unwrap(), Reach::Public), expected, "{url}");
+        assert_eq!(check_url(&parse_url(url).unwrap(), AddressPolicy::Public), expected, "{url}");
     }
     for url in ["", "example.com", "http://", "http://[::1", "http://a b/", "http://256.1.1.1/"] {
-        assert!(matches!(parsed(url), Err(FetchError::NotAUrl(_))), "{url}");
+        assert!(matches!(parse_url(url), Err(FetchError::NotAUrl(_))), "{url}");
     }
 }
 
@@ -48,7 +48,7 @@ fn names_keep_only_addresses_within_reach() {
     let addresses = |texts: &[&str]| -> Vec<SocketAddr> {
         texts.iter().map(|text| SocketAddr::new(text.parse().unwrap(), 0)).collect()
     };
-    let ask = |texts: &[&str]| allowed(addresses(texts), Reach::Public, "h".to_owned());
+    let ask = |texts: &[&str]| allowed(addresses(texts), AddressPolicy::Public, "h".to_owned());
     assert_eq!(ask(&["10.0.0.1", "8.8.8.8", "::1"]), Ok(addresses(&["8.8.8.8"])));
     assert_eq!(ask(&["10.0.0.1", "::ffff:127.0.0.1"]), Err(FetchError::PrivateAddress("h".to_owned())));
     assert_eq!(ask(&[]), Err(FetchError::UnknownHost("h".to_owned())));
@@ -56,19 +56,19 @@ fn names_keep_only_addresses_within_reach() {
 
 #[test]
 fn redirects_never_leave_https() {
-    let from = parsed("https://example.com/a/b#part").unwrap();
+    let from = parse_url("https://example.com/a/b#part").unwrap();
     let to = |location| redirected(&from, location).map(String::from);
     assert_eq!(to("../c"), Ok("https://example.com/c".to_owned()));
     assert_eq!(to("//other.example/#x"), Ok("https://other.example/".to_owned()));
     assert_eq!(to("http://example.com/"), Err(FetchError::Downgrade));
     assert_eq!(to("https://["), Err(FetchError::BadRedirect));
-    let plain = parsed("http://example.com/").unwrap();
+    let plain = parse_url("http://example.com/").unwrap();
     assert!(redirected(&plain, "https://example.com/").is_ok());
 }
 
 #[tokio::test]
 async fn a_redirect_to_a_private_address_is_refused() {
-    let one = Reach::PublicAnd("127.0.0.1".parse().unwrap());
+    let one = AddressPolicy::PublicAnd("127.0.0.1".parse().unwrap());
     for (target, expected) in [
         ("127.0.0.2", FetchError::PrivateAddress("127.0.0.2".to_owned())),
         ("[::1]", FetchError::PrivateAddress("::1".to_owned())),
@@ -94,7 +94,7 @@ async fn a_name_is_checked_where_the_connection_is_made() {
     listener.set_nonblocking(true).unwrap();
     let port = listener.local_addr().unwrap().port();
     for host in ["localhost", "LOCALHOST", "127.0.0.1", "[::ffff:127.0.0.1]", "2130706433"] {
-        let failed = fetched(Reach::Public, &format!("http://{host}:{port}/")).await.unwrap_err();
+        let failed = fetched(AddressPolicy::Public, &format!("http://{host}:{port}/")).await.unwrap_err();
         assert!(matches!(failed, FetchError::PrivateAddress(_)), "{host}: {failed}");
     }
     assert!(listener.accept().is_err(), "somebody connected");
@@ -110,10 +110,10 @@ async fn a_name_that_changes_its_address_gains_nothing() {
     }
     let private = TcpListener::bind("127.0.0.2:0").unwrap();
     private.set_nonblocking(true).unwrap();
-    let reach = Reach::PublicAnd("127.0.0.1".parse().unwrap());
-    let checking = Arc::new(Checking { reach, look_up: changing });
-    let client = builder(Duration::from_secs(5)).dns_resolver(checking).pool_max_idle_per_host(0);
-    let guarded = Guarded::new(reach, Limits::default());
+    let reach = AddressPolicy::PublicAnd("127.0.0.1".parse().unwrap());
+    let checking = Arc::new(GuardedResolver { reach, look_up: changing });
+    let client = client_builder(Duration::from_secs(5)).dns_resolver(checking).pool_max_idle_per_host(0);
+    let guarded = GuardedClient::new(reach, FetchLimits::default());
     guarded.client.set(client.build().unwrap()).unwrap();
     let port = server_saying(|_| {
         "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
@@ -130,12 +130,12 @@ async fn a_name_that_changes_its_address_gains_nothing() {
 #[tokio::test]
 async fn what_a_user_typed_leads_no_further_than_it_says() {
     for (url, reach) in [
-        ("http://127.0.0.1:8080/", Reach::Anywhere),
-        ("http://localhost/", Reach::Anywhere),
-        ("http://[::1]/", Reach::Anywhere),
-        ("http://8.8.8.8/", Reach::Public),
-        ("nothing", Reach::Public),
+        ("http://127.0.0.1:8080/", AddressPolicy::Anywhere),
+        ("http://localhost/", AddressPolicy::Anywhere),
+        ("http://[::1]/", AddressPolicy::Anywhere),
+        ("http://8.8.8.8/", AddressPolicy::Public),
+        ("nothing", AddressPolicy::Public),
     ] {
-        assert_eq!(reach_of_typed(url).await, reach, "{url}");
+        assert_eq!(policy_for_user_url(url).await, reach, "{url}");
     }
 }

@@ -5,17 +5,17 @@
 mod address;
 pub mod body;
 pub mod charset;
-mod content;
-mod guarded;
+mod content_type;
+mod guarded_client;
 pub mod json;
 mod settings;
 pub mod sse;
-pub mod words;
+pub mod sanitize;
 
-pub use address::Reach;
-pub use content::Kind;
-pub use guarded::{
-    FetchError, Guarded, Limits, Page, builder, check, checked_builder, install_tls, next_hop, parsed,
-    reach_of_typed,
+pub use address::AddressPolicy;
+pub use content_type::ContentKind;
+pub use guarded_client::{
+    FetchError, GuardedClient, FetchLimits, FetchedPage, client_builder, check_url, guarded_client_builder, install_tls, next_hop, parse_url,
+    policy_for_user_url,
 };
 pub use settings::NetSettings;

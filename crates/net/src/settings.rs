@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::address::Reach;
+use crate::address::AddressPolicy;
 
 /// `net`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -14,8 +14,8 @@ pub struct NetSettings {
 }
 
 impl NetSettings {
-    pub fn reach(&self) -> Reach {
-        if self.allow_private { Reach::Anywhere } else { Reach::Public }
+    pub fn reach(&self) -> AddressPolicy {
+        if self.allow_private { AddressPolicy::Anywhere } else { AddressPolicy::Public }
     }
 }
 
@@ -25,6 +25,6 @@ mod tests {
 
     #[test]
     fn nothing_is_needed() {
-        assert_eq!(serde_json::from_str::<NetSettings>("{}").unwrap().reach(), Reach::Public);
+        assert_eq!(serde_json::from_str::<NetSettings>("{}").unwrap().reach(), AddressPolicy::Public);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use lango_domain::text::strip_control_chars;
-use lango_net::words::one_line;
+use lango_net::sanitize::one_line;
 
 use crate::a2a::{Artifact, ArtifactId, Content, Message, Part};
 

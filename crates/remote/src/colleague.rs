@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures::stream::{self, BoxStream, StreamExt};
 use lango_domain::AgentName;
 use lango_domain::seams::{RemoteAgent, RemoteError, RemotePiece, RemoteTask};
-use lango_net::Reach;
-use lango_net::words::one_line;
+use lango_net::AddressPolicy;
+use lango_net::sanitize::one_line;
 use tokio::sync::mpsc::channel;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -61,7 +61,7 @@ pub(crate) struct Known {
 }
 
 impl Colleague {
-    pub fn new(name: AgentName, settings: &RemoteAgentSettings, reach: Reach, errands: TaskTracker) -> Self {
+    pub fn new(name: AgentName, settings: &RemoteAgentSettings, reach: AddressPolicy, errands: TaskTracker) -> Self {
         Self {
             name,
             url: one_line(&settings.agent_card_url, 200),

@@ -58,10 +58,10 @@ pub(crate) fn judge(interface: &Interface, outgoing: &Outgoing) -> Result<Endpoi
         other => return Err(format!("{other} is not spoken here")),
     };
     let version = interface.spoken().ok_or_else(|| {
-        let version = lango_net::words::one_line(&interface.version, 20);
+        let version = lango_net::sanitize::one_line(&interface.version, 20);
         format!("version {version} is not spoken here")
     })?;
-    let url = lango_net::parsed(&interface.url).map_err(|error| error.to_string())?;
+    let url = lango_net::parse_url(&interface.url).map_err(|error| error.to_string())?;
     outgoing.check(&url).map_err(|error| error.to_string())?;
     if outgoing.has_credentials() && !outgoing.is_own(&url) {
         let origin = url.origin().ascii_serialization();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use lango_domain::AgentName;
-use lango_net::words::one_line;
+use lango_net::sanitize::one_line;
 
 const LONGEST: usize = 63;
 

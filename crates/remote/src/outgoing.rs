@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use lango_domain::secret::Secret;
-use lango_net::words::one_line;
-use lango_net::{FetchError, Reach, check, checked_builder};
+use lango_net::sanitize::one_line;
+use lango_net::{FetchError, AddressPolicy, check_url, guarded_client_builder};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, RequestBuilder};
 use url::{Host, Url};
@@ -20,7 +20,7 @@ pub(crate) struct Outgoing {
     home: Url,
     allowed: Vec<Url>,
     /// For addresses that somebody else named.
-    reach: Reach,
+    reach: AddressPolicy,
     credentials: HeaderMap,
     secrets: Vec<Secret>,
     /// Clients for what the user named and for the rest; made when first needed.
@@ -42,7 +42,7 @@ pub(crate) enum BadSettings {
 }
 
 impl Outgoing {
-    pub fn new(settings: &RemoteAgentSettings, reach: Reach) -> Result<Self, BadSettings> {
+    pub fn new(settings: &RemoteAgentSettings, reach: AddressPolicy) -> Result<Self, BadSettings> {
         let home = named(&settings.agent_card_url).map_err(BadSettings::Address)?;
         let allowed =
             settings.allowed_origins.iter().map(|origin| named(origin).map_err(BadSettings::Allowed));
@@ -72,14 +72,14 @@ impl Outgoing {
 
     /// Whether anything may be sent there at all; names are checked again when the connection is made.
     pub fn check(&self, url: &Url) -> Result<(), FetchError> {
-        check(url, if self.is_own(url) { Reach::Anywhere } else { self.reach })
+        check_url(url, if self.is_own(url) { AddressPolicy::Anywhere } else { self.reach })
     }
 
     /// A request, with credentials where they may go.
     pub fn request(&self, method: Method, url: &Url) -> Result<RequestBuilder, FetchError> {
         self.check(url)?;
         if self.is_own(url) {
-            let client = client(&self.own, Reach::Anywhere)?;
+            let client = client(&self.own, AddressPolicy::Anywhere)?;
             return Ok(client.request(method, url.clone()).headers(self.credentials.clone()));
         }
         Ok(client(&self.foreign, self.reach)?.request(method, url.clone()))
@@ -92,19 +92,19 @@ impl Outgoing {
     }
 }
 
-fn client(cell: &OnceLock<Client>, reach: Reach) -> Result<&Client, FetchError> {
+fn client(cell: &OnceLock<Client>, reach: AddressPolicy) -> Result<&Client, FetchError> {
     if let Some(client) = cell.get() {
         return Ok(client);
     }
-    let built = checked_builder(CONNECT, reach).pool_max_idle_per_host(2).build();
+    let built = guarded_client_builder(CONNECT, reach).pool_max_idle_per_host(2).build();
     let client = built.map_err(|error| FetchError::Setup(error.to_string()))?;
     Ok(cell.get_or_init(|| client))
 }
 
 /// An address of the user's own.
 fn named(url: &str) -> Result<Url, FetchError> {
-    let url = lango_net::parsed(url)?;
-    check(&url, Reach::Anywhere)?;
+    let url = lango_net::parse_url(url)?;
+    check_url(&url, AddressPolicy::Anywhere)?;
     Ok(url)
 }
 
@@ -154,7 +154,7 @@ mod tests {
             token: Some(Secret::new("s3cret-token")),
             ..RemoteAgentSettings::default()
         };
-        Outgoing::new(&settings, Reach::Public).unwrap()
+        Outgoing::new(&settings, AddressPolicy::Public).unwrap()
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
             token: Some(Secret::new("bad\nvalue")),
             ..RemoteAgentSettings::default()
         };
-        let error = Outgoing::new(&settings, Reach::Public).err().unwrap();
+        let error = Outgoing::new(&settings, AddressPolicy::Public).err().unwrap();
         assert_eq!(error, BadSettings::Token);
         assert_eq!(outgoing("http://a.example", &[]).shown("you sent s3cret-token!"), "you sent ***!");
     }

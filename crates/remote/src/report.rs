@@ -1,7 +1,7 @@
 //! A card explained: what it offers, what is odd about it, and what would be used of it.
 
-use lango_net::Reach;
-use lango_net::words::one_line;
+use lango_net::AddressPolicy;
+use lango_net::sanitize::one_line;
 use serde::Serialize;
 
 use crate::a2a::{AgentCard, KeyPlace, SecurityScheme};
@@ -51,7 +51,7 @@ pub struct SkillReport {
 }
 
 /// Fetches a card as it would be for the team, and explains it.
-pub async fn check_card(settings: &RemoteAgentSettings, reach: Reach) -> Result<CardReport, CardTrouble> {
+pub async fn check_card(settings: &RemoteAgentSettings, reach: AddressPolicy) -> Result<CardReport, CardTrouble> {
     let outgoing = Outgoing::new(settings, reach)?;
     let fetched = fetch(&outgoing).await?;
     Ok(report(&fetched, &outgoing))
@@ -78,7 +78,7 @@ fn report(fetched: &Fetched, outgoing: &Outgoing) -> CardReport {
             let version = crate::a2a::Version::named(&report.version).unwrap_or(crate::a2a::Version::V0_3);
             report.unusable.is_none()
                 && version == endpoint.version
-                && lango_net::parsed(&report.url).is_ok_and(|url| url == endpoint.url)
+                && lango_net::parse_url(&report.url).is_ok_and(|url| url == endpoint.url)
         };
         interfaces.iter().find(fits).cloned()
     });
@@ -119,7 +119,7 @@ fn more_problems(card: &AgentCard, outgoing: &Outgoing) -> Vec<String> {
     }
     let is_plain = |url: &str| url.starts_with("http://");
     let is_here =
-        |url: &str| lango_net::parsed(url).is_ok_and(|url| outgoing.is_own(&url) && is_this_machine(&url));
+        |url: &str| lango_net::parse_url(url).is_ok_and(|url| outgoing.is_own(&url) && is_this_machine(&url));
     for interface in card.interfaces.iter().filter(|one| is_plain(&one.url) && !is_here(&one.url)).take(3) {
         let url = one_line(&interface.url, 200);
         problems.push(format!("{url} is not encrypted"));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use lango_domain::AgentName;
 use lango_domain::seams::RemoteAgent;
-use lango_net::Reach;
+use lango_net::AddressPolicy;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -52,7 +52,7 @@ pub enum Standing {
 /// Fetches all cards side by side, within a bounded time; who cannot be reached is skipped with a warning (S91).
 ///
 /// `taken` are the names of the local agents.
-pub async fn load_remote_agents(settings: &Settings, taken: Vec<AgentName>, reach: Reach) -> Loaded {
+pub async fn load_remote_agents(settings: &Settings, taken: Vec<AgentName>, reach: AddressPolicy) -> Loaded {
     let team = RemoteTeam::new(settings, taken, reach);
     team.load().await;
     Loaded { agents: team.agents(), warnings: team.warnings() }
@@ -74,7 +74,7 @@ struct Shared {
 
 impl RemoteTeam {
     /// Nobody is looked for yet.
-    pub fn new(settings: &Settings, taken: Vec<AgentName>, reach: Reach) -> Self {
+    pub fn new(settings: &Settings, taken: Vec<AgentName>, reach: AddressPolicy) -> Self {
         let wanted = if settings.enabled { settings.remote_agents.as_slice() } else { &[] };
         let named = names::resolve(wanted.iter().map(|one| one.name.as_str()), taken);
         let notes = named.iter().filter_map(|named| named.note.clone()).collect();

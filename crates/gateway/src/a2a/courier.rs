@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::http::header;
 use futures::future::join_all;
-use lango_net::{FetchError, Reach, check, checked_builder, parsed};
+use lango_net::{FetchError, AddressPolicy, check_url, guarded_client_builder, parse_url};
 use lango_remote::a2a::{StreamEvent, Task, Version, Wire};
 use reqwest::{Client, Url};
 use serde_json::Value;
@@ -25,7 +25,7 @@ const TOKEN: &str = "X-A2A-Notification-Token";
 
 pub(crate) struct Courier {
     client: OnceLock<Client>,
-    reach: Reach,
+    reach: AddressPolicy,
     /// What is on its way. Turns do not wait for it.
     errands: TaskTracker,
 }
@@ -74,7 +74,7 @@ impl Outbox {
 }
 
 impl Courier {
-    pub fn new(reach: Reach) -> Self {
+    pub fn new(reach: AddressPolicy) -> Self {
         Self { client: OnceLock::new(), reach, errands: TaskTracker::new() }
     }
 
@@ -86,8 +86,8 @@ impl Courier {
 
     /// Whether an address may be sent to, as far as it can be told without looking up its name.
     pub fn check(&self, url: &str) -> Result<Url, FetchError> {
-        let url = parsed(url)?;
-        check(&url, self.reach)?;
+        let url = parse_url(url)?;
+        check_url(&url, self.reach)?;
         Ok(url)
     }
 
@@ -163,7 +163,7 @@ impl Courier {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let built = checked_builder(CONNECT, self.reach).pool_max_idle_per_host(0).build();
+        let built = guarded_client_builder(CONNECT, self.reach).pool_max_idle_per_host(0).build();
         let client = built.map_err(|error| FetchError::Setup(error.to_string()))?;
         Ok(self.client.get_or_init(|| client))
     }

@@ -172,7 +172,7 @@ fn failed(error: &ProtocolError, version: Version) -> Response {
 }
 
 fn nothing_here(uri: &Uri) -> Response {
-    let path = lango_net::words::one_line(uri.path(), 200);
+    let path = lango_net::sanitize::one_line(uri.path(), 200);
     let error = ProtocolError::new(ErrorKind::MethodNotFound, format!("there is nothing at {path}"));
     failed(&error, Version::V1_0)
 }

@@ -12,7 +12,7 @@ impl Desk {
         for part in &send.message.parts {
             let media_type = media_type(part);
             if !reads.iter().any(|mode| fits(mode, media_type)) {
-                let media_type = lango_net::words::one_line(media_type, 60);
+                let media_type = lango_net::sanitize::one_line(media_type, 60);
                 let message = format!("a part is {media_type}; only {} can be read", reads.join(", "));
                 return Err(ProtocolError::new(ErrorKind::ContentTypeNotSupported, message));
             }

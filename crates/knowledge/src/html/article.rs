@@ -3,7 +3,7 @@
 use url::Url;
 
 use super::tree::{Content, Document, Element};
-use lango_net::words::one_line;
+use lango_net::sanitize::one_line;
 
 const MAX_TITLE: usize = 200;
 

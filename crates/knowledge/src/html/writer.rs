@@ -5,7 +5,7 @@ use url::Url;
 use super::article::Article;
 use super::sheet::{Cut, Part, Sheet, Spot};
 use super::tree::{Content, Document, Element};
-use lango_net::words::{one_line, without_controls};
+use lango_net::sanitize::{one_line, strip_control_chars};
 
 const MAX_INDENT: usize = 8;
 
@@ -88,7 +88,7 @@ impl<'a> Writer<'a> {
             at += 1;
             match &node.content {
                 Content::Text(text) => {
-                    let text = without_controls(&text[..text.floor_char_boundary(self.most)]);
+                    let text = strip_control_chars(&text[..text.floor_char_boundary(self.most)]);
                     if self.is_code_block { self.listing(&text) } else { self.text(&text) }
                 }
                 Content::Element(element) if article.is_clutter(at - 1, element) => at = node.end,
@@ -322,7 +322,7 @@ impl<'a> Writer<'a> {
     fn picture(&mut self, element: &Element) -> Leave {
         if let Some(alt) = element.attribute("alt").filter(|alt| !alt.trim().is_empty()) {
             self.mark("[image: ");
-            self.text(&without_controls(alt.trim()));
+            self.text(&strip_control_chars(alt.trim()));
             self.sheet.push("]");
         }
         Leave::Nothing

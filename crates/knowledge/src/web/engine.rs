@@ -9,7 +9,7 @@ use url::Url;
 use super::engine_results::{self, Found};
 use super::settings::{Engine, EngineKind};
 use lango_domain::secret::Secret;
-use lango_net::{FetchError, body, builder, charset};
+use lango_net::{FetchError, body, client_builder, charset};
 
 const CONNECT: Duration = Duration::from_secs(5);
 const DEFAULT_SECONDS: u64 = 10;
@@ -36,7 +36,7 @@ pub struct Connected {
 }
 
 pub fn connected(engines: &[Engine]) -> Result<Vec<Connected>, WebError> {
-    let client = builder(CONNECT).build().map_err(|error| FetchError::Setup(error.to_string()))?;
+    let client = client_builder(CONNECT).build().map_err(|error| FetchError::Setup(error.to_string()))?;
     let connect =
         |(at, engine)| connect(engine, client.clone()).map_err(|reason| WebError::Engine { at, reason });
     engines.iter().enumerate().map(connect).collect()
@@ -114,7 +114,7 @@ impl Connected {
             EngineKind::Searxng => engine_results::of_searxng(&bytes),
             EngineKind::Brave => engine_results::of_brave(&bytes),
             EngineKind::Duckduckgo => {
-                engine_results::of_duckduckgo(&charset::decoded(&bytes, None), &self.base)
+                engine_results::of_duckduckgo(&charset::decode(&bytes, None), &self.base)
             }
         }
     }

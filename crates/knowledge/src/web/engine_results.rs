@@ -6,7 +6,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::html::Document;
-use lango_net::words::one_line;
+use lango_net::sanitize::one_line;
 
 const MAX_TITLE: usize = 200;
 const MAX_SNIPPET: usize = 500;

@@ -8,8 +8,8 @@ use serde::Deserialize;
 use url::Url;
 
 use crate::reading::{self, Document, Place};
-use lango_net::words::without_controls;
-use lango_net::{FetchError, Guarded, Kind, Page, check, parsed};
+use lango_net::sanitize::strip_control_chars;
+use lango_net::{FetchError, GuardedClient, ContentKind, FetchedPage, check_url, parse_url};
 
 const DEFAULT_CHARS: usize = 20_000;
 const MAX_CHARS: usize = 100_000;
@@ -22,7 +22,7 @@ struct Fetch {
     max_chars: Option<usize>,
 }
 
-pub fn tool(guarded: Guarded) -> Tool {
+pub fn tool(guarded: GuardedClient) -> Tool {
     let description = "Fetches a page from the web and gives back its readable text as markdown: title, headings, \
         lists, tables, code, and links with their addresses. Of a PDF it gives the text, page by page. Text and JSON come \
         as they are.";
@@ -37,7 +37,7 @@ pub fn tool(guarded: Guarded) -> Tool {
     })
     .with_untrusted_output()
     .with_outgoing(|args: Fetch| {
-        let host = parsed(&args.url).ok().and_then(|url| url.host_str().map(str::to_owned));
+        let host = parse_url(&args.url).ok().and_then(|url| url.host_str().map(str::to_owned));
         Outgoing { to: Destination::Host(host.unwrap_or_default()), data: args.url }
     })
     .with_phrases([
@@ -50,14 +50,14 @@ pub fn tool(guarded: Guarded) -> Tool {
 }
 
 /// The whole address is shown: what is in it leaves this machine.
-fn intent(guarded: &Guarded, url: &str) -> Result<Intent, ToolError> {
-    let url = asked(url).and_then(|url| check(&url, guarded.reach()).map(|()| url)).map_err(failure)?;
+fn intent(guarded: &GuardedClient, url: &str) -> Result<Intent, ToolError> {
+    let url = asked(url).and_then(|url| check_url(&url, guarded.reach()).map(|()| url)).map_err(failure)?;
     let pattern = format!("{}/*", url.origin().ascii_serialization());
     let (shows, subject) = (format!("fetches {url}"), url.to_string());
     Ok(Intent { level: Safety::Moderate, shows, subject, pattern: Some(pattern) })
 }
 
-async fn fetch(guarded: &Guarded, args: Fetch) -> Result<String, ToolError> {
+async fn fetch(guarded: &GuardedClient, args: Fetch) -> Result<String, ToolError> {
     let most = args.max_chars.unwrap_or(DEFAULT_CHARS);
     if !(1..=MAX_CHARS).contains(&most) {
         return Err(ToolError(format!("max_chars is {most}, but goes from 1 to {MAX_CHARS}")));
@@ -72,11 +72,11 @@ async fn fetch(guarded: &Guarded, args: Fetch) -> Result<String, ToolError> {
     Ok(format!("source: {source}\n\n{text}"))
 }
 
-fn text_of(page: &Page) -> Result<String, ToolError> {
+fn text_of(page: &FetchedPage) -> Result<String, ToolError> {
     match page.kind {
-        Kind::Html => Ok(super::readable(&page.text(), &page.url)),
-        Kind::Text => Ok(without_controls(page.text().trim())),
-        Kind::Pdf => {
+        ContentKind::Html => Ok(super::readable(&page.text(), &page.url)),
+        ContentKind::Text => Ok(strip_control_chars(page.text().trim())),
+        ContentKind::Pdf => {
             let read = reading::read(Path::new("page.pdf"), page.bytes.clone());
             read.map(|document| by_pages(&document))
                 .map_err(|why| ToolError(format!("{}: {why}", page.url)))
@@ -96,7 +96,7 @@ fn by_pages(document: &Document) -> String {
         }
         text.push_str(&format!("\n{}\n", block.text));
     }
-    without_controls(text.trim())
+    strip_control_chars(text.trim())
 }
 
 fn capped(mut text: String, most: usize) -> String {
@@ -113,7 +113,7 @@ fn asked(text: &str) -> Result<Url, FetchError> {
     let text = text.trim().trim_start_matches('<').trim_end_matches('>');
     let host = text.split([':', '/', '?', '#']).next().unwrap_or_default();
     let is_bare = host.contains('.') && !host.starts_with('.') && !host.contains(char::is_whitespace);
-    if is_bare { parsed(&format!("https://{text}")) } else { parsed(text) }
+    if is_bare { parse_url(&format!("https://{text}")) } else { parse_url(text) }
 }
 
 fn failure(error: FetchError) -> ToolError {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::engine::Connected;
 use super::engine_results::Found;
-use lango_net::words::one_line;
+use lango_net::sanitize::one_line;
 
 const DEFAULT_LIMIT: usize = 8;
 const MAX_LIMIT: usize = 20;

@@ -11,7 +11,7 @@ use lango_domain::secret::Secret;
 use lango_domain::tool::Trust;
 use lango_domain::{Safety, Tool, ToolError};
 use lango_knowledge::web::{Engine, EngineKind, SearchSettings, WebError, tools};
-use lango_net::{FetchError, Guarded, Kind, Limits, NetSettings, Reach};
+use lango_net::{FetchError, GuardedClient, ContentKind, FetchLimits, NetSettings, AddressPolicy};
 use serde_json::{Value, json};
 
 use crate::calls::context;
@@ -74,8 +74,8 @@ fn redirect(to: &str) -> Vec<u8> {
     reply(302, &format!("Location: {to}\r\nSet-Cookie: a=b\r\n"), b"")
 }
 
-fn anywhere() -> Guarded {
-    Guarded::new(Reach::Anywhere, Limits::default())
+fn anywhere() -> GuardedClient {
+    GuardedClient::new(AddressPolicy::Anywhere, FetchLimits::default())
 }
 
 async fn refused(server: &Server, path: &str) -> FetchError {
@@ -103,7 +103,7 @@ async fn a_page_is_fetched_without_cookies_and_keys() {
         _ => page("text/html; charset=utf-8", b"<title>T</title>hello"),
     });
     let fetched = anywhere().get(&server.at("/start")).await.unwrap();
-    assert_eq!((fetched.url.as_str(), fetched.kind), (server.at("/end").as_str(), Kind::Html));
+    assert_eq!((fetched.url.as_str(), fetched.kind), (server.at("/end").as_str(), ContentKind::Html));
     let requests = server.requests();
     assert_eq!(requests.len(), 2);
     for request in requests {
@@ -123,7 +123,7 @@ async fn a_redirect_to_another_host_is_told_and_not_followed() {
         "/in" => redirect("/page"),
         _ => page("text/plain", b"hello"),
     });
-    let guarded = Guarded::new(Reach::Anywhere, Limits { leaves_host: false, ..Limits::default() });
+    let guarded = GuardedClient::new(AddressPolicy::Anywhere, FetchLimits { leaves_host: false, ..FetchLimits::default() });
     let failed = guarded.get(&server.at("/out")).await.unwrap_err();
     assert!(matches!(&failed, FetchError::OtherHost(url) if url.contains("/steal?k=hunter2")), "{failed}");
     assert!(guarded.get(&server.at("/in")).await.is_ok());
@@ -133,7 +133,7 @@ async fn a_redirect_to_another_host_is_told_and_not_followed() {
 #[tokio::test]
 async fn private_addresses_are_refused_unless_allowed() {
     let server = Server::new(|_, _| page("text/plain", b"secret"));
-    let guarded = Guarded::new(NetSettings::default().reach(), Limits::default());
+    let guarded = GuardedClient::new(NetSettings::default().reach(), FetchLimits::default());
     for host in ["127.0.0.1", "localhost", "0x7f000001", "[::ffff:127.0.0.1]", "127.1"] {
         let failed = guarded.get(&format!("http://{host}:{}/", server.port)).await.unwrap_err();
         assert!(matches!(failed, FetchError::PrivateAddress(_)), "{host}: {failed}");
@@ -180,7 +180,7 @@ async fn large_pages_and_bombs_stop_at_the_limit() {
         }
         _ => page("text/plain", &zeros[..5 * 1024 * 1024]),
     });
-    let limit = Limits::default().body;
+    let limit = FetchLimits::default().body;
     for path in ["/bomb", "/long", "/endless"] {
         assert_eq!(refused(&server, path).await, FetchError::TooLarge { limit }, "{path}");
     }
@@ -193,7 +193,7 @@ async fn a_server_that_never_answers_is_left() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let whole = Duration::from_millis(200);
-    let guarded = Guarded::new(Reach::Anywhere, Limits { whole, ..Limits::default() });
+    let guarded = GuardedClient::new(AddressPolicy::Anywhere, FetchLimits { whole, ..FetchLimits::default() });
     let begun = Instant::now();
     assert_eq!(guarded.get(&url).await.unwrap_err(), FetchError::TimedOut(whole));
     assert!(begun.elapsed() < Duration::from_secs(5));
@@ -221,9 +221,9 @@ async fn only_what_can_be_read_is_taken() {
     assert_eq!(refused(&server, "/zstd").await, FetchError::Packing("zstd".to_owned()));
     assert!(matches!(refused(&server, "/garbage").await, FetchError::Connection(_)));
     assert!(matches!(refused(&server, "/cut").await, FetchError::Connection(_)));
-    assert_eq!(anywhere().get(&server.at("/unsaid")).await.unwrap().kind, Kind::Html);
+    assert_eq!(anywhere().get(&server.at("/unsaid")).await.unwrap().kind, ContentKind::Html);
     let pdf = anywhere().get(&server.at("/pdf")).await.unwrap();
-    assert_eq!((pdf.kind, pdf.bytes.as_slice()), (Kind::Pdf, b"%PDF-1.7 x".as_slice()));
+    assert_eq!((pdf.kind, pdf.bytes.as_slice()), (ContentKind::Pdf, b"%PDF-1.7 x".as_slice()));
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let failed = anywhere().get(&format!("http://{nobody}/")).await.unwrap_err();
     assert!(matches!(failed, FetchError::Connection(_)), "{failed}");

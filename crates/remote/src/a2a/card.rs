@@ -69,7 +69,7 @@ impl Binding {
             "JSONRPC" => Self::JsonRpc,
             "HTTP+JSON" => Self::HttpJson,
             "GRPC" => Self::Grpc,
-            _ => Self::Other(lango_net::words::one_line(text, 60)),
+            _ => Self::Other(lango_net::sanitize::one_line(text, 60)),
         }
     }
 
@@ -166,11 +166,11 @@ impl AgentCard {
         }
         let mut seen = std::collections::BTreeSet::new();
         for again in self.skills.iter().filter(|skill| !seen.insert(&skill.id)) {
-            problems.push(format!("two skills have the id `{}`", lango_net::words::one_line(&again.id, 60)));
+            problems.push(format!("two skills have the id `{}`", lango_net::sanitize::one_line(&again.id, 60)));
         }
         let wanted = self.security.iter().flat_map(|requirement| requirement.0.keys());
         for unknown in wanted.filter(|name| !self.security_schemes.contains_key(*name)) {
-            let name = lango_net::words::one_line(unknown, 60);
+            let name = lango_net::sanitize::one_line(unknown, 60);
             problems.push(format!("it asks for the security scheme `{name}` that it does not describe"));
         }
     }

@@ -195,7 +195,7 @@ impl ProtocolError {
 
 fn said(words: Option<&Value>) -> String {
     let words = words.and_then(Value::as_str).unwrap_or_default();
-    match lango_net::words::one_line(words, 200) {
+    match lango_net::sanitize::one_line(words, 200) {
         line if line.is_empty() => "it does not say why".to_owned(),
         line => line,
     }

@@ -30,7 +30,7 @@ impl Malformed {
     }
 
     pub(crate) fn within(mut self, step: &str) -> Self {
-        self.path.insert(0, lango_net::words::one_line(step, 60));
+        self.path.insert(0, lango_net::sanitize::one_line(step, 60));
         self
     }
 

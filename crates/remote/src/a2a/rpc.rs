@@ -78,7 +78,7 @@ pub fn read(body: &[u8], header: Option<&str>) -> Result<RpcRequest, Box<Refused
     let name = value.get("method").and_then(Value::as_str);
     let name = name.ok_or_else(|| early(invalid("`method` must be a text")))?;
     let (method, version) = Method::spelled(name).ok_or_else(|| {
-        let name = lango_net::words::one_line(name, 60);
+        let name = lango_net::sanitize::one_line(name, 60);
         early(ProtocolError::new(ErrorKind::MethodNotFound, format!("Method not found: {name}")))
     })?;
     let refused = |error| refuse(known.clone(), version, error);

@@ -87,7 +87,7 @@ impl SecurityScheme {
             "oauth2" => Self::OAuth2 { flows: fields.get("flows").cloned().unwrap_or_default() },
             "openIdConnect" => Self::OpenIdConnect { url: fields.required("openIdConnectUrl")? },
             "mutualTLS" => Self::MutualTls,
-            other => Self::Other(lango_net::words::one_line(other, 40)),
+            other => Self::Other(lango_net::sanitize::one_line(other, 40)),
         })
     }
 

@@ -20,7 +20,7 @@ impl Version {
         let said = header.map(str::trim).filter(|said| !said.is_empty());
         let Some(said) = said else { return Ok(Self::V0_3) };
         Self::named(said).ok_or_else(|| {
-            let said = lango_net::words::one_line(said, 20);
+            let said = lango_net::sanitize::one_line(said, 20);
             let message = format!("A2A version '{said}' is not supported; 1.0 and 0.3 are");
             ProtocolError::new(ErrorKind::VersionNotSupported, message)
         })

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use lango_domain::AgentName;
 use lango_domain::secret::Secret;
-use lango_net::Reach;
+use lango_net::AddressPolicy;
 use lango_remote::{Standing, check_card, load_remote_agents};
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ async fn who_is_dead_or_slow_is_left_out_within_a_bounded_time() {
             remote("drip", &drip.origin()),
         ]),
         Vec::new(),
-        Reach::Public,
+        AddressPolicy::Public,
     )
     .await;
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
@@ -139,7 +139,7 @@ async fn credentials_do_not_follow_a_card_elsewhere() {
     settings.token = Some(Secret::new("s3cret-token"));
     // Another port of this machine is a private address that the user did not name.
     let loaded =
-        load_remote_agents(&crate::setup::settings(vec![settings.clone()]), Vec::new(), Reach::Public).await;
+        load_remote_agents(&crate::setup::settings(vec![settings.clone()]), Vec::new(), AddressPolicy::Public).await;
     assert!(
         loaded.agents.is_empty() && loaded.warnings[0].contains("private network"),
         "{:?}",
@@ -147,7 +147,7 @@ async fn credentials_do_not_follow_a_card_elsewhere() {
     );
     // Where private networks are allowed, it is still not the origin that was configured.
     let wide = crate::setup::settings(vec![settings.clone()]);
-    let loaded = load_remote_agents(&wide, Vec::new(), Reach::Anywhere).await;
+    let loaded = load_remote_agents(&wide, Vec::new(), AddressPolicy::Anywhere).await;
     assert!(loaded.warnings[0].contains("allowedOrigins can name it"), "{:?}", loaded.warnings);
     assert!(thief.seen().is_empty());
     settings.allowed_origins = vec![thief.origin()];
@@ -176,7 +176,7 @@ async fn names_and_descriptions_are_bounded_and_harmless() {
     let taken = vec![AgentName::new("operator").unwrap()];
     let wanted =
         settings(vec![remote("operator", &server.origin()), remote("W\u{1b}etter", &server.origin())]);
-    let loaded = load_remote_agents(&wanted, taken, Reach::Public).await;
+    let loaded = load_remote_agents(&wanted, taken, AddressPolicy::Public).await;
     let names: Vec<&str> = loaded.agents.iter().map(|agent| agent.name.as_str()).collect();
     assert_eq!(names, ["operator-2", "w-etter"]);
     assert_eq!(loaded.warnings.len(), 2);
@@ -185,7 +185,7 @@ async fn names_and_descriptions_are_bounded_and_harmless() {
         assert!(description.chars().count() <= 601, "{}", description.len());
         assert!(!description.chars().any(|c| c.is_control() || c == '\u{202e}'), "{description:?}");
     }
-    let report = check_card(&remote("x", &server.origin()), Reach::Public).await.unwrap();
+    let report = check_card(&remote("x", &server.origin()), AddressPolicy::Public).await.unwrap();
     assert!(!serde_json::to_string(&report).unwrap().contains("\\u001b"));
     assert!(
         report.problems.iter().any(|problem| problem.contains("two skills")),
@@ -340,7 +340,7 @@ async fn a_card_is_explained() {
         card["capabilities"]["extensions"] = json!([{ "uri": "https://e.example/x", "required": true }]);
         Play::json(&card)
     });
-    let report = check_card(&remote("x", &server.origin()), Reach::Public).await.unwrap();
+    let report = check_card(&remote("x", &server.origin()), AddressPolicy::Public).await.unwrap();
     assert_eq!(report.interfaces.len(), 3);
     assert_eq!(report.interfaces[0].unusable.as_deref(), Some("GRPC is not spoken here"));
     let uses = report.uses.unwrap();

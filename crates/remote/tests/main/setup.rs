@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 use lango_domain::event::{Principal, SessionId, Thread};
 use lango_domain::seams::{RemoteAgent, RemotePiece, RemoteTask};
-use lango_net::Reach;
+use lango_net::AddressPolicy;
 use lango_remote::{RemoteAgentSettings, RemoteTeam, Settings};
 
 use crate::server::Server;
@@ -21,7 +21,7 @@ pub fn settings(remote_agents: Vec<RemoteAgentSettings>) -> Settings {
 }
 
 pub async fn team(remote_agents: Vec<RemoteAgentSettings>) -> RemoteTeam {
-    let team = RemoteTeam::new(&settings(remote_agents), Vec::new(), Reach::Public);
+    let team = RemoteTeam::new(&settings(remote_agents), Vec::new(), AddressPolicy::Public);
     team.load().await;
     team
 }

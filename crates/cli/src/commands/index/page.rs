@@ -7,7 +7,7 @@ use lango_domain::documents::NewDocument;
 use lango_domain::event::Principal;
 use lango_knowledge::library::{Added, Library, pieces};
 use lango_knowledge::reading::{self, Document};
-use lango_net::{Guarded, Kind, Limits, Page, reach_of_typed};
+use lango_net::{GuardedClient, ContentKind, FetchLimits, FetchedPage, policy_for_user_url};
 
 use super::{failed, not_kept};
 use crate::output::Failure;
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The one spelling of an address, without the place on its page.
 pub fn spelled(url: &str) -> String {
-    let Ok(mut parsed) = lango_net::parsed(url) else { return url.to_owned() };
+    let Ok(mut parsed) = lango_net::parse_url(url) else { return url.to_owned() };
     parsed.set_fragment(None);
     parsed.into()
 }
@@ -28,8 +28,8 @@ pub async fn add(library: &Library, url: &str, collection: &str) -> Result<Resul
     let url = spelled(url);
     let url = url.as_str();
     let body = usize::try_from(reading::MAX_BYTES).unwrap_or(usize::MAX);
-    let limits = Limits { body, whole: PATIENCE, ..Limits::default() };
-    let page = match Guarded::new(reach_of_typed(url).await, limits).get(url).await {
+    let limits = FetchLimits { body, whole: PATIENCE, ..FetchLimits::default() };
+    let page = match GuardedClient::new(policy_for_user_url(url).await, limits).get(url).await {
         Ok(page) => page,
         Err(error) => return Ok(Err(error.to_string())),
     };
@@ -54,11 +54,11 @@ pub async fn add(library: &Library, url: &str, collection: &str) -> Result<Resul
 }
 
 /// By what the server calls it, or else by the name in its address.
-fn read(page: Page) -> Result<Document, reading::Unreadable> {
+fn read(page: FetchedPage) -> Result<Document, reading::Unreadable> {
     let named = page.url.path_segments().and_then(|mut segments| segments.next_back()).unwrap_or_default();
     match page.kind {
-        Kind::Pdf => reading::read(Path::new("page.pdf"), page.bytes),
-        Kind::Html => reading::read(Path::new("page.html"), page.text().into_bytes()),
-        Kind::Text => reading::read(Path::new(named), page.text().into_bytes()),
+        ContentKind::Pdf => reading::read(Path::new("page.pdf"), page.bytes),
+        ContentKind::Html => reading::read(Path::new("page.html"), page.text().into_bytes()),
+        ContentKind::Text => reading::read(Path::new(named), page.text().into_bytes()),
     }
 }

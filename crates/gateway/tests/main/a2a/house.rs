@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use lango_domain::event::Principal;
 use lango_engine::{Approval, Beside, Limits, Models, Runner};
 use lango_gateway::{Gateway, Lobby, Parts, Settings, SkippedItem, Surroundings, Tasks, Team, TeamFacts};
-use lango_net::Reach;
+use lango_net::AddressPolicy;
 use lango_store::{AccessToken, Place, SqliteStore, TokenScope, token_value};
 use lango_team::{Config, build_agent_tree};
 use lango_testkit::script::Script;
@@ -39,10 +39,10 @@ pub async fn house(script: &str) -> House {
 }
 
 pub async fn house_with(script: &str, settings: Settings) -> House {
-    open(tempfile::tempdir().unwrap(), script, settings, Reach::Anywhere).await
+    open(tempfile::tempdir().unwrap(), script, settings, AddressPolicy::Anywhere).await
 }
 
-pub async fn open(folder: TempDir, script: &str, settings: Settings, reach: Reach) -> House {
+pub async fn open(folder: TempDir, script: &str, settings: Settings, reach: AddressPolicy) -> House {
     let store = SqliteStore::open(Place::File(folder.path().join("lango.sqlite"))).unwrap();
     for (number, (name, scopes)) in [
         ("ann", vec![TokenScope::Chat]),
@@ -71,7 +71,7 @@ pub async fn open(folder: TempDir, script: &str, settings: Settings, reach: Reac
     House { folder, address, store, gateway, end: Some(end), served }
 }
 
-fn gateway(store: &SqliteStore, script: &str, settings: Settings, reach: Reach) -> Gateway {
+fn gateway(store: &SqliteStore, script: &str, settings: Settings, reach: AddressPolicy) -> Gateway {
     let script = Script::parse(script).unwrap();
     let behaviours = |name: &String| script.behaviours.get(name).cloned().unwrap_or_default();
     let tools = script.tools.iter().map(|name| tool(name, &behaviours(name))).collect();
@@ -111,7 +111,7 @@ impl House {
         let names = ["ann", "ann-approves", "bob", "reader"];
         let number = names.iter().position(|known| *known == name).unwrap();
         let token = token_value(&[number as u8; 32]).expose().to_owned();
-        let client = lango_net::builder(PATIENCE).timeout(PATIENCE).build().unwrap();
+        let client = lango_net::client_builder(PATIENCE).timeout(PATIENCE).build().unwrap();
         Peer { address: self.address.clone(), token, client }
     }
 

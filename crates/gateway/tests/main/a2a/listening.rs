@@ -2,7 +2,7 @@
 
 use super::house::{House, house, message, older_message, open};
 use lango_gateway::{A2aSettings, Settings};
-use lango_net::Reach;
+use lango_net::AddressPolicy;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -113,7 +113,7 @@ async fn configs_can_be_set_read_listed_and_deleted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn private_addresses_odd_ones_and_too_many_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let house = open(folder, "root always says done", Settings::default(), Reach::Public).await;
+    let house = open(folder, "root always says done", Settings::default(), AddressPolicy::Public).await;
     let ann = house.peer("ann");
     let task = ann.ask("m1", "hi").await;
     for url in [
@@ -141,7 +141,7 @@ async fn private_addresses_odd_ones_and_too_many_are_refused() {
 async fn names_are_checked_where_the_connection_is_made_and_redirects_are_not_followed() {
     let (url, mut news) = receiver(&[302]).await;
     let folder = tempfile::tempdir().unwrap();
-    let public = open(folder, "root always says done", Settings::default(), Reach::Public).await;
+    let public = open(folder, "root always says done", Settings::default(), AddressPolicy::Public).await;
     let named = url.replace("127.0.0.1", "localhost");
     let params = json!({ "message": message("m1", "hi"), "configuration": { "taskPushNotificationConfig": { "url": named } } });
     let task = public.peer("ann").rpc("SendMessage", params.clone()).await;

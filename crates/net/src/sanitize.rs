@@ -2,7 +2,7 @@
 
 /// Without control characters (an escape sequence can rewrite a terminal) and without the marks that turn the direction of
 /// writing, behind which text hides. Line ends and tabs stay.
-pub fn without_controls(text: &str) -> String {
+pub fn strip_control_chars(text: &str) -> String {
     let is_shown = |c: &char| matches!(c, '\n' | '\t') || !(c.is_control() || is_direction(*c));
     text.chars().filter(is_shown).collect()
 }
@@ -14,7 +14,7 @@ fn is_direction(c: char) -> bool {
 /// On one line, with single spaces, and at most so many characters.
 pub fn one_line(text: &str, most: usize) -> String {
     let spaced: String = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
-    let plain = without_controls(&spaced);
+    let plain = strip_control_chars(&spaced);
     let mut line = plain.split_whitespace().collect::<Vec<_>>().join(" ");
     if let Some((end, _)) = line.char_indices().nth(most) {
         line.truncate(end);
@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     fn nothing_hidden_is_left() {
-        assert_eq!(without_controls("a\u{1b}[31mb\u{0}\tc\n\u{202e}d"), "a[31mb\tc\nd");
+        assert_eq!(strip_control_chars("a\u{1b}[31mb\u{0}\tc\n\u{202e}d"), "a[31mb\tc\nd");
         assert_eq!(one_line("  a\r\n\tb  c\u{7}", 10), "a b c");
         assert_eq!(one_line("abcdef", 3), "abc…");
         assert_eq!(one_line("äöü", 3), "äöü");

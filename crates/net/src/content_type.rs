@@ -2,7 +2,7 @@
 
 /// A kind of content that is worth reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ContentKind {
     Html,
     /// Text to be taken as it is: plain, markdown, CSV, JSON, XML.
     Text,
@@ -30,22 +30,22 @@ impl ContentType {
     }
 
     /// Nothing for what is not worth reading, and for what can only be told by looking at it.
-    pub fn kind(&self) -> Option<Kind> {
+    pub fn kind(&self) -> Option<ContentKind> {
         match self.essence.as_str() {
-            "text/html" | "application/xhtml+xml" => Some(Kind::Html),
-            "application/pdf" | "application/x-pdf" => Some(Kind::Pdf),
-            "application/json" | "application/xml" | "application/x-ndjson" => Some(Kind::Text),
+            "text/html" | "application/xhtml+xml" => Some(ContentKind::Html),
+            "application/pdf" | "application/x-pdf" => Some(ContentKind::Pdf),
+            "application/json" | "application/xml" | "application/x-ndjson" => Some(ContentKind::Text),
             essence => {
                 let is_text = essence.starts_with("text/")
                     || (essence.starts_with("application/")
                         && (essence.ends_with("+json") || essence.ends_with("+xml")));
-                is_text.then_some(Kind::Text)
+                is_text.then_some(ContentKind::Text)
             }
         }
     }
 
     /// Whether it takes a look at the bytes to tell: nothing was said, or nothing that means anything.
-    pub fn is_unsaid(&self) -> bool {
+    pub fn needs_sniffing(&self) -> bool {
         matches!(
             self.essence.as_str(),
             "" | "application/octet-stream" | "binary/octet-stream" | "application/x-download"
@@ -53,10 +53,10 @@ impl ContentType {
     }
 
     /// What the bytes are, by what was said and by what they look like: servers call anything text.
-    pub fn kind_of(&self, bytes: &[u8]) -> Option<Kind> {
+    pub fn detect(&self, bytes: &[u8]) -> Option<ContentKind> {
         let start = &bytes[..bytes.len().min(LOOKED_AT)];
         if start.starts_with(b"%PDF-") {
-            return Some(Kind::Pdf);
+            return Some(ContentKind::Pdf);
         }
         let is_wide = self.charset.as_deref().is_some_and(|charset| charset.to_lowercase().contains("16"))
             || start.starts_with(b"\xff\xfe")
@@ -75,10 +75,10 @@ impl ContentType {
 /// So much of the bytes tells what they are.
 const LOOKED_AT: usize = 1024;
 
-fn sniffed(start: &[u8]) -> Kind {
+fn sniffed(start: &[u8]) -> ContentKind {
     let start = String::from_utf8_lossy(start).trim_start().to_ascii_lowercase();
     let is_html = ["<!doctype html", "<html", "<head", "<body"].iter().any(|tag| start.starts_with(tag));
-    if is_html { Kind::Html } else { Kind::Text }
+    if is_html { ContentKind::Html } else { ContentKind::Text }
 }
 
 #[cfg(test)]
@@ -88,13 +88,13 @@ mod tests {
     #[test]
     fn content_types_are_sorted_by_what_can_be_read() {
         for (header, kind, charset) in [
-            ("text/html", Some(Kind::Html), None),
-            ("Text/HTML; Charset=\"UTF-8\"", Some(Kind::Html), Some("UTF-8")),
-            ("application/xhtml+xml", Some(Kind::Html), None),
-            ("text/csv;header=present; charset=shift_jis", Some(Kind::Text), Some("shift_jis")),
-            ("application/ld+json", Some(Kind::Text), None),
-            ("application/rss+xml", Some(Kind::Text), None),
-            ("application/pdf", Some(Kind::Pdf), None),
+            ("text/html", Some(ContentKind::Html), None),
+            ("Text/HTML; Charset=\"UTF-8\"", Some(ContentKind::Html), Some("UTF-8")),
+            ("application/xhtml+xml", Some(ContentKind::Html), None),
+            ("text/csv;header=present; charset=shift_jis", Some(ContentKind::Text), Some("shift_jis")),
+            ("application/ld+json", Some(ContentKind::Text), None),
+            ("application/rss+xml", Some(ContentKind::Text), None),
+            ("application/pdf", Some(ContentKind::Pdf), None),
             ("image/svg+xml", None, None),
             ("application/octet-stream", None, None),
             ("video/mp4", None, None),
@@ -108,21 +108,21 @@ mod tests {
     #[test]
     fn what_is_said_is_not_believed_blindly() {
         for (said, bytes, kind) in [
-            ("", b"\n<!DOCTYPE html><p>".as_slice(), Some(Kind::Html)),
-            ("", b"%PDF-1.7", Some(Kind::Pdf)),
-            ("", b"hello", Some(Kind::Text)),
+            ("", b"\n<!DOCTYPE html><p>".as_slice(), Some(ContentKind::Html)),
+            ("", b"%PDF-1.7", Some(ContentKind::Pdf)),
+            ("", b"hello", Some(ContentKind::Text)),
             ("", b"\x89PNG\0\0", None),
-            ("text/html", b"%PDF-1.7", Some(Kind::Pdf)),
+            ("text/html", b"%PDF-1.7", Some(ContentKind::Pdf)),
             ("text/plain", b"\x89PNG\0\0", None),
-            ("text/plain; charset=utf-16le", b"a\0", Some(Kind::Text)),
-            ("text/html", b"\xff\xfea\0", Some(Kind::Html)),
-            ("application/octet-stream", b"%PDF-1.7", Some(Kind::Pdf)),
-            ("application/octet-stream", b"# Notes", Some(Kind::Text)),
+            ("text/plain; charset=utf-16le", b"a\0", Some(ContentKind::Text)),
+            ("text/html", b"\xff\xfea\0", Some(ContentKind::Html)),
+            ("application/octet-stream", b"%PDF-1.7", Some(ContentKind::Pdf)),
+            ("application/octet-stream", b"# Notes", Some(ContentKind::Text)),
             ("application/octet-stream", b"\x1f\x8b\xff", None),
             ("image/png", b"hello", None),
         ] {
             let content = ContentType::read(said);
-            let found = (content.kind().is_some() || content.is_unsaid()).then(|| content.kind_of(bytes));
+            let found = (content.kind().is_some() || content.needs_sniffing()).then(|| content.detect(bytes));
             assert_eq!(found.flatten(), kind, "{said} {bytes:?}");
         }
     }

@@ -15,14 +15,14 @@ use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, ClientBuilder, Response, redirect};
 use url::{Host, Url};
 
-use crate::address::Reach;
-use crate::content::{ContentType, Kind};
-use crate::words::one_line;
+use crate::address::AddressPolicy;
+use crate::content_type::{ContentType, ContentKind};
+use crate::sanitize::one_line;
 use crate::{body, charset};
 
 /// How much a fetch may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct FetchLimits {
     pub connect: Duration,
     /// From the first name looked up to the last byte, over all redirects.
     pub whole: Duration,
@@ -33,7 +33,7 @@ pub struct Limits {
     pub leaves_host: bool,
 }
 
-impl Default for Limits {
+impl Default for FetchLimits {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(5),
@@ -108,34 +108,34 @@ impl FetchError {
 
 /// What was fetched.
 #[derive(Clone, Debug)]
-pub struct Page {
+pub struct FetchedPage {
     /// Where it really was, after redirects.
     pub url: Url,
-    pub kind: Kind,
+    pub kind: ContentKind,
     /// What the server called it, such as `text/html`; may be empty.
     pub content_type: String,
     pub bytes: Vec<u8>,
     charset: Option<String>,
 }
 
-impl Page {
+impl FetchedPage {
     /// Its bytes as text; what cannot be read becomes `�`.
     pub fn text(&self) -> String {
-        charset::decoded(&self.bytes, self.charset.as_deref())
+        charset::decode(&self.bytes, self.charset.as_deref())
     }
 }
 
 /// Fetches what strangers name. It carries no cookies and no keys, and uses no proxy.
 #[derive(Clone, Debug)]
-pub struct Guarded {
+pub struct GuardedClient {
     /// Made for the first fetch: most conversations have none.
     client: Arc<OnceLock<Client>>,
-    reach: Reach,
-    limits: Limits,
+    reach: AddressPolicy,
+    limits: FetchLimits,
 }
 
-impl Guarded {
-    pub fn new(reach: Reach, limits: Limits) -> Self {
+impl GuardedClient {
+    pub fn new(reach: AddressPolicy, limits: FetchLimits) -> Self {
         Self { client: Arc::default(), reach, limits }
     }
 
@@ -143,7 +143,7 @@ impl Guarded {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let client = checked_builder(self.limits.connect, self.reach)
+        let client = guarded_client_builder(self.limits.connect, self.reach)
             // The next fetch goes elsewhere, most of the time.
             .pool_max_idle_per_host(0)
             .build()
@@ -151,21 +151,21 @@ impl Guarded {
         Ok(self.client.get_or_init(|| client))
     }
 
-    pub fn reach(&self) -> Reach {
+    pub fn reach(&self) -> AddressPolicy {
         self.reach
     }
 
     /// GETs an address, over redirects.
-    pub async fn get(&self, url: &str) -> Result<Page, FetchError> {
+    pub async fn get(&self, url: &str) -> Result<FetchedPage, FetchError> {
         let whole = self.limits.whole;
         tokio::time::timeout(whole, self.follow(url)).await.map_err(|_late| FetchError::TimedOut(whole))?
     }
 
-    async fn follow(&self, url: &str) -> Result<Page, FetchError> {
-        let mut url = parsed(url)?;
+    async fn follow(&self, url: &str) -> Result<FetchedPage, FetchError> {
+        let mut url = parse_url(url)?;
         let mut seen = HashSet::new();
         loop {
-            check(&url, self.reach)?;
+            check_url(&url, self.reach)?;
             let request = self.client()?.get(url.clone());
             let request = request.header(ACCEPT, ACCEPTED).header(ACCEPT_ENCODING, body::ACCEPTED_ENCODINGS);
             let response = request.send().await.map_err(|error| FetchError::of(&error))?;
@@ -186,19 +186,19 @@ impl Guarded {
         }
     }
 
-    async fn page(&self, url: Url, response: Response) -> Result<Page, FetchError> {
+    async fn page(&self, url: Url, response: Response) -> Result<FetchedPage, FetchError> {
         if !response.status().is_success() {
             return Err(FetchError::Status(response.status().as_u16()));
         }
         let header = response.headers().get(CONTENT_TYPE).map(|value| value.as_bytes());
         let content = ContentType::read(&String::from_utf8_lossy(header.unwrap_or_default()));
         let unreadable = || FetchError::ContentType(one_line(&content.essence, 60));
-        if content.kind().is_none() && !content.is_unsaid() {
+        if content.kind().is_none() && !content.needs_sniffing() {
             return Err(unreadable());
         }
         let bytes = body::read(response, self.limits.body).await?;
-        let kind = content.kind_of(&bytes).ok_or(FetchError::NotText)?;
-        Ok(Page { url, kind, content_type: content.essence, bytes, charset: content.charset })
+        let kind = content.detect(&bytes).ok_or(FetchError::NotText)?;
+        Ok(FetchedPage { url, kind, content_type: content.essence, bytes, charset: content.charset })
     }
 }
 
@@ -206,7 +206,7 @@ const ACCEPTED: &str =
     "text/html,application/xhtml+xml,text/*;q=0.9,application/json;q=0.9,application/xml;q=0.8,*/*;q=0.1";
 
 /// What every client for the web has: no redirects of its own, no proxy, no cookies, a plain name.
-pub fn builder(connect: Duration) -> ClientBuilder {
+pub fn client_builder(connect: Duration) -> ClientBuilder {
     install_tls();
     Client::builder()
         .user_agent(concat!("lango/", env!("CARGO_PKG_VERSION")))
@@ -217,8 +217,8 @@ pub fn builder(connect: Duration) -> ClientBuilder {
 }
 
 /// The same, connecting only to addresses within reach; literal ones need [`check`] before each request.
-pub fn checked_builder(connect: Duration, reach: Reach) -> ClientBuilder {
-    builder(connect).dns_resolver(Arc::new(Checking { reach, look_up: as_the_system_does }))
+pub fn guarded_client_builder(connect: Duration, reach: AddressPolicy) -> ClientBuilder {
+    client_builder(connect).dns_resolver(Arc::new(GuardedResolver { reach, look_up: system_lookup }))
 }
 
 /// Names who does the cryptography; to be called before any client is made.
@@ -227,12 +227,12 @@ pub fn install_tls() {
     PROVIDER.call_once(|| _ = rustls::crypto::ring::default_provider().install_default());
 }
 
-pub fn parsed(url: &str) -> Result<Url, FetchError> {
+pub fn parse_url(url: &str) -> Result<Url, FetchError> {
     Url::parse(url.trim()).map_err(|_| FetchError::NotAUrl(one_line(url, 200)))
 }
 
 /// Whether a request may be sent to an address. Names are checked when they are resolved; a literal address never is.
-pub fn check(url: &Url, reach: Reach) -> Result<(), FetchError> {
+pub fn check_url(url: &Url, reach: AddressPolicy) -> Result<(), FetchError> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(FetchError::Scheme(one_line(url.scheme(), 40)));
     }
@@ -253,8 +253,8 @@ pub fn check(url: &Url, reach: Reach) -> Result<(), FetchError> {
 
 /// How far an address may lead that the user typed: anywhere when it is on a private network itself, else no further than
 /// the public internet, whatever its redirects say.
-pub async fn reach_of_typed(url: &str) -> Reach {
-    let Ok(url) = parsed(url) else { return Reach::Public };
+pub async fn policy_for_user_url(url: &str) -> AddressPolicy {
+    let Ok(url) = parse_url(url) else { return AddressPolicy::Public };
     let addresses: Vec<IpAddr> = match url.host() {
         Some(Host::Ipv4(address)) => vec![address.into()],
         Some(Host::Ipv6(address)) => vec![address.into()],
@@ -264,8 +264,8 @@ pub async fn reach_of_typed(url: &str) -> Reach {
         },
         None => Vec::new(),
     };
-    let is_private = addresses.into_iter().any(|address| !Reach::Public.allows(address));
-    if is_private { Reach::Anywhere } else { Reach::Public }
+    let is_private = addresses.into_iter().any(|address| !AddressPolicy::Public.allows(address));
+    if is_private { AddressPolicy::Anywhere } else { AddressPolicy::Public }
 }
 
 /// `www.` in front of a name leads to the same people.
@@ -296,17 +296,17 @@ fn redirected(from: &Url, location: &str) -> Result<Url, FetchError> {
 type LookUp = fn(String) -> LookingUp;
 type LookingUp = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
 
-fn as_the_system_does(name: String) -> LookingUp {
+fn system_lookup(name: String) -> LookingUp {
     Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
 }
 
 /// Resolves names, and gives back only addresses within reach.
-struct Checking {
-    reach: Reach,
+struct GuardedResolver {
+    reach: AddressPolicy,
     look_up: LookUp,
 }
 
-impl Resolve for Checking {
+impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let (reach, looking_up) = (self.reach, (self.look_up)(name.as_str().to_owned()));
         Box::pin(async move {
@@ -318,7 +318,7 @@ impl Resolve for Checking {
     }
 }
 
-fn allowed(found: Vec<SocketAddr>, reach: Reach, host: String) -> Result<Vec<SocketAddr>, FetchError> {
+fn allowed(found: Vec<SocketAddr>, reach: AddressPolicy, host: String) -> Result<Vec<SocketAddr>, FetchError> {
     if found.is_empty() {
         return Err(FetchError::UnknownHost(host));
     }
