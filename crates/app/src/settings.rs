@@ -58,7 +58,7 @@ pub struct Security {
 #[serde(rename_all = "camelCase", default)]
 pub struct Agent {
     #[serde(flatten)]
-    pub team: lango_team::Settings,
+    pub team: lango_team::TeamSettings,
     #[serde(flatten)]
     pub engine: lango_engine::Settings,
     #[serde(flatten)]

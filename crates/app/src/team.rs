@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lango_domain::{AgentName, AgentSpec, AgentTree, TeamMode, Prompt, Tool, suggest};
 use lango_remote::{RemoteMember, RemoteStatus, RemoteTeam};
 use lango_team::{
-    AgentFileMistake, BuildError, ClaimError, Config, PromptSources, RemoteCard, Roster, TeamChoice,
+    AgentFileError, BuildError, ClaimError, Config, PromptSources, RemoteCard, AgentRegistry, TeamChoice,
     build_agent_tree,
 };
 
@@ -19,7 +19,7 @@ pub struct Team {
     pub tree: AgentTree,
     pub specs: Vec<AgentSpec>,
     /// Files of the user's that hold no agent.
-    pub mistakes: Vec<AgentFileMistake>,
+    pub mistakes: Vec<AgentFileError>,
     /// Agents elsewhere, whether or not they could be reached.
     pub remotes: Vec<RemoteStatus>,
     prompts: PromptSources,
@@ -87,7 +87,7 @@ fn about(loaded: &Loaded, colleagues: &RemoteTeam) -> Vec<String> {
 }
 
 /// The error with where its cause was written, and with the files that could not be read: they may be the cause.
-fn cannot_build(loaded: &Loaded, mistakes: &[AgentFileMistake], error: BuildError) -> ConfigError {
+fn cannot_build(loaded: &Loaded, mistakes: &[AgentFileError], error: BuildError) -> ConfigError {
     let (key, hint) = match &error {
         BuildError::Claim(ClaimError::UnknownAgent { agent, hint }) => (Some(agent), hint.clone()),
         BuildError::Claim(ClaimError::TakesNoTools { agent } | ClaimError::EmptyPrefix { agent }) => {
@@ -114,18 +114,18 @@ fn unreadable(error: impl std::error::Error) -> ConfigError {
     ConfigError::new(error.to_string())
 }
 
-pub(crate) fn roster(loaded: &Loaded, environment: &Environment) -> Result<Roster, ConfigError> {
+pub(crate) fn roster(loaded: &Loaded, environment: &Environment) -> Result<AgentRegistry, ConfigError> {
     let settings = &loaded.settings.agent.team;
     let own = match &settings.agents_dir {
         Some(folder) => Some(match loaded.files_of(environment, "agent.agentsDir", folder)? {
-            FilesOf::Project(files) => Roster::from_files(files),
-            FilesOf::User(folder) => Roster::from_folder(&folder).map_err(unreadable)?,
+            FilesOf::Project(files) => AgentRegistry::from_files(files),
+            FilesOf::User(folder) => AgentRegistry::from_folder(&folder).map_err(unreadable)?,
         }),
         None => None,
     };
     match (settings.team, own) {
-        (TeamChoice::Default, None) => Ok(Roster::built_in()),
-        (TeamChoice::Default, Some(own)) => Ok(Roster::built_in().joined_by(own)),
+        (TeamChoice::Default, None) => Ok(AgentRegistry::built_in()),
+        (TeamChoice::Default, Some(own)) => Ok(AgentRegistry::built_in().merge(own)),
         (TeamChoice::Custom, Some(own)) => Ok(own),
         (TeamChoice::Custom, None) => {
             Err(ConfigError::new("agent.team is `custom`, but agent.agentsDir is not set")
@@ -174,7 +174,7 @@ impl Team {
                 .with_hint("`--tools a,b` shows the team as it would be with those tools");
         }
         let is_of_agent =
-            |mistake: &&AgentFileMistake| mistake.file.file_stem().is_some_and(|stem| stem == agent);
+            |mistake: &&AgentFileError| mistake.file.file_stem().is_some_and(|stem| stem == agent);
         if let Some(mistake) = self.mistakes.iter().find(is_of_agent) {
             return ConfigError::new(format!("`{agent}` is not in the team: {mistake}"));
         }
@@ -210,7 +210,7 @@ impl Team {
 
     /// Words in the orchestrator's prompt that models take for agents, where the user brought them in.
     fn misleading_words(&self) -> Vec<String> {
-        let mut found = Roster { specs: self.specs.clone(), mistakes: Vec::new() }.complaints();
+        let mut found = AgentRegistry { specs: self.specs.clone(), mistakes: Vec::new() }.warnings();
         let shared = self.prompts.orchestrator("").render();
         let absent = self.tree.skipped.iter().map(|skipped| skipped.name.clone());
         let absent = absent.filter(|name| lango_team::contains_word(&shared, name));

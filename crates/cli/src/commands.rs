@@ -28,7 +28,7 @@ use clap::CommandFactory;
 use lango_app::{Environment, Hands, Loaded, Stores, Team, assemble_team, knowledge_tools};
 use lango_domain::Tool;
 use lango_domain::event::SessionId;
-use lango_team::one_tool_of_each_kind;
+use lango_team::sample_tool_names;
 use serde_json::json;
 
 use crate::args::{Args, Command, EvalCommand, Global, ToolNames};
@@ -147,7 +147,7 @@ impl Setting {
         match tools.tools.as_deref() {
             None => self.tools_of(&self.hands()?),
             Some(names) => Ok(stand_ins(names.split(',').flat_map(|name| match name.trim() {
-                "all" => one_tool_of_each_kind(),
+                "all" => sample_tool_names(),
                 name => vec![name.to_owned()],
             }))),
         }

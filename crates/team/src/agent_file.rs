@@ -16,7 +16,7 @@ const FACTS_CAP: usize = 400;
 /// What is wrong with a definition, and where.
 #[derive(Debug, thiserror::Error)]
 #[error("{}:{}: {}", file.display(), mistake.line, mistake.message)]
-pub struct AgentFileMistake {
+pub struct AgentFileError {
     pub file: PathBuf,
     pub mistake: SpannedError,
 }
@@ -48,8 +48,8 @@ struct FrontMatter {
 }
 
 /// Reads the definition in `text`; the file's stem is the agent's name.
-pub fn parse_agent_file(file: &Path, text: &str, origin: SpecOrigin) -> Result<AgentSpec, AgentFileMistake> {
-    parse(file, text, origin).map_err(|mistake| AgentFileMistake { file: file.to_owned(), mistake })
+pub fn parse_agent_file(file: &Path, text: &str, origin: SpecOrigin) -> Result<AgentSpec, AgentFileError> {
+    parse(file, text, origin).map_err(|mistake| AgentFileError { file: file.to_owned(), mistake })
 }
 
 fn parse(file: &Path, text: &str, origin: SpecOrigin) -> Result<AgentSpec, SpannedError> {

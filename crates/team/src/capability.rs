@@ -2,7 +2,7 @@
 
 use lango_domain::{AgentSpec, SpecOrigin, Prefix};
 
-use crate::roster::Roster;
+use crate::registry::AgentRegistry;
 
 /// What is said of a tool whose prefix has no phrase.
 pub const GENERAL_ACTIONS: &str = "general actions";
@@ -16,7 +16,7 @@ pub struct CapabilityMap {
 impl CapabilityMap {
     /// The user's phrases, then those of the team's built-in agents, then what is generally known about a prefix.
     pub fn of(specs: &[AgentSpec]) -> Self {
-        let general = Roster::built_in().specs;
+        let general = AgentRegistry::built_in().specs;
         let (users, built_in): (Vec<_>, Vec<_>) =
             specs.iter().partition(|spec| spec.origin != SpecOrigin::BuiltIn);
         let described = users.into_iter().chain(built_in).chain(&general).flat_map(|spec| &spec.prefixes);

@@ -24,23 +24,23 @@ pub enum ClaimError {
 
 /// Every claim, ready to be asked.
 #[derive(Debug)]
-pub struct Claims {
-    users: Vec<Claim>,
-    built_in: Vec<Claim>,
+pub struct ToolClaims {
+    users: Vec<ToolClaim>,
+    built_in: Vec<ToolClaim>,
     rest: Option<AgentName>,
 }
 
 #[derive(Debug)]
-struct Claim {
+struct ToolClaim {
     prefix: String,
     agent: AgentName,
     /// Who says so, for people.
     claimant: String,
 }
 
-impl Claims {
+impl ToolClaims {
     pub fn new(specs: &[AgentSpec], routes: &Routes) -> Result<Self, ClaimError> {
-        let mut users: Vec<Claim> = Vec::new();
+        let mut users: Vec<ToolClaim> = Vec::new();
         let mut built_in = Vec::new();
         for spec in specs {
             for prefix in &spec.prefixes {
@@ -72,12 +72,12 @@ impl Claims {
     }
 }
 
-fn claim(prefix: &str, agent: &AgentName, claimant: String) -> Claim {
-    Claim { prefix: prefix.to_owned(), agent: agent.clone(), claimant }
+fn claim(prefix: &str, agent: &AgentName, claimant: String) -> ToolClaim {
+    ToolClaim { prefix: prefix.to_owned(), agent: agent.clone(), claimant }
 }
 
 /// The same prefix twice for one agent is harmless; for two it is a contradiction.
-fn add(claims: &mut Vec<Claim>, new: Claim) -> Result<(), ClaimError> {
+fn add(claims: &mut Vec<ToolClaim>, new: ToolClaim) -> Result<(), ClaimError> {
     match claims.iter().find(|claim| claim.prefix == new.prefix) {
         Some(first) if first.agent != new.agent => {
             Err(ClaimError::Twice { prefix: new.prefix, first: first.claimant.clone(), second: new.claimant })
@@ -102,7 +102,7 @@ fn routed_agent<'a>(specs: &'a [AgentSpec], agent: &str) -> Result<&'a AgentName
     }
 }
 
-fn longest<'a>(claims: &'a [Claim], tool: &str) -> Option<&'a AgentName> {
+fn longest<'a>(claims: &'a [ToolClaim], tool: &str) -> Option<&'a AgentName> {
     let matching =
         claims.iter().filter(|claim| claim.prefix != Prefix::ANY && tool.starts_with(&claim.prefix));
     matching.max_by_key(|claim| claim.prefix.len()).map(|claim| &claim.agent)

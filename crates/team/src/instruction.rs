@@ -18,14 +18,14 @@ const MAX_TOOL_NAME: usize = 64;
 const MAX_CARD_TOKENS: usize = 120;
 
 /// A created agent beside the definition that it was made from.
-pub(crate) struct Entry<'a> {
+pub(crate) struct CreatedAgent<'a> {
     pub agent: &'a Agent,
     pub spec: &'a AgentSpec,
 }
 
 /// What the instruction is generated from.
 pub(crate) struct Briefing<'a> {
-    pub entries: Vec<Entry<'a>>,
+    pub entries: Vec<CreatedAgent<'a>>,
     pub remote: &'a [RemoteCard],
     pub unassigned: Vec<&'a str>,
     /// The names of agents that exist as definitions but not in this team.
@@ -44,8 +44,8 @@ pub(crate) fn orchestrator_instruction(briefing: &Briefing<'_>) -> String {
     collapse_blank_lines(&text)
 }
 
-fn routing_entry(entry: &Entry<'_>) -> String {
-    let Entry { agent, spec } = entry;
+fn routing_entry(entry: &CreatedAgent<'_>) -> String {
+    let CreatedAgent { agent, spec } = entry;
     let mut text = format!("### {}\n{}", agent.name, agent.description);
     let examples: Vec<String> = spec.examples.iter().map(|example| format!("\"{example}\"")).collect();
     for (label, value) in [

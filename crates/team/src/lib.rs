@@ -6,23 +6,23 @@ mod agent_file;
 mod capability;
 mod claims;
 mod embedded;
-mod files;
+mod bounded_read;
 mod instruction;
 mod partition;
 mod prompts;
-mod roster;
+mod registry;
 mod settings;
 mod tree;
 
-pub use agent_file::{AgentFileMistake, parse_agent_file};
+pub use agent_file::{AgentFileError, parse_agent_file};
 pub use capability::{CapabilityMap, GENERAL_ACTIONS, capability_description, tool_capability};
-pub use claims::{ClaimError, Claims, Routes};
-pub use files::{MarkdownFile, MarkdownFolder, UnreadableFolder};
+pub use claims::{ClaimError, ToolClaims, Routes};
+pub use bounded_read::{MarkdownFile, MarkdownFolder, UnreadableFolder};
 pub use instruction::{CONFUSABLE_WORDS, confusable_words, contains_word};
 pub use partition::{RoleToolSet, partition_tools, tools_for_spec};
-pub use prompts::{PromptSources, UnreadablePrompt, prompt_files};
-pub use roster::{Roster, agent_files, one_tool_of_each_kind};
-pub use settings::{Settings, TeamChoice};
+pub use prompts::{PromptSources, PromptReadError, prompt_files};
+pub use registry::{AgentRegistry, agent_files, sample_tool_names};
+pub use settings::{TeamSettings, TeamChoice};
 pub use tree::{
     BuildError, Config, DEFAULT_DELEGATION_ROUNDS, RemoteCard, SubAgentPromptFunc, build_agent_tree,
 };

@@ -2,7 +2,7 @@
 
 use lango_domain::{AgentName, AgentSpec, Tool};
 
-use crate::claims::Claims;
+use crate::claims::ToolClaims;
 
 /// Who holds which tools. Tools are moved, so each stands in exactly one place (S05).
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ pub struct RoleToolSet {
 }
 
 /// Deals every tool to the agent that claims it, in the order given; what nobody claims is unmatched (S10).
-pub fn partition_tools(specs: &[AgentSpec], claims: &Claims, tools: Vec<Tool>) -> RoleToolSet {
+pub fn partition_tools(specs: &[AgentSpec], claims: &ToolClaims, tools: Vec<Tool>) -> RoleToolSet {
     let mut set = RoleToolSet::default();
     for spec in specs {
         if set.field(spec.name.as_str()).is_none() {

@@ -8,7 +8,7 @@ use lango_files::{Folder, Unreadable};
 
 use crate::agent_file::with_hand_back;
 use crate::embedded;
-use crate::files::{MarkdownFile, MarkdownFolder, UnreadableFolder};
+use crate::bounded_read::{MarkdownFile, MarkdownFolder, UnreadableFolder};
 
 /// Section and file, in the order in which a prompt has them.
 const SHARED: [(&str, &str); 4] = [
@@ -32,7 +32,7 @@ const MAX_FILE_BYTES: u64 = 1024 * 1024;
 const PER_AGENT: &str = "agents";
 
 #[derive(Debug, thiserror::Error)]
-pub enum UnreadablePrompt {
+pub enum PromptReadError {
     #[error("cannot read the prompt {}: {why}", text::strip_control_chars(&path.to_string_lossy()))]
     File { path: PathBuf, why: Unreadable },
     #[error("cannot read the prompt {}: it is not valid UTF-8", text::strip_control_chars(&path.to_string_lossy()))]
@@ -86,14 +86,14 @@ impl Default for PromptSources {
 
 impl PromptSources {
     /// The embedded sections, replaced by the files of `folder`, wherever its links lead.
-    pub fn from_folder(folder: &Path) -> Result<Self, UnreadablePrompt> {
+    pub fn from_folder(folder: &Path) -> Result<Self, PromptReadError> {
         let opened =
             Folder::free(folder).map_err(|why| UnreadableFolder { folder: folder.to_owned(), why })?;
         Self::from_files(&prompt_files(&opened, folder)?)
     }
 
     /// The embedded sections, replaced by these files. Blank files change nothing.
-    pub fn from_files(folder: &MarkdownFolder) -> Result<Self, UnreadablePrompt> {
+    pub fn from_files(folder: &MarkdownFolder) -> Result<Self, PromptReadError> {
         let mut sources = Self::default();
         for file in &folder.files {
             let text = text_of(folder, file)?;
@@ -177,10 +177,10 @@ fn agent_of(path: &Path) -> Option<String> {
     Some(folder.to_string_lossy().into_owned()).filter(|name| !name.is_empty())
 }
 
-fn text_of(folder: &MarkdownFolder, file: &MarkdownFile) -> Result<String, UnreadablePrompt> {
+fn text_of(folder: &MarkdownFolder, file: &MarkdownFile) -> Result<String, PromptReadError> {
     let path = || folder.place_of(file);
     let bytes =
-        file.content.as_ref().map_err(|why| UnreadablePrompt::File { path: path(), why: why.clone() })?;
-    let text = std::str::from_utf8(bytes).map_err(|_| UnreadablePrompt::NotText { path: path() })?;
+        file.content.as_ref().map_err(|why| PromptReadError::File { path: path(), why: why.clone() })?;
+    let text = std::str::from_utf8(bytes).map_err(|_| PromptReadError::NotText { path: path() })?;
     Ok(text::strip_control_chars(text))
 }

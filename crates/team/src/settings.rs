@@ -11,7 +11,7 @@ use crate::tree::DEFAULT_DELEGATION_ROUNDS;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Settings {
+pub struct TeamSettings {
     /// true: an orchestrator that delegates to specialists; false: one agent that holds every tool.
     pub multi_agent: bool,
     /// Which agents make the team: `default` is the built-in ones and yours, `custom` only those of `agentsDir`.
@@ -35,7 +35,7 @@ pub enum TeamChoice {
     Custom,
 }
 
-impl Default for Settings {
+impl Default for TeamSettings {
     fn default() -> Self {
         Self {
             multi_agent: true,
@@ -48,7 +48,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl TeamSettings {
     /// How often one request may be delegated.
     pub fn rounds(&self) -> u32 {
         if self.max_delegation_rounds == 0 { DEFAULT_DELEGATION_ROUNDS } else { self.max_delegation_rounds }

@@ -8,11 +8,11 @@ use lango_domain::{
 };
 
 use crate::capability::CapabilityMap;
-use crate::claims::{ClaimError, Claims, Routes};
-use crate::instruction::{Briefing, Entry, orchestrator_instruction};
+use crate::claims::{ClaimError, ToolClaims, Routes};
+use crate::instruction::{Briefing, CreatedAgent, orchestrator_instruction};
 use crate::partition::{partition_tools, tools_for_spec};
 use crate::prompts::PromptSources;
-use crate::roster::Roster;
+use crate::registry::AgentRegistry;
 
 /// The limit on delegation rounds when none is configured (S34).
 pub const DEFAULT_DELEGATION_ROUNDS: u32 = 5;
@@ -47,7 +47,7 @@ impl Default for Config {
         Self {
             mode: TeamMode::Multi,
             tools: Vec::new(),
-            specs: Roster::built_in().specs,
+            specs: AgentRegistry::built_in().specs,
             routes: Routes::new(),
             prompts: PromptSources::default(),
             max_delegation_rounds: 0,
@@ -88,7 +88,7 @@ pub fn build_agent_tree(config: Config) -> Result<AgentTree, BuildError> {
 }
 
 fn check(config: &Config) -> Result<(), BuildError> {
-    Claims::new(&config.specs, &config.routes)?;
+    ToolClaims::new(&config.specs, &config.routes)?;
     let count = config.specs.len() + config.remote_agents.len();
     if count > MAX_AGENTS {
         return Err(BuildError::TooManyAgents(count));
@@ -129,7 +129,7 @@ fn single(config: Config) -> AgentTree {
 }
 
 fn team(config: Config) -> Result<AgentTree, BuildError> {
-    let claims = Claims::new(&config.specs, &config.routes)?;
+    let claims = ToolClaims::new(&config.specs, &config.routes)?;
     let map = CapabilityMap::of(&config.specs);
     let mut set = partition_tools(&config.specs, &claims, config.tools);
     let (mut specialists, mut made_from, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
@@ -143,7 +143,7 @@ fn team(config: Config) -> Result<AgentTree, BuildError> {
         made_from.push(spec);
     }
     let briefing = Briefing {
-        entries: specialists.iter().zip(made_from).map(|(agent, spec)| Entry { agent, spec }).collect(),
+        entries: specialists.iter().zip(made_from).map(|(agent, spec)| CreatedAgent { agent, spec }).collect(),
         remote: &config.remote_agents,
         unassigned: names(&set.unmatched).collect(),
         absent: skipped.iter().map(|spec| &spec.name).collect(),

@@ -7,7 +7,7 @@ use lango_domain::Tool;
 use lango_domain::event::{EventBody, Principal, Update};
 use lango_engine::TurnRequest;
 use lango_models::offline::learned::LABELS;
-use lango_team::one_tool_of_each_kind;
+use lango_team::sample_tool_names;
 
 use super::data::Sample;
 use super::report::{Judged, NOBODY};
@@ -19,7 +19,7 @@ pub fn judge_all<'a>(samples: &'a [Sample], provider: &str, model: Option<&str>)
     let set = std::iter::once(format!("agent.provider={provider}")).chain(model).collect();
     let loaded = Loaded::read(&environment, &Overrides { config: None, set })
         .map_err(|error| anyhow!(error.message))?;
-    let tools = one_tool_of_each_kind().into_iter().map(Tool::stub).collect();
+    let tools = sample_tool_names().into_iter().map(Tool::stub).collect();
     let stores = Stores::new(&loaded, &environment);
     let means = Means { stores: &stores, tools, approver: None, tape: &Tape::Off, colleagues: None };
     let conversation = Conversation::open(&loaded, &environment, means)?;

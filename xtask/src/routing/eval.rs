@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use lango_domain::Tool;
 use lango_models::offline::learned::{LABELS, Learned};
 use lango_models::offline::{Decision, Router, Routing};
-use lango_team::{Config, build_agent_tree, one_tool_of_each_kind};
+use lango_team::{Config, build_agent_tree, sample_tool_names};
 
 use super::asked;
 use super::data::{self, Sample};
@@ -75,7 +75,7 @@ fn judge<'a>(sample: &'a Sample, routing: &Routing) -> Judged<'a> {
 
 /// The orchestrator of a team with one tool of each kind.
 fn full_team() -> Result<Router> {
-    let tools = one_tool_of_each_kind().into_iter().map(Tool::stub).collect();
+    let tools = sample_tool_names().into_iter().map(Tool::stub).collect();
     let tree = build_agent_tree(Config { tools, ..Config::default() }).context("the built-in team")?;
     Ok(Router::read(&tree.root.prompt.render()))
 }

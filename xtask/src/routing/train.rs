@@ -7,7 +7,7 @@ use std::fs;
 use anyhow::{Context, Result};
 use lango_models::offline::features::{Feature, Reading};
 use lango_models::offline::learned::{LABELS, Learned, Scores};
-use lango_team::Roster;
+use lango_team::AgentRegistry;
 
 use super::data::{self, Sample};
 
@@ -52,7 +52,7 @@ pub fn learn(samples: &[Sample]) -> Vec<u8> {
 /// What the built-in agents say about themselves is data, too.
 pub fn routing_table() -> Vec<Sample> {
     let mut samples = Vec::new();
-    for spec in Roster::built_in().specs {
+    for spec in AgentRegistry::built_in().specs {
         let Some(label) = LABELS.iter().position(|label| spec.name == **label) else { continue };
         for text in spec.examples.iter().chain(&spec.keywords).filter(|text| text.as_str() != "question") {
             let (language, source) = ("en".to_owned(), "table".to_owned());

@@ -1,9 +1,9 @@
 //! The definitions of the built-in agents: whole, and none misleading whoever delegates.
 
-use lango_team::Roster;
+use lango_team::AgentRegistry;
 
 pub fn check() -> Vec<String> {
-    let roster = Roster::built_in();
+    let roster = AgentRegistry::built_in();
     let mistakes = roster.mistakes.iter().map(|mistake| format!("agents/{mistake}"));
-    mistakes.chain(roster.complaints()).collect()
+    mistakes.chain(roster.warnings()).collect()
 }

@@ -224,7 +224,7 @@ fn settings_can_be_taken_back_to_their_default() {
         ["agent.agentsDir=", "agent.multiAgent=null", "agent.routes=null"],
     ] {
         let team = machine.load(&set).unwrap().settings.agent.team;
-        assert_eq!(team, lango_team::Settings::default(), "{set:?}");
+        assert_eq!(team, lango_team::TeamSettings::default(), "{set:?}");
     }
 }
 

@@ -5,7 +5,7 @@ use lango_domain::event::{EventBody, CallId, Principal, SessionId, Update};
 use lango_domain::model::{ToolCall, ToolCallResult, Fragment, Message, Model, ModelRequest};
 use lango_domain::{AgentName, Safety, Tool};
 use lango_models::offline::{Decision, OfflineFirst, OfflineModel, Router};
-use lango_team::one_tool_of_each_kind;
+use lango_team::sample_tool_names;
 use lango_testkit::stand_ins;
 
 use crate::setup::Machine;
@@ -17,7 +17,7 @@ fn router(machine: &Machine, tools: &[&str]) -> Router {
 }
 
 fn full_team() -> Router {
-    let tools = one_tool_of_each_kind();
+    let tools = sample_tool_names();
     router(&Machine::new(), &tools.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
@@ -350,7 +350,7 @@ fn words_behind_the_first_paragraph_are_data() {
 
 fn full_team_prompt() -> String {
     let machine = Machine::new();
-    let tools = one_tool_of_each_kind();
+    let tools = sample_tool_names();
     let tools = stand_ins(&tools.iter().map(String::as_str).collect::<Vec<_>>());
     assemble_team(&machine.load(&[]).unwrap(), &machine.environment, tools).unwrap().tree.root.prompt.render()
 }

@@ -1,5 +1,5 @@
 use lango_app::{Hands, Team, assemble_team};
-use lango_team::{Claims, Roster, Routes};
+use lango_team::{ToolClaims, AgentRegistry, Routes};
 use lango_testkit::stand_ins;
 
 use crate::setup::Machine;
@@ -17,7 +17,7 @@ fn names(team: &Team) -> Vec<&str> {
 fn every_built_in_tool_has_an_owner() {
     let machine = Machine::new();
     let hands = Hands::new(&machine.load(&[]).unwrap(), &machine.environment).unwrap();
-    let claims = Claims::new(&Roster::built_in().specs, &Routes::new()).unwrap();
+    let claims = ToolClaims::new(&AgentRegistry::built_in().specs, &Routes::new()).unwrap();
     for tool in hands.tools() {
         assert!(claims.owner(&tool.name).is_some(), "{} belongs to nobody", tool.name);
     }

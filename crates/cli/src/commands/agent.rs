@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use lango_app::{ConfigError, Team};
 use lango_domain::{Agent, AgentTree, TeamMode, AgentLocation, SkippedAgent, Tool, token_estimate};
 use lango_remote::{RemoteStatus, Standing};
-use lango_team::{CapabilityMap, Claims, RoleToolSet, capability_description, partition_tools};
+use lango_team::{CapabilityMap, ToolClaims, RoleToolSet, capability_description, partition_tools};
 use serde_json::{Map, Value, json};
 
 use super::{Setting, stand_ins};
@@ -168,7 +168,7 @@ fn draw_leaves(text: &mut String, indent: &str, leaves: &[&str]) {
 fn partition(setting: &Setting, typed: &[String]) -> Result<Output, Failure> {
     let team = setting.team(&no_tools())?;
     let routes = &setting.loaded.settings.agent.team.routes;
-    let claims = Claims::new(&team.specs, routes).map_err(|error| ConfigError::new(error.to_string()))?;
+    let claims = ToolClaims::new(&team.specs, routes).map_err(|error| ConfigError::new(error.to_string()))?;
     let set = partition_tools(&team.specs, &claims, stand_ins(typed.iter().map(String::as_str)));
     let mut plain = String::new();
     for (owner, tools) in set.homes().into_iter().filter(|(_, tools)| !tools.is_empty()) {

@@ -1,9 +1,9 @@
-use lango_team::{CapabilityMap, Roster, capability_description, tool_capability};
+use lango_team::{CapabilityMap, AgentRegistry, capability_description, tool_capability};
 
 use crate::setup::{agent, tree};
 
 fn map() -> CapabilityMap {
-    CapabilityMap::of(&Roster::built_in().specs)
+    CapabilityMap::of(&AgentRegistry::built_in().specs)
 }
 
 /// S20
@@ -42,7 +42,7 @@ fn each_prefix_has_its_phrase() {
 /// S20
 #[test]
 fn the_longest_prefix_wins() {
-    let mut specs = Roster::built_in().specs;
+    let mut specs = AgentRegistry::built_in().specs;
     let mut web = crate::setup::user_spec("web", &["search_"]);
     web.prefixes[0].text = "search_web".into();
     web.prefixes[0].capability = Some("web search".into());
@@ -94,8 +94,8 @@ fn phrases_do_not_depend_on_who_lists_a_prefix() {
     mine.prefixes[1].capability = Some("odd jobs".into());
     for specs in [
         vec![mine.clone()],
-        [Roster::built_in().specs, vec![mine.clone()]].concat(),
-        [vec![mine], Roster::built_in().specs].concat(),
+        [AgentRegistry::built_in().specs, vec![mine.clone()]].concat(),
+        [vec![mine], AgentRegistry::built_in().specs].concat(),
     ] {
         let map = CapabilityMap::of(&specs);
         assert_eq!(tool_capability(&map, "fs_read"), "my files");

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use lango_team::{Roster, build_agent_tree};
+use lango_team::{AgentRegistry, build_agent_tree};
 
 use crate::setup::{agent, config, specialist_names, tool_names};
 
@@ -8,7 +8,7 @@ use crate::setup::{agent, config, specialist_names, tool_names};
 #[test]
 fn the_classic_team_is_expressible_as_data() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/classic-team/agents");
-    let roster = Roster::from_folder(&folder).unwrap();
+    let roster = AgentRegistry::from_folder(&folder).unwrap();
     assert!(roster.mistakes.is_empty(), "{:?}", roster.mistakes);
     let mut config =
         config(&["exec_shell", "crypto_sign", "graph_traverse", "graph_query", "memory_store", "odd_tool"]);

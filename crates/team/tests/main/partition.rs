@@ -1,13 +1,13 @@
 use lango_domain::SpecOrigin;
-use lango_team::{ClaimError, Claims, RoleToolSet, Roster, Routes, partition_tools, tools_for_spec};
+use lango_team::{ClaimError, ToolClaims, RoleToolSet, AgentRegistry, Routes, partition_tools, tools_for_spec};
 use lango_testkit::{ONE_TOOL_PER_PREFIX, stand_ins};
 use proptest::prelude::*;
 
 use crate::setup::{routes, tool_names, user_spec};
 
 fn partition(tools: &[&str]) -> RoleToolSet {
-    let specs = Roster::built_in().specs;
-    let claims = Claims::new(&specs, &Routes::new()).unwrap();
+    let specs = AgentRegistry::built_in().specs;
+    let claims = ToolClaims::new(&specs, &Routes::new()).unwrap();
     partition_tools(&specs, &claims, stand_ins(tools))
 }
 
@@ -71,7 +71,7 @@ fn exec_has_no_underscore() {
 /// decide, and asking for the longest prefix gives the same answer.
 #[test]
 fn no_built_in_prefix_shadows_another() {
-    let specs = Roster::built_in().specs;
+    let specs = AgentRegistry::built_in().specs;
     for a in &specs {
         for b in specs.iter().filter(|b| b.name != a.name) {
             for (p, q) in a.prefixes.iter().flat_map(|p| b.prefixes.iter().map(move |q| (p, q))) {
@@ -106,7 +106,7 @@ fn the_planner_is_always_empty() {
 #[test]
 fn a_spec_takes_its_own_tools() {
     let mut set = partition(&["cron_add", "exec_shell"]);
-    let specs = Roster::built_in().specs;
+    let specs = AgentRegistry::built_in().specs;
     let of = |name: &str| specs.iter().find(|spec| spec.name == *name).unwrap();
     assert_eq!(tool_names(&tools_for_spec(&mut set, of("automator"))), ["cron_add"]);
     assert!(tools_for_spec(&mut set, of("automator")).is_empty(), "taken once, gone");
@@ -117,8 +117,8 @@ fn a_spec_takes_its_own_tools() {
 #[test]
 fn every_tool_of_the_contract_has_its_owner() {
     let spec = include_str!("../../../../docs/SPEC.md");
-    let specs = Roster::built_in().specs;
-    let claims = Claims::new(&specs, &Routes::new()).unwrap();
+    let specs = AgentRegistry::built_in().specs;
+    let claims = ToolClaims::new(&specs, &Routes::new()).unwrap();
     let mut seen = 0;
     for row in spec.lines().filter(|line| line.starts_with("| S8")) {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
@@ -135,8 +135,8 @@ fn every_tool_of_the_contract_has_its_owner() {
 /// B14
 #[test]
 fn routes_give_an_unmatched_tool_a_home() {
-    let specs = Roster::built_in().specs;
-    let claims = Claims::new(&specs, &routes(&[("operator", &["github_"])])).unwrap();
+    let specs = AgentRegistry::built_in().specs;
+    let claims = ToolClaims::new(&specs, &routes(&[("operator", &["github_"])])).unwrap();
     let set = partition_tools(&specs, &claims, stand_ins(&["github_issue", "gitlab_issue"]));
     assert_eq!(tool_names(&set.operator), ["github_issue"]);
     assert_eq!(tool_names(&set.unmatched), ["gitlab_issue"]);
@@ -145,9 +145,9 @@ fn routes_give_an_unmatched_tool_a_home() {
 /// B14
 #[test]
 fn agents_of_the_user_claim_before_the_built_in_roles() {
-    let mut specs = Roster::built_in().specs;
+    let mut specs = AgentRegistry::built_in().specs;
     specs.push(user_spec("reviewer", &["fs_diff", "review_"]));
-    let claims = Claims::new(&specs, &Routes::new()).unwrap();
+    let claims = ToolClaims::new(&specs, &Routes::new()).unwrap();
     let set = partition_tools(&specs, &claims, stand_ins(&["fs_diff", "fs_read", "review_code"]));
     assert_eq!(tool_names(&set.operator), ["fs_read"]);
     assert_eq!(set.custom.len(), 1);
@@ -158,19 +158,19 @@ fn agents_of_the_user_claim_before_the_built_in_roles() {
 /// B14
 #[test]
 fn the_same_prefix_twice_is_an_error_that_names_both() {
-    let mut specs = Roster::built_in().specs;
+    let mut specs = AgentRegistry::built_in().specs;
     specs.push(user_spec("alpha", &["x_"]));
     specs.push(user_spec("beta", &["x_"]));
-    let error = Claims::new(&specs, &Routes::new()).unwrap_err().to_string();
+    let error = ToolClaims::new(&specs, &Routes::new()).unwrap_err().to_string();
     assert!(
         error.contains("`x_`") && error.contains("alpha (alpha.md)") && error.contains("beta (beta.md)"),
         "{error}"
     );
     specs.pop();
-    let error = Claims::new(&specs, &routes(&[("vault", &["x_"])])).unwrap_err().to_string();
+    let error = ToolClaims::new(&specs, &routes(&[("vault", &["x_"])])).unwrap_err().to_string();
     assert!(error.contains("alpha (alpha.md)") && error.contains("agent.routes.vault"), "{error}");
     assert!(
-        Claims::new(&specs, &routes(&[("alpha", &["x_"])])).is_ok(),
+        ToolClaims::new(&specs, &routes(&[("alpha", &["x_"])])).is_ok(),
         "twice for one agent is no contradiction"
     );
 }
@@ -178,8 +178,8 @@ fn the_same_prefix_twice_is_an_error_that_names_both() {
 /// B14
 #[test]
 fn a_route_needs_an_agent_that_takes_tools() {
-    let specs = Roster::built_in().specs;
-    let claims = |pairs: &[(&str, &[&str])]| Claims::new(&specs, &routes(pairs)).unwrap_err();
+    let specs = AgentRegistry::built_in().specs;
+    let claims = |pairs: &[(&str, &[&str])]| ToolClaims::new(&specs, &routes(pairs)).unwrap_err();
     let unknown = claims(&[("operater", &["x_"])]).to_string();
     assert!(unknown.contains("did you mean `operator`?"), "{unknown}");
     assert_eq!(claims(&[("planner", &["x_"])]), ClaimError::TakesNoTools { agent: "planner".into() });
@@ -189,16 +189,16 @@ fn a_route_needs_an_agent_that_takes_tools() {
 /// B14
 #[test]
 fn a_longer_prefix_of_the_users_wins_over_a_shorter_one() {
-    let mut specs = Roster::built_in().specs;
+    let mut specs = AgentRegistry::built_in().specs;
     specs.push(user_spec("forge", &["git_"]));
-    let claims = Claims::new(&specs, &routes(&[("vault", &["git_secret_"])])).unwrap();
+    let claims = ToolClaims::new(&specs, &routes(&[("vault", &["git_secret_"])])).unwrap();
     assert_eq!(claims.owner("git_secret_read").unwrap().as_str(), "vault");
     assert_eq!(claims.owner("git_log").unwrap().as_str(), "forge");
 }
 
 #[test]
 fn every_built_in_definition_is_built_in() {
-    assert!(Roster::built_in().specs.iter().all(|spec| spec.origin == SpecOrigin::BuiltIn));
+    assert!(AgentRegistry::built_in().specs.iter().all(|spec| spec.origin == SpecOrigin::BuiltIn));
 }
 
 proptest! {

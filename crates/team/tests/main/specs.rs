@@ -1,10 +1,10 @@
 use std::fs;
 
 use lango_domain::AgentSpec;
-use lango_team::Roster;
+use lango_team::AgentRegistry;
 
 fn specs() -> Vec<AgentSpec> {
-    let roster = Roster::built_in();
+    let roster = AgentRegistry::built_in();
     assert!(roster.mistakes.is_empty(), "{:?}", roster.mistakes);
     roster.specs
 }
@@ -79,10 +79,10 @@ fn every_definition_is_complete() {
 /// S33
 #[test]
 fn no_definition_names_another_agent_or_a_confusable_word() {
-    assert_eq!(Roster::built_in().complaints(), Vec::<String>::new());
-    let mut roster = Roster::built_in();
+    assert_eq!(AgentRegistry::built_in().warnings(), Vec::<String>::new());
+    let mut roster = AgentRegistry::built_in();
     roster.specs[0].description = "Asks the vault or the Browser.".into();
-    let complaints = roster.complaints().join(
+    let complaints = roster.warnings().join(
         "
 ",
     );
@@ -104,7 +104,7 @@ Think.
 ",
     )
     .unwrap();
-    let roster = Roster::from_folder(folder.path()).unwrap();
+    let roster = AgentRegistry::from_folder(folder.path()).unwrap();
     assert!(roster.specs[0].always_include && !roster.specs[0].takes_tools());
 }
 
@@ -112,7 +112,7 @@ Think.
 fn what_is_not_a_regular_file_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("/dev/zero", folder.path().join("zero.md")).unwrap();
-    let roster = Roster::from_folder(folder.path()).unwrap();
+    let roster = AgentRegistry::from_folder(folder.path()).unwrap();
     assert!(roster.mistakes[0].to_string().contains("it is not a regular file"), "{:?}", roster.mistakes);
 }
 
@@ -137,7 +137,7 @@ fn a_bad_file_is_reported_and_the_others_load() {
     write("latin.md", b"---\ndescription: caf\xe9\n---\nx\n");
     write("huge.md", &vec![b'x'; 300 * 1024]);
     write("notes.txt", b"not an agent");
-    let roster = Roster::from_folder(folder.path()).unwrap();
+    let roster = AgentRegistry::from_folder(folder.path()).unwrap();
     assert_eq!(roster.specs.len(), 1);
     let mistakes: Vec<String> = roster.mistakes.iter().map(ToString::to_string).collect();
     assert_eq!(mistakes.len(), 3);
@@ -155,13 +155,13 @@ fn a_definition_of_the_same_name_takes_the_built_in_ones_place() {
     let folder = tempfile::tempdir().unwrap();
     let text = "---\ndescription: Mine.\nprefixes: [exec]\n---\nMy way.\n";
     fs::write(folder.path().join("operator.md"), text).unwrap();
-    let roster = Roster::built_in().joined_by(Roster::from_folder(folder.path()).unwrap());
+    let roster = AgentRegistry::built_in().merge(AgentRegistry::from_folder(folder.path()).unwrap());
     assert_eq!(roster.specs.len(), 7);
     assert_eq!((roster.specs[0].name.as_str(), roster.specs[0].description.as_str()), ("operator", "Mine."));
 }
 
 #[test]
 fn a_missing_folder_is_an_error() {
-    let error = Roster::from_folder("nowhere/at/all".as_ref()).unwrap_err();
+    let error = AgentRegistry::from_folder("nowhere/at/all".as_ref()).unwrap_err();
     assert!(error.to_string().contains("nowhere/at/all"));
 }

@@ -6,9 +6,9 @@ use lango_domain::spanned::SpannedError;
 use lango_domain::{AgentSpec, SpecOrigin, Prefix};
 use lango_files::Folder;
 
-use crate::agent_file::{AgentFileMistake, parse_agent_file};
+use crate::agent_file::{AgentFileError, parse_agent_file};
 use crate::embedded;
-use crate::files::{MarkdownFile, MarkdownFolder, UnreadableFolder};
+use crate::bounded_read::{MarkdownFile, MarkdownFolder, UnreadableFolder};
 use crate::instruction::{confusable_words, contains_word};
 
 /// A definition larger than this is a mistake, not an agent.
@@ -23,12 +23,12 @@ pub fn agent_files(folder: &Folder, shown: &Path) -> Result<MarkdownFolder, Unre
 
 /// Definitions in their order, and the files that could not be read as one.
 #[derive(Debug, Default)]
-pub struct Roster {
+pub struct AgentRegistry {
     pub specs: Vec<AgentSpec>,
-    pub mistakes: Vec<AgentFileMistake>,
+    pub mistakes: Vec<AgentFileError>,
 }
 
-impl Roster {
+impl AgentRegistry {
     /// The definitions embedded in the binary.
     pub fn built_in() -> Self {
         let mut roster = Self::default();
@@ -58,7 +58,7 @@ impl Roster {
 
     /// This roster with `others` joined in: a definition of the same name takes its predecessor's place.
     #[must_use]
-    pub fn joined_by(mut self, others: Self) -> Self {
+    pub fn merge(mut self, others: Self) -> Self {
         for mut spec in others.specs {
             match self.specs.iter_mut().find(|existing| existing.name == spec.name) {
                 Some(existing) => {
@@ -74,7 +74,7 @@ impl Roster {
     }
 
     /// What is unwise about definitions that can be read: words that mislead whoever delegates (S33).
-    pub fn complaints(&self) -> Vec<String> {
+    pub fn warnings(&self) -> Vec<String> {
         let names: Vec<&str> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
         let mut complaints = Vec::new();
         for spec in &self.specs {
@@ -94,7 +94,7 @@ impl Roster {
         complaints
     }
 
-    fn take(&mut self, read: Result<AgentSpec, AgentFileMistake>) {
+    fn take(&mut self, read: Result<AgentSpec, AgentFileError>) {
         match read {
             Ok(spec) => self.specs.push(spec),
             Err(mistake) => self.mistakes.push(mistake),
@@ -110,8 +110,8 @@ impl Roster {
     }
 }
 
-fn definition(place: &Path, file: &MarkdownFile) -> Result<AgentSpec, AgentFileMistake> {
-    let mistake = |line, message: String| AgentFileMistake {
+fn definition(place: &Path, file: &MarkdownFile) -> Result<AgentSpec, AgentFileError> {
+    let mistake = |line, message: String| AgentFileError {
         file: place.to_owned(),
         mistake: SpannedError::new(line, message),
     };
@@ -124,8 +124,8 @@ fn definition(place: &Path, file: &MarkdownFile) -> Result<AgentSpec, AgentFileM
 }
 
 /// The name of a tool for each prefix of the built-in roles: enough for a full team.
-pub fn one_tool_of_each_kind() -> Vec<String> {
-    let specs = Roster::built_in().specs;
+pub fn sample_tool_names() -> Vec<String> {
+    let specs = AgentRegistry::built_in().specs;
     let prefixes = specs.iter().flat_map(|spec| &spec.prefixes).filter(|prefix| prefix.text != Prefix::ANY);
     prefixes.map(|prefix| format!("{}_any", prefix.text.trim_end_matches('_'))).collect()
 }
