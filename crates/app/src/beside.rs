@@ -1,6 +1,6 @@
 //! Everything that stands beside turns: what is recalled, what was learned, what is observed.
 
-use lango_engine::Beside;
+use lango_engine::TurnHooks;
 use lango_store::SqliteStore;
 
 use crate::config::Loaded;
@@ -16,7 +16,7 @@ pub(crate) fn beside(
     store: &SqliteStore,
     tape: &Tape,
     connected: &Connected,
-) -> Result<Beside, CannotStart> {
+) -> Result<TurnHooks, CannotStart> {
     let mut beside = memory::beside(loaded, environment, store, tape, connected.chosen.as_ref())?;
     if matches!(tape, Tape::Off) {
         let known = knowing::beside(loaded, environment, store, connected.librarian.clone());

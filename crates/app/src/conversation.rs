@@ -10,7 +10,7 @@ use lango_domain::model::{Model, ModelError};
 use lango_domain::seams::Approver;
 use lango_domain::session::SessionStore;
 use lango_domain::{AgentTree, TeamMode, Tool, suggest};
-use lango_engine::{Beside, Models, Parts, Runner, Surroundings};
+use lango_engine::{TurnHooks, Models, RunnerParts, Runner, ClockAndIds};
 use lango_models::offline::{self, OfflineFirst};
 use lango_models::{AgentSettings, Chosen, NoModel, Plan, RouterChoice, Secret, choose};
 use lango_remote::RemoteTeam;
@@ -95,7 +95,7 @@ impl Conversation {
         let warnings = loaded.warnings.iter().cloned().chain(team.warnings()).chain(unkept).collect();
         let model_name = connected.name();
         let agents = team.tree.agents().map(|agent| agent.name.to_string()).collect();
-        let runner = Runner::new(Parts {
+        let runner = Runner::new(RunnerParts {
             approver: tape.approver(approver),
             remotes: colleagues.agents().into_iter().map(|member| (member.name, member.agent)).collect(),
             surroundings: tape.surroundings(surroundings()),
@@ -110,10 +110,10 @@ pub(crate) fn parts(
     loaded: &Loaded,
     tree: AgentTree,
     models: Models,
-    beside: Beside,
+    beside: TurnHooks,
     store: &SqliteStore,
-) -> Parts {
-    Parts {
+) -> RunnerParts {
+    RunnerParts {
         tree,
         models,
         store: Arc::new(store.clone()) as Arc<dyn SessionStore>,
@@ -281,8 +281,8 @@ fn with_plan<T>(loaded: &Loaded, environment: &Environment, decide: impl FnOnce(
     })
 }
 
-fn surroundings() -> Surroundings {
-    Surroundings {
+fn surroundings() -> ClockAndIds {
+    ClockAndIds {
         now: Arc::new(Timestamp::now),
         new_turn: Arc::new(|| TurnId::new(Uuid::now_v7().to_string())),
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use lango_domain::Tool;
 use lango_domain::secret::Secret;
-use lango_engine::{Parts, Runner};
+use lango_engine::{RunnerParts, Runner};
 use lango_gateway::{Absent, Gateway, Lobby, SkippedItem, Surroundings, Tasks, Team, TeamFacts};
 use lango_remote::{RemoteTeam, Standing};
 use lango_store::{SqliteStore, token_value};
@@ -115,7 +115,7 @@ impl Workshop {
         let mut beside = beside(loaded, environment, &self.store, &Tape::Off, &connected)?;
         beside.sources.push(self.lobby.source());
         let parts = parts(loaded, team.tree, connected.models, beside, &self.store);
-        let runner = Runner::new(Parts {
+        let runner = Runner::new(RunnerParts {
             approver: Some(self.lobby.approver()),
             remotes: self.colleagues.agents().into_iter().map(|member| (member.name, member.agent)).collect(),
             ..parts

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lango_domain::{Tool, ToolError};
-use lango_engine::{Approval, Verdict};
+use lango_engine::{ApprovalPolicy, Verdict};
 use lango_knowledge::Grounds;
 use lango_tools::files::{self, Closed, Files, Keeping, Limits, Workspace};
 use lango_tools::shell::{self, Shell, ShellParts};
@@ -28,7 +28,7 @@ pub struct Hands {
     places: Places,
     /// Why there is no workspace.
     no_workspace: Option<String>,
-    approval: Approval,
+    approval: ApprovalPolicy,
 }
 
 /// Folders that are used beside the workspace.
@@ -101,7 +101,7 @@ struct InWorkspace {
     workspace: Workspace,
     /// Why there is none.
     closed: Option<String>,
-    approval: Approval,
+    approval: ApprovalPolicy,
 }
 
 impl Grounds for InWorkspace {
@@ -116,7 +116,7 @@ impl Grounds for InWorkspace {
     fn open(&self, path: &Path) -> io::Result<File> {
         let (file, subject) = self.workspace.open_file(path)?;
         let refused = |why: &str| Err(io::Error::new(ErrorKind::PermissionDenied, why));
-        match self.approval.of_reading(&subject) {
+        match self.approval.for_read(&subject) {
             Verdict::Auto => Ok(file),
             Verdict::Ask => refused("it is only read after a question"),
             Verdict::Deny => refused("a rule denies it"),
@@ -184,7 +184,7 @@ fn workspace(loaded: &Loaded, environment: &Environment) -> Result<(Workspace, O
 /// What is denied to looks at single files is not seen from above either.
 fn closed(loaded: &Loaded) -> Closed {
     let approval = loaded.settings.security.approval.clone();
-    Box::new(move |path| approval.of_reading(path) == Verdict::Deny)
+    Box::new(move |path| approval.for_read(path) == Verdict::Deny)
 }
 
 /// Where settings, agents and prompts are read from: a change there changes what the team obeys.

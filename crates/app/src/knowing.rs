@@ -8,7 +8,7 @@ use lango_domain::inquiries::InquiryStore;
 use lango_domain::knowledge::KnowledgeStore;
 use lango_domain::model::Model;
 use lango_domain::seams::{Advisor, AfterTurn, ContextSource};
-use lango_engine::Beside;
+use lango_engine::TurnHooks;
 use lango_knowledge::inquiries::{self, Inquiries};
 use lango_knowledge::knowing::{self, Advice, Knowing, Outcomes, Recalling};
 use lango_knowledge::secrecy::Secrecy;
@@ -48,10 +48,10 @@ pub(crate) fn beside(
     environment: &Environment,
     store: &SqliteStore,
     model: Option<Arc<dyn Model>>,
-) -> Beside {
+) -> TurnHooks {
     let settings = &loaded.settings;
     if !settings.knowledge.enabled {
-        return Beside::default();
+        return TurnHooks::default();
     }
     let (knowing, sessions) = (knowing(loaded, environment, store), Arc::new(store.clone()));
     let mut sources: Vec<Arc<dyn ContextSource>> = vec![Arc::new(Recalling(knowing.clone()))];
@@ -70,7 +70,7 @@ pub(crate) fn beside(
         afterwards.push(inquiries);
     }
     let advisor: Arc<dyn Advisor> = Arc::new(Advice(knowing));
-    Beside { sources, advisor: Some(advisor), afterwards, ..Beside::default() }
+    TurnHooks { sources, advisor: Some(advisor), afterwards, ..TurnHooks::default() }
 }
 
 fn with_store(loaded: &Loaded, environment: &Environment, store: Lazily<dyn KnowledgeStore>) -> Knowing {

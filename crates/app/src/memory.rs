@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use lango_domain::Tool;
-use lango_engine::Beside;
+use lango_engine::TurnHooks;
 use lango_knowledge::Lazily;
 use lango_knowledge::forgetting::Forgetting;
 use lango_knowledge::memory::{Chronicle, Observer, Parts, tools};
@@ -48,13 +48,13 @@ pub(crate) fn beside(
     store: &SqliteStore,
     tape: &Tape,
     in_force: Option<&Chosen>,
-) -> Result<Beside, CannotStart> {
+) -> Result<TurnHooks, CannotStart> {
     let (true, Some(in_force)) = (loaded.settings.observational_memory.enabled, in_force) else {
-        return Ok(Beside::default());
+        return Ok(TurnHooks::default());
     };
     let chosen = observing_model(loaded, environment, Some(in_force))?;
     let chronicle = Arc::new(put_together(loaded, environment, store.clone(), Some(&chosen))?);
-    let mut beside = Beside { afterwards: vec![Arc::clone(&chronicle) as _], ..Beside::default() };
+    let mut beside = TurnHooks { afterwards: vec![Arc::clone(&chronicle) as _], ..TurnHooks::default() };
     if matches!(tape, Tape::Off) {
         beside.sources = vec![Arc::clone(&chronicle) as _];
         beside.digests = Some(chronicle);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use lango_engine::{Approval, Limits};
+use lango_engine::{ApprovalPolicy, TurnLimits};
 use lango_models::{Price, Providers};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -51,7 +51,7 @@ pub struct Settings {
 #[serde(rename_all = "camelCase", default)]
 pub struct Security {
     /// Which calls of tools run, which are asked about, which never run.
-    pub approval: Approval,
+    pub approval: ApprovalPolicy,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -60,16 +60,16 @@ pub struct Agent {
     #[serde(flatten)]
     pub team: lango_team::TeamSettings,
     #[serde(flatten)]
-    pub engine: lango_engine::Settings,
+    pub engine: lango_engine::EngineSettings,
     #[serde(flatten)]
     pub models: lango_models::AgentSettings,
 }
 
 impl Settings {
     /// The limits of a turn, the delegation rounds among them.
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> TurnLimits {
         let rounds = NonZeroU32::new(self.agent.team.rounds());
-        Limits { rounds: rounds.unwrap_or(Limits::default().rounds), ..self.agent.engine.limits.clone() }
+        TurnLimits { rounds: rounds.unwrap_or(TurnLimits::default().rounds), ..self.agent.engine.limits.clone() }
     }
 
     /// The JSON Schema of a configuration file; it knows every key there is.

@@ -13,7 +13,7 @@ use lango_domain::event::{SessionId, TurnId};
 use lango_domain::model::{Fragment, Message, ModelError, ModelRequest, ToolDeclaration};
 use lango_domain::seams::{Approver, ApprovalDecision};
 use lango_domain::{AgentName, Intent, Label, Tool};
-use lango_engine::Surroundings;
+use lango_engine::ClockAndIds;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -111,7 +111,7 @@ impl Tape {
         }
     }
 
-    pub fn surroundings(&self, real: Surroundings) -> Surroundings {
+    pub fn surroundings(&self, real: ClockAndIds) -> ClockAndIds {
         match self {
             Self::Off => real,
             Self::Record(recorder) => recorder.surroundings(real),

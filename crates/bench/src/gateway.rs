@@ -16,7 +16,7 @@ use futures::stream::{BoxStream, StreamExt};
 use jiff::Timestamp;
 use lango_domain::event::{Principal, TurnId, Usage};
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
-use lango_engine::{Approval, Beside, Limits, Models, Runner};
+use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, Models, Runner};
 use lango_gateway::{Gateway, Lobby, Parts, Settings, Surroundings, Team, TeamFacts};
 use lango_store::{AccessToken, Place, SqliteStore, TokenScope, token_value};
 use serde_json::{Value, json};
@@ -133,16 +133,16 @@ fn answering_at_once(store: &SqliteStore, lobby: &Lobby) -> Result<Team> {
     let tree = team::tree()?;
     let facts = TeamFacts::of(&tree);
     let turns = AtomicUsize::new(0);
-    let runner = Runner::new(lango_engine::Parts {
+    let runner = Runner::new(lango_engine::RunnerParts {
         tree,
         models: Models { default: Arc::new(AtOnce), per_agent: BTreeMap::new() },
         store: Arc::new(store.clone()),
         approver: Some(lobby.approver()),
-        approval: Approval::default(),
-        beside: Beside { sources: vec![lobby.source()], ..Beside::default() },
+        approval: ApprovalPolicy::default(),
+        beside: TurnHooks { sources: vec![lobby.source()], ..TurnHooks::default() },
         remotes: BTreeMap::new(),
-        limits: Limits::default(),
-        surroundings: lango_engine::Surroundings {
+        limits: TurnLimits::default(),
+        surroundings: lango_engine::ClockAndIds {
             now: Arc::new(Timestamp::now),
             new_turn: Arc::new(move || TurnId::new(format!("t{}", turns.fetch_add(1, Ordering::Relaxed)))),
         },

@@ -13,7 +13,7 @@ use lango_domain::event::{EventBody, Principal, SessionId, TurnId, Update};
 use lango_domain::memory::{Kind, MemoryStore, NewMemory, Note, Priority, MemorySpeaker};
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
 use lango_domain::seams::SessionKey;
-use lango_engine::{Approval, Beside, Limits, Models, Parts, Runner, Surroundings, TurnRequest};
+use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, Models, RunnerParts, Runner, ClockAndIds, TurnRequest};
 use lango_knowledge::memory::{Chronicle, Observer, Settings};
 use lango_knowledge::secrecy::Secrecy;
 use lango_store::{Place, SqliteStore};
@@ -60,7 +60,7 @@ async fn cost(observations: Option<usize>, turns: usize) -> Result<()> {
         let began = Instant::now();
         turn(&runner, &format!("s{number}"), QUESTIONS[number % QUESTIONS.len()]).await?;
         times.push(began.elapsed().as_secs_f64() * 1_000.0);
-        runner.settled().await;
+        runner.wait_for_hooks().await;
     }
     times.sort_by(f64::total_cmp);
     let at = |share: f64| times.get((times.len() as f64 * share) as usize).copied().unwrap_or_default();
@@ -82,7 +82,7 @@ async fn prefix() -> Result<()> {
     let runner = runner(&store, Arc::clone(&model), beside(&store, observer, Settings::default()))?;
     for number in 0..150 {
         turn(&runner, "long", &format!("number {number}: {}", "more of it ".repeat(WORDS / 3))).await?;
-        runner.settled().await;
+        runner.wait_for_hooks().await;
     }
     let requests = model.requests.lock().unwrap_or_else(PoisonError::into_inner);
     let (mut shared, mut all, mut broken) = (0, 0, 0);
@@ -123,7 +123,7 @@ fn observation(number: usize) -> NewMemory {
     NewMemory { note, turn: TurnId::new("before"), sources: vec![1] }
 }
 
-fn beside(store: &SqliteStore, observer: Observer, settings: Settings) -> Beside {
+fn beside(store: &SqliteStore, observer: Observer, settings: Settings) -> TurnHooks {
     let chronicle = Arc::new(Chronicle::new(lango_knowledge::memory::Parts {
         memories: Arc::new(store.clone()),
         observer,
@@ -132,25 +132,25 @@ fn beside(store: &SqliteStore, observer: Observer, settings: Settings) -> Beside
         forgetting: lango_knowledge::forgetting::Forgetting::new(Arc::new(store.clone())),
         now: Arc::new(Timestamp::now),
     }));
-    Beside {
+    TurnHooks {
         sources: vec![Arc::clone(&chronicle) as _],
         digests: Some(Arc::clone(&chronicle) as _),
         afterwards: vec![chronicle],
-        ..Beside::default()
+        ..TurnHooks::default()
     }
 }
 
-fn runner(store: &SqliteStore, model: Arc<Answering>, beside: Beside) -> Result<Runner> {
-    Ok(Runner::new(Parts {
+fn runner(store: &SqliteStore, model: Arc<Answering>, beside: TurnHooks) -> Result<Runner> {
+    Ok(Runner::new(RunnerParts {
         tree: team::tree()?,
         models: Models { default: model, per_agent: BTreeMap::new() },
         store: Arc::new(store.clone()),
         approver: None,
-        approval: Approval::default(),
+        approval: ApprovalPolicy::default(),
         beside,
         remotes: BTreeMap::new(),
-        limits: Limits::default(),
-        surroundings: Surroundings {
+        limits: TurnLimits::default(),
+        surroundings: ClockAndIds {
             now: Arc::new(Timestamp::now),
             new_turn: Arc::new(|| TurnId::new(Timestamp::now().as_nanosecond().to_string())),
         },

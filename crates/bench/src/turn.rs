@@ -11,7 +11,7 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use lango_domain::event::{EventBody, Principal, SessionId, TurnId, Update};
 use lango_domain::session::SessionStore;
-use lango_engine::{Approval, Beside, Limits, InMemorySessionStore, Models, Parts, Runner, Surroundings, TurnRequest};
+use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, InMemorySessionStore, Models, RunnerParts, Runner, ClockAndIds, TurnRequest};
 use lango_models::{Dialect, HttpModel, Target, Timing, client};
 use lango_store::{Place, SqliteStore};
 
@@ -52,16 +52,16 @@ fn runner(base_url: String, file: Option<&Path>) -> Result<Runner> {
         price: None,
     };
     let turns = AtomicUsize::new(0);
-    Ok(Runner::new(Parts {
+    Ok(Runner::new(RunnerParts {
         tree: team::tree()?,
         models: Models { default: Arc::new(model), per_agent: BTreeMap::new() },
         store,
         approver: None,
-        approval: Approval::default(),
-        beside: Beside::default(),
+        approval: ApprovalPolicy::default(),
+        beside: TurnHooks::default(),
         remotes: BTreeMap::new(),
-        limits: Limits::default(),
-        surroundings: Surroundings {
+        limits: TurnLimits::default(),
+        surroundings: ClockAndIds {
             now: Arc::new(Timestamp::now),
             new_turn: Arc::new(move || TurnId::new(format!("t{}", turns.fetch_add(1, Ordering::Relaxed)))),
         },

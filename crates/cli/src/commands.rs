@@ -114,7 +114,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(20);
 /// the next turn.
 async fn settle(conversation: &lango_app::Conversation) {
     tokio::select! {
-        () = conversation.runner.settled() => {}
+        () = conversation.runner.wait_for_hooks() => {}
         () = tokio::time::sleep(LONGEST_WAIT) => {}
         _ = tokio::signal::ctrl_c() => {}
     }

@@ -14,39 +14,39 @@ use lango_domain::seams::{Approver, RemoteAgent};
 use lango_domain::{AgentName, Label};
 use tokio_util::sync::CancellationToken;
 
-use crate::beside::Beside;
+use crate::hooks::TurnHooks;
 use crate::calibration::Calibration;
-use crate::crew::Crew;
-use crate::dispatch::{AbortOnDrop, ToolAnswer, Words};
-use crate::failure::Failure;
-use crate::guard::Approval;
-use crate::limits::{Limits, Spent};
-use crate::pause::Pause;
+use crate::prepared_team::PreparedTeam;
+use crate::tool_execution::{AbortOnDrop, ToolOutcome, Words};
+use crate::turn_error::TurnError;
+use crate::approval_policy::ApprovalPolicy;
+use crate::limits::{TurnLimits, TurnSpend};
+use crate::turn_clock::TurnClock;
 use crate::plan::Action;
-use crate::record::{Entry, Record};
+use crate::turn_log::{Entry, TurnLog};
 use crate::runner::Models;
-use crate::work::{CarriedOut, Outcome, Said, Step, Work};
+use crate::agent_loop::{ActionResults, AgentOutcome, ReplyNotes, LoopStep, AgentLoop};
 
 /// So long a turn that is stopped may take to write down what it leaves.
 pub(crate) const GRACE: Duration = Duration::from_secs(3);
 
 /// Everything that one turn runs with.
 pub(crate) struct Driver {
-    pub crew: Arc<Crew>,
+    pub crew: Arc<PreparedTeam>,
     pub models: Models,
     pub remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>>,
     pub approver: Option<Arc<dyn Approver>>,
-    pub beside: Beside,
-    pub approval: Approval,
-    pub pause: Pause,
-    pub limits: Limits,
+    pub beside: TurnHooks,
+    pub approval: ApprovalPolicy,
+    pub pause: TurnClock,
+    pub limits: TurnLimits,
     pub calibration: Arc<Calibration>,
-    pub record: Record,
-    pub stop: Stop,
+    pub record: TurnLog,
+    pub stop: StopSignal,
     /// Whether a turn that is cancelled is to be gone on with.
     pub park: CancellationToken,
     pub request: String,
-    pub spent: Mutex<Spent>,
+    pub spent: Mutex<TurnSpend>,
     pub delegations: AtomicUsize,
     /// Calls that were refused in this turn.
     pub denied: Mutex<Vec<ToolCall>>,
@@ -55,13 +55,13 @@ pub(crate) struct Driver {
 }
 
 /// Where an agent works: its branch of the log, and whether its words reach the user as they come.
-pub(crate) struct Seat {
+pub(crate) struct ActiveAgent {
     pub agent: AgentName,
     pub branch: Branch,
     pub is_shown: bool,
 }
 
-impl Seat {
+impl ActiveAgent {
     pub fn entry(&self, label: &Label, body: EventBody) -> Entry {
         let (author, branch) = (Author::Agent(self.agent.clone()), self.branch.clone());
         Entry { author, branch, label: label.clone(), body }
@@ -75,7 +75,7 @@ pub(crate) struct Delegation {
     pub label: Label,
     pub task: Option<String>,
     pub report_back: bool,
-    pub seat: Arc<Seat>,
+    pub seat: Arc<ActiveAgent>,
     /// From a remote agent: where it goes on when it is asked again.
     pub thread: Mutex<Option<Thread>>,
 }
@@ -88,22 +88,22 @@ impl Delegation {
 
 impl Driver {
     /// One agent's work, from the first question to its model to the outcome.
-    pub fn work<'a>(self: &'a Arc<Self>, seat: &'a Arc<Seat>) -> BoxFuture<'a, Result<Outcome, Failure>> {
+    pub fn run_agent<'a>(self: &'a Arc<Self>, seat: &'a Arc<ActiveAgent>) -> BoxFuture<'a, Result<AgentOutcome, TurnError>> {
         async move {
-            let mut work = Work::new(&self.crew, &seat.agent);
+            let mut work = AgentLoop::new(&self.crew, &seat.agent);
             loop {
                 let step = work.next(&self.limits, &self.spent());
                 // An outcome that is there stands, whatever stops the turn at that moment.
-                if !matches!(step, Step::Finish(_)) {
+                if !matches!(step, LoopStep::Finish(_)) {
                     self.stop.check()?;
                 }
                 match step {
-                    Step::AskModel(ask) => work.replied(self.ask(seat, ask).await?, ask),
-                    Step::CarryOut { said, actions } => {
-                        work.carried_out(self.carry_out(seat, said, actions).await?)
+                    LoopStep::AskModel(ask) => work.on_reply(self.call_model(seat, ask).await?, ask),
+                    LoopStep::CarryOut { said, actions } => {
+                        work.on_actions_done(self.execute_actions(seat, said, actions).await?)
                     }
-                    Step::Finish(outcome) => return Ok(outcome),
-                    Step::GiveUp(failure) => return Err(failure),
+                    LoopStep::Finish(outcome) => return Ok(outcome),
+                    LoopStep::GiveUp(failure) => return Err(failure),
                 }
             }
         }
@@ -111,7 +111,7 @@ impl Driver {
     }
 
     /// Waits for something, unless the turn is stopped first.
-    pub async fn wait<T>(&self, something: impl Future<Output = T>) -> Result<T, Failure> {
+    pub async fn wait<T>(&self, something: impl Future<Output = T>) -> Result<T, TurnError> {
         tokio::select! {
             biased;
             () = self.stop.token.cancelled() => Err(self.stop.cause()),
@@ -120,30 +120,30 @@ impl Driver {
     }
 
     /// Calls first, side by side; then transfers (B54).
-    async fn carry_out(
+    async fn execute_actions(
         self: &Arc<Self>,
-        seat: &Arc<Seat>,
-        said: Said,
+        seat: &Arc<ActiveAgent>,
+        said: ReplyNotes,
         actions: Vec<Action>,
-    ) -> Result<CarriedOut, Failure> {
+    ) -> Result<ActionResults, TurnError> {
         let label = said.label.clone();
-        let delegations = self.write_down(seat, said, &actions).await?;
+        let delegations = self.append_calls(seat, said, &actions).await?;
         self.answer_calls(seat, &actions, &label).await?;
         let handed_back = actions.iter().find_map(|action| match action {
             Action::HandBack { reason, .. } => reason.clone().map(|reason| (reason, label.clone())),
             _ => None,
         });
         let finished = join_all(delegations.iter().map(|delegation| self.delegate(seat, delegation))).await;
-        Ok(CarriedOut { delegated: finished.into_iter().collect::<Result<_, _>>()?, handed_back })
+        Ok(ActionResults { delegated: finished.into_iter().collect::<Result<_, _>>()?, handed_back })
     }
 
     /// A call is in the log before it has an effect.
-    async fn write_down(
+    async fn append_calls(
         &self,
-        seat: &Seat,
-        said: Said,
+        seat: &ActiveAgent,
+        said: ReplyNotes,
         actions: &[Action],
-    ) -> Result<Vec<Delegation>, Failure> {
+    ) -> Result<Vec<Delegation>, TurnError> {
         let mut bodies: Vec<EventBody> = said.thoughts.into_iter().map(EventBody::Thought).collect();
         let mut delegations = Vec::new();
         if !said.note.trim().is_empty() {
@@ -160,7 +160,7 @@ impl Driver {
                     let into = seat.branch.delegation(to, number);
                     let (id, to, task, report_back) =
                         (call.id.clone(), to.clone(), task.clone(), *report_back);
-                    let child = Seat {
+                    let child = ActiveAgent {
                         agent: to.clone(),
                         branch: into.clone(),
                         is_shown: seat.is_shown && !report_back,
@@ -180,7 +180,7 @@ impl Driver {
         if !delegations.is_empty() {
             self.spent().count_round();
         }
-        self.keep(seat, &said.label, bodies).await?;
+        self.append(seat, &said.label, bodies).await?;
         Ok(delegations)
     }
 
@@ -188,50 +188,50 @@ impl Driver {
     /// one waits for.
     async fn answer_calls(
         self: &Arc<Self>,
-        seat: &Arc<Seat>,
+        seat: &Arc<ActiveAgent>,
         actions: &[Action],
         read: &Label,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), TurnError> {
         let mut running: FuturesOrdered<_> =
             actions.iter().filter_map(|action| self.answer(seat, action, read)).collect();
         while let Some(result) = running.next().await {
             let (body, label) = result?;
-            self.keep(seat, &label, vec![body]).await?;
+            self.append(seat, &label, vec![body]).await?;
         }
         Ok(())
     }
 
     fn answer(
         self: &Arc<Self>,
-        seat: &Arc<Seat>,
+        seat: &Arc<ActiveAgent>,
         action: &Action,
         read: &Label,
-    ) -> Option<BoxFuture<'static, Result<(EventBody, Label), Failure>>> {
+    ) -> Option<BoxFuture<'static, Result<(EventBody, Label), TurnError>>> {
         let at_once =
-            |call: &ToolCall, answer: ToolAnswer| futures::future::ready(Ok(answer.into_body(call))).boxed();
+            |call: &ToolCall, answer: ToolOutcome| futures::future::ready(Ok(answer.into_body(call))).boxed();
         match action {
             Action::Delegate { .. } => None,
             Action::Refuse { call, code, why } => {
-                Some(at_once(call, self.cap(ToolAnswer::failed(*code, why))))
+                Some(at_once(call, self.truncate_output(ToolOutcome::failed(*code, why))))
             }
             Action::HandBack { call, .. } => {
                 let words = Words::default();
-                Some(at_once(call, ToolAnswer::Worked { text: "handed back".to_owned(), words }))
+                Some(at_once(call, ToolOutcome::Worked { text: "handed back".to_owned(), words }))
             }
             Action::Run(call) => {
                 let (driver, seat, call) = (Arc::clone(self), Arc::clone(seat), call.clone());
-                Some(driver.run_soundly(seat, call, read.clone()).boxed())
+                Some(driver.run_tool_catching_panics(seat, call, read.clone()).boxed())
             }
         }
     }
 
     /// Whatever breaks around a tool, its call gets a result.
-    fn run_soundly(
+    fn run_tool_catching_panics(
         self: Arc<Self>,
-        seat: Arc<Seat>,
+        seat: Arc<ActiveAgent>,
         call: ToolCall,
         read: Label,
-    ) -> impl Future<Output = Result<(EventBody, Label), Failure>> + Send {
+    ) -> impl Future<Output = Result<(EventBody, Label), TurnError>> + Send {
         let task = {
             let (driver, call) = (Arc::clone(&self), call.clone());
             AbortOnDrop(tokio::spawn(async move { driver.run_tool(&seat, &call, &read).await }))
@@ -239,23 +239,23 @@ impl Driver {
         async move {
             let answer = task.await.unwrap_or_else(|error| {
                 tracing::error!(%error, "something broke around a tool");
-                Ok(ToolAnswer::failed(ToolCode::Panicked, "something broke around this call"))
+                Ok(ToolOutcome::failed(ToolCode::Panicked, "something broke around this call"))
             });
-            Ok(self.cap(answer?).into_body(&call))
+            Ok(self.truncate_output(answer?).into_body(&call))
         }
     }
 
     /// What an agent did, made from what it had read.
-    pub async fn keep(&self, seat: &Seat, label: &Label, bodies: Vec<EventBody>) -> Result<(), Failure> {
-        self.record.keep(bodies.into_iter().map(|body| seat.entry(label, body)).collect()).await
+    pub async fn append(&self, seat: &ActiveAgent, label: &Label, bodies: Vec<EventBody>) -> Result<(), TurnError> {
+        self.record.append(bodies.into_iter().map(|body| seat.entry(label, body)).collect()).await
     }
 
     /// What the engine itself notes about an agent's work.
-    pub async fn note(&self, seat: &Seat, body: EventBody) -> Result<(), Failure> {
-        self.keep(seat, &Label::default(), vec![body]).await
+    pub async fn note(&self, seat: &ActiveAgent, body: EventBody) -> Result<(), TurnError> {
+        self.append(seat, &Label::default(), vec![body]).await
     }
 
-    pub fn spent(&self) -> MutexGuard<'_, Spent> {
+    pub fn spent(&self) -> MutexGuard<'_, TurnSpend> {
         self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -264,31 +264,31 @@ impl Driver {
         denied.iter().any(|before| before.is_same_as(call))
     }
 
-    pub fn remember_denied(&self, call: &ToolCall) {
+    pub fn record_denial(&self, call: &ToolCall) {
         self.denied.lock().unwrap_or_else(PoisonError::into_inner).push(call.clone());
     }
 }
 
 /// Ends a turn from outside its work: the user, the clock, or a failure in another branch.
-pub(crate) struct Stop {
+pub(crate) struct StopSignal {
     pub token: CancellationToken,
-    cause: OnceLock<Failure>,
+    cause: OnceLock<TurnError>,
 }
 
-impl Stop {
+impl StopSignal {
     pub fn new(token: CancellationToken) -> Self {
         Self { token, cause: OnceLock::new() }
     }
 
     /// The first cause stands, the user's wish among them.
-    pub fn because(&self, failure: Failure) {
+    pub fn stop_with(&self, failure: TurnError) {
         if !self.token.is_cancelled() {
             let _ = self.cause.set(failure);
         }
         self.token.cancel();
     }
 
-    pub fn check(&self) -> Result<(), Failure> {
+    pub fn check(&self) -> Result<(), TurnError> {
         if self.token.is_cancelled() { Err(self.cause()) } else { Ok(()) }
     }
 
@@ -299,7 +299,7 @@ impl Stop {
     }
 
     /// Why the turn was stopped; without a cause the user did it.
-    pub fn cause(&self) -> Failure {
-        self.cause.get().cloned().unwrap_or_else(Failure::cancelled)
+    pub fn cause(&self) -> TurnError {
+        self.cause.get().cloned().unwrap_or_else(TurnError::cancelled)
     }
 }

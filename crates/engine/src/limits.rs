@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 /// The engine's part of `agent.*`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Settings {
+pub struct EngineSettings {
     /// What one turn may take; at a limit it ends and says what was done.
-    pub limits: Limits,
+    pub limits: TurnLimits,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Limits {
+pub struct TurnLimits {
     /// Replies of the orchestrator that delegate; stands in `agent.maxDelegationRounds`, where the prompt has it from.
     #[serde(skip)]
     pub rounds: NonZeroU32,
@@ -48,7 +48,7 @@ fn more_than_nothing<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Resul
     }
 }
 
-impl Default for Limits {
+impl Default for TurnLimits {
     fn default() -> Self {
         const fn n32(n: u32) -> NonZeroU32 {
             NonZeroU32::MIN.saturating_add(n - 1)
@@ -71,14 +71,14 @@ impl Default for Limits {
 
 /// What a turn has taken so far.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Spent {
+pub(crate) struct TurnSpend {
     rounds: u32,
     model_calls: u32,
     tokens: u64,
     usd: f64,
 }
 
-impl Spent {
+impl TurnSpend {
     pub fn count_round(&mut self) {
         self.rounds += 1;
     }
@@ -98,8 +98,8 @@ impl Spent {
     }
 }
 
-impl Limits {
-    pub(crate) fn check_model_call(&self, spent: &Spent) -> Result<(), FailureCode> {
+impl TurnLimits {
+    pub(crate) fn check_model_call(&self, spent: &TurnSpend) -> Result<(), FailureCode> {
         match spent {
             _ if spent.model_calls >= self.model_calls.get() => Err(FailureCode::LimitCalls),
             _ if self.tokens.is_some_and(|limit| spent.tokens >= limit.get()) => Err(FailureCode::LimitTokens),
@@ -108,7 +108,7 @@ impl Limits {
         }
     }
 
-    pub(crate) fn check_round(&self, spent: &Spent) -> Result<(), FailureCode> {
+    pub(crate) fn check_round(&self, spent: &TurnSpend) -> Result<(), FailureCode> {
         if spent.rounds >= self.rounds.get() { Err(FailureCode::LimitRounds) } else { Ok(()) }
     }
 
@@ -128,20 +128,20 @@ mod tests {
     /// B56
     #[test]
     fn each_limit_has_its_code() {
-        let limits = Limits { tokens: NonZeroU64::new(100), usd: Some(0.5), ..Limits::default() };
-        let check = |spent: Spent| limits.check_model_call(&spent);
-        assert_eq!(check(Spent::default()), Ok(()));
-        assert_eq!(check(Spent { model_calls: 40, ..Spent::default() }), Err(FailureCode::LimitCalls));
-        assert_eq!(check(Spent { tokens: 100, ..Spent::default() }), Err(FailureCode::LimitTokens));
-        assert_eq!(check(Spent { usd: 0.5, ..Spent::default() }), Err(FailureCode::LimitMoney));
-        assert_eq!(limits.check_round(&Spent { rounds: 4, ..Spent::default() }), Ok(()));
-        assert_eq!(limits.check_round(&Spent { rounds: 5, ..Spent::default() }), Err(FailureCode::LimitRounds));
+        let limits = TurnLimits { tokens: NonZeroU64::new(100), usd: Some(0.5), ..TurnLimits::default() };
+        let check = |spent: TurnSpend| limits.check_model_call(&spent);
+        assert_eq!(check(TurnSpend::default()), Ok(()));
+        assert_eq!(check(TurnSpend { model_calls: 40, ..TurnSpend::default() }), Err(FailureCode::LimitCalls));
+        assert_eq!(check(TurnSpend { tokens: 100, ..TurnSpend::default() }), Err(FailureCode::LimitTokens));
+        assert_eq!(check(TurnSpend { usd: 0.5, ..TurnSpend::default() }), Err(FailureCode::LimitMoney));
+        assert_eq!(limits.check_round(&TurnSpend { rounds: 4, ..TurnSpend::default() }), Ok(()));
+        assert_eq!(limits.check_round(&TurnSpend { rounds: 5, ..TurnSpend::default() }), Err(FailureCode::LimitRounds));
     }
 
     /// B56: an unknown price is not a price of zero, and never counts as spent.
     #[test]
     fn usage_adds_up() {
-        let mut spent = Spent::default();
+        let mut spent = TurnSpend::default();
         spent.count_usage(&Usage { input: 7, output: 3, cost_usd: Some(0.25), ..Usage::default() });
         spent.count_usage(&Usage { input: u64::MAX, output: 1, cost_usd: None, ..Usage::default() });
         assert_eq!((spent.tokens, spent.usd), (u64::MAX, 0.25));

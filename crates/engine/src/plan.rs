@@ -7,8 +7,8 @@ use lango_domain::model::ToolCall;
 use lango_domain::markers::{REJECT, TRANSFER};
 use lango_domain::{AgentName, TeamMode};
 
-use crate::crew::Crew;
-use crate::transfer::{Wish, meant};
+use crate::prepared_team::PreparedTeam;
+use crate::transfer::{TransferRequest, resolve_agent};
 
 /// More calls than this in one reply are answered, not run.
 const MAX_CALLS_PER_REPLY: usize = 32;
@@ -37,14 +37,14 @@ pub(crate) enum Action {
 }
 
 /// Whose calls these are, and what this turn knows about them.
-pub(crate) struct Caller<'a> {
-    pub crew: &'a Crew,
+pub(crate) struct CallPlanner<'a> {
+    pub crew: &'a PreparedTeam,
     pub agent: &'a AgentName,
     /// Specialists that gave this request back.
     pub rejecters: &'a BTreeSet<AgentName>,
 }
 
-impl Caller<'_> {
+impl CallPlanner<'_> {
     pub fn plan(&self, calls: Vec<ToolCall>) -> Vec<Action> {
         let mut actions: Vec<Action> = calls.into_iter().map(|call| self.classify(call)).collect();
         for action in actions.iter_mut().skip(MAX_CALLS_PER_REPLY) {
@@ -68,8 +68,8 @@ impl Caller<'_> {
     }
 
     fn transfer(&self, call: ToolCall) -> Action {
-        let wish = Wish::read(&call.arguments);
-        match meant(&wish.agent, self.crew.specialists()) {
+        let wish = TransferRequest::read(&call.arguments);
+        match resolve_agent(&wish.agent, self.crew.specialists()) {
             Some(to) if self.rejecters.contains(to) => {
                 let why =
                     format!("{to} already gave this request back; choose another agent or answer the user");
@@ -110,9 +110,9 @@ impl Caller<'_> {
     }
 
     fn hand_back(&self, call: ToolCall) -> Action {
-        let wish = Wish::read(&call.arguments);
+        let wish = TransferRequest::read(&call.arguments);
         let back = [self.crew.root().clone()];
-        if self.crew.mode() == TeamMode::Multi && meant(&wish.agent, &back).is_some() {
+        if self.crew.mode() == TeamMode::Multi && resolve_agent(&wish.agent, &back).is_some() {
             return Action::HandBack { call, reason: wish.task };
         }
         let why = match self.crew.mode() {

@@ -9,11 +9,11 @@ use lango_domain::event::{
 };
 use lango_domain::failure::FailureCode;
 
-use crate::record::Entry;
+use crate::turn_log::Entry;
 
 /// The last turn of a log that has no end.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Unfinished {
+pub struct UnfinishedTurn {
     pub turn: TurnId,
     /// What the user asked for.
     pub request: String,
@@ -26,7 +26,7 @@ pub struct Unfinished {
 }
 
 /// Looks for an unfinished turn at the end of a log; `safety` says how much harm a tool of an agent can do.
-pub(crate) fn unfinished(log: &[Arc<Event>], safety: impl Fn(&Author, &str) -> Safety) -> Option<Unfinished> {
+pub(crate) fn unfinished(log: &[Arc<Event>], safety: impl Fn(&Author, &str) -> Safety) -> Option<UnfinishedTurn> {
     let turn = log.last()?.turn.clone();
     let events: Vec<&Event> = log.iter().map(|event| &**event).filter(|event| event.turn == turn).collect();
     if events.iter().any(|event| matches!(event.body, EventBody::TurnDone | EventBody::TurnFailed { .. })) {
@@ -39,10 +39,10 @@ pub(crate) fn unfinished(log: &[Arc<Event>], safety: impl Fn(&Author, &str) -> S
     let closings = closings(&events, safety);
     let delegations = events.iter().filter(|event| matches!(event.body, EventBody::Transfer { .. })).count();
     let is_answered = events.iter().any(|event| matches!(event.body, EventBody::Answer { .. }));
-    Some(Unfinished { turn, request, is_answered, delegations, closings })
+    Some(UnfinishedTurn { turn, request, is_answered, delegations, closings })
 }
 
-impl Unfinished {
+impl UnfinishedTurn {
     /// The end that such a turn gets when nobody goes on with it.
     pub(crate) fn end(&self) -> EventBody {
         if self.is_answered {

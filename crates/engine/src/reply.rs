@@ -11,7 +11,7 @@ const MAX_HELD_BYTES: usize = 1_024;
 
 /// A whole reply.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Reply {
+pub(crate) struct ModelReply {
     pub thoughts: Vec<Thought>,
     pub text: String,
     pub calls: Vec<ToolCall>,
@@ -20,7 +20,7 @@ pub(crate) struct Reply {
     pub label: Label,
 }
 
-impl Reply {
+impl ModelReply {
     /// The reason, when the reply hands the task back.
     pub fn rejection(&self) -> Option<String> {
         self.text.trim_start().strip_prefix(REJECT).map(|reason| reason.trim().to_owned())
@@ -29,17 +29,17 @@ impl Reply {
 
 /// Takes fragments, and says what of the text may be shown.
 #[derive(Debug, Default)]
-pub(crate) struct Collector {
-    reply: Reply,
+pub(crate) struct ReplyCollector {
+    reply: ModelReply,
     /// Whatever model it comes from, a reply has its caps (B105).
     meter: ReplyMeter,
-    gate: Gate,
+    gate: RejectFilter,
     done: bool,
 }
 
-impl Collector {
+impl ReplyCollector {
     /// The text that may be shown now.
-    pub fn take(&mut self, fragment: Fragment) -> Result<Option<String>, ModelError> {
+    pub fn push(&mut self, fragment: Fragment) -> Result<Option<String>, ModelError> {
         self.meter.fragment(&fragment)?;
         match fragment {
             Fragment::Text(text) => {
@@ -64,11 +64,11 @@ impl Collector {
     }
 
     /// The reply, if it is whole, with an id for every call that no other call of this turn has.
-    pub fn finish(mut self, mut fresh_id: impl FnMut(&CallId) -> CallId) -> Result<Reply, ModelError> {
+    pub fn finish(mut self, mut fresh_id: impl FnMut(&CallId) -> CallId) -> Result<ModelReply, ModelError> {
         if !self.done {
             return Err(ModelError::BrokeOff);
         }
-        let Reply { calls, thoughts, .. } = &mut self.reply;
+        let ModelReply { calls, thoughts, .. } = &mut self.reply;
         for call in calls {
             let id = fresh_id(&call.id);
             for thought in thoughts.iter_mut().filter(|thought| thought.call.as_ref() == Some(&call.id)) {
@@ -82,7 +82,7 @@ impl Collector {
 
 /// Holds the first characters back until they can no longer become [`REJECT`]; a rejection is never shown.
 #[derive(Debug, Default)]
-enum Gate {
+enum RejectFilter {
     Open,
     Shut,
     #[default]
@@ -90,7 +90,7 @@ enum Gate {
     Holding(String),
 }
 
-impl Gate {
+impl RejectFilter {
     fn pass(&mut self, text: &str) -> Option<String> {
         let held = match self {
             Self::Open => return Some(text.to_owned()).filter(|text| !text.is_empty()),
@@ -119,9 +119,9 @@ mod tests {
     use serde_json::json;
 
     fn shown(pieces: &[&str]) -> String {
-        let mut collector = Collector::default();
+        let mut collector = ReplyCollector::default();
         let pieces = pieces.iter().map(|piece| Fragment::Text((*piece).to_owned()));
-        pieces.filter_map(|piece| collector.take(piece).unwrap()).collect()
+        pieces.filter_map(|piece| collector.push(piece).unwrap()).collect()
     }
 
     /// B55
@@ -148,14 +148,14 @@ mod tests {
 
     #[test]
     fn a_reply_without_an_end_broke_off() {
-        let mut collector = Collector::default();
-        collector.take(Fragment::Text("half".into())).unwrap();
+        let mut collector = ReplyCollector::default();
+        collector.push(Fragment::Text("half".into())).unwrap();
         assert_eq!(collector.finish(Clone::clone), Err(ModelError::BrokeOff));
     }
 
     fn refused(fragment: impl Fn(usize) -> Fragment) -> ModelError {
-        let mut collector = Collector::default();
-        (0..).find_map(|number| collector.take(fragment(number)).err()).unwrap()
+        let mut collector = ReplyCollector::default();
+        (0..).find_map(|number| collector.push(fragment(number)).err()).unwrap()
     }
 
     /// B105

@@ -16,21 +16,21 @@ use lango_domain::{AgentName, AgentTree};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::task::TaskTracker;
 
-use crate::beside::Beside;
+use crate::hooks::TurnHooks;
 use crate::calibration::Calibration;
-use crate::crew::Crew;
-use crate::dispatch::AbortOnDrop;
-use crate::done::what_was_done;
-use crate::driver::{Driver, GRACE, Seat, Stop};
-use crate::failure::{Failure, panic_words};
-use crate::guard::Approval;
-use crate::limits::{Limits, Spent};
-use crate::pause::Pause;
-use crate::record::{Entry, Opening, Record};
-use crate::recovery::Unfinished;
+use crate::prepared_team::PreparedTeam;
+use crate::tool_execution::AbortOnDrop;
+use crate::progress_summary::progress_summary;
+use crate::driver::{Driver, GRACE, ActiveAgent, StopSignal};
+use crate::turn_error::{TurnError, panic_message};
+use crate::approval_policy::ApprovalPolicy;
+use crate::limits::{TurnLimits, TurnSpend};
+use crate::turn_clock::TurnClock;
+use crate::turn_log::{Entry, TurnLogOptions, TurnLog};
+use crate::recovery::UnfinishedTurn;
 use crate::request::{Request, TurnRequest};
 use crate::turn_stream::{End, TurnStream};
-use crate::work::Outcome;
+use crate::agent_loop::AgentOutcome;
 
 /// More bytes than any text has for a token.
 const BYTES_PER_TOKEN: usize = 8;
@@ -39,18 +39,18 @@ const BYTES_PER_TOKEN: usize = 8;
 const LAST_TURN: HistoryWindow = HistoryWindow::Recent { bytes: 0 };
 
 /// What a runner is put together from.
-pub struct Parts {
+pub struct RunnerParts {
     pub tree: AgentTree,
     pub models: Models,
     pub store: Arc<dyn SessionStore>,
     /// Without one, whatever needs permission is denied.
     pub approver: Option<Arc<dyn Approver>>,
     /// Which calls need permission.
-    pub approval: Approval,
-    pub beside: Beside,
+    pub approval: ApprovalPolicy,
+    pub beside: TurnHooks,
     pub remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>>,
-    pub limits: Limits,
-    pub surroundings: Surroundings,
+    pub limits: TurnLimits,
+    pub surroundings: ClockAndIds,
 }
 
 /// Which model each agent asks.
@@ -73,13 +73,13 @@ impl Models {
 
 /// Time and chance, handed down so that a turn can be repeated exactly.
 #[derive(Clone)]
-pub struct Surroundings {
+pub struct ClockAndIds {
     pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     pub new_turn: Arc<dyn Fn() -> TurnId + Send + Sync>,
 }
 
 /// A turn to begin, or without a request one to go on with.
-struct Begin {
+struct TurnStart {
     session: SessionId,
     principal: Principal,
     request: Option<Request>,
@@ -88,31 +88,31 @@ struct Begin {
 /// Runs turns of one team; cheap to clone.
 #[derive(Clone)]
 pub struct Runner {
-    shared: Arc<Shared>,
+    shared: Arc<RunnerInner>,
 }
 
 #[derive(Clone)]
-struct Shared {
-    crew: Arc<Crew>,
+struct RunnerInner {
+    crew: Arc<PreparedTeam>,
     calibration: Arc<Calibration>,
     models: Models,
     store: Arc<dyn SessionStore>,
     approver: Option<Arc<dyn Approver>>,
-    approval: Approval,
-    beside: Beside,
+    approval: ApprovalPolicy,
+    beside: TurnHooks,
     /// What is done about turns that ended.
     aftermath: TaskTracker,
     remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>>,
-    limits: Limits,
-    surroundings: Surroundings,
+    limits: TurnLimits,
+    surroundings: ClockAndIds,
 }
 
 impl Runner {
-    pub fn new(parts: Parts) -> Self {
-        let Parts { tree, models, store, approver, approval, beside, remotes, limits, surroundings } = parts;
-        let crew = Arc::new(Crew::new(tree));
+    pub fn new(parts: RunnerParts) -> Self {
+        let RunnerParts { tree, models, store, approver, approval, beside, remotes, limits, surroundings } = parts;
+        let crew = Arc::new(PreparedTeam::new(tree));
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(RunnerInner {
                 crew,
                 calibration: Arc::default(),
                 models,
@@ -130,9 +130,9 @@ impl Runner {
 
     /// Runs turns of one agent of the team alone: it begins them, answers them, and nobody stands behind it. None where
     /// the team has no such agent, or has it elsewhere.
-    pub fn alone(&self, agent: &str) -> Option<Self> {
-        let crew = Arc::new(self.shared.crew.alone(agent)?);
-        Some(Self { shared: Arc::new(Shared { crew, ..Shared::clone(&self.shared) }) })
+    pub fn single_agent(&self, agent: &str) -> Option<Self> {
+        let crew = Arc::new(self.shared.crew.single_agent(agent)?);
+        Some(Self { shared: Arc::new(RunnerInner { crew, ..RunnerInner::clone(&self.shared) }) })
     }
 
     /// Whom every turn begins with.
@@ -146,14 +146,14 @@ impl Runner {
     /// Must be called within a tokio runtime.
     pub fn run(&self, request: TurnRequest) -> TurnStream {
         let TurnRequest { session, principal, text, label, attachments } = request;
-        self.start(Begin { session, principal, request: Some(Request { text, label, attachments }) })
+        self.start(TurnStart { session, principal, request: Some(Request { text, label, attachments }) })
     }
 
     /// Goes on with a turn that its process did not finish, where it stopped (B73); without one the stream is empty.
     ///
     /// Must be called within a tokio runtime.
     pub fn resume(&self, session: SessionId, principal: Principal) -> TurnStream {
-        self.start(Begin { session, principal, request: None })
+        self.start(TurnStart { session, principal, request: None })
     }
 
     /// The turn that [`Runner::resume`] would go on with.
@@ -161,24 +161,24 @@ impl Runner {
         &self,
         session: &SessionId,
         principal: &Principal,
-    ) -> Result<Option<Unfinished>, StoreError> {
+    ) -> Result<Option<UnfinishedTurn>, StoreError> {
         let log = self.shared.store.load(SessionKeyRef { session, principal }, LAST_TURN).await?;
         Ok(self.shared.crew.unfinished(&log))
     }
 
     /// Waits until everything is done that follows turns which ended: what they leave to remember, to ask, to learn.
-    pub async fn settled(&self) {
+    pub async fn wait_for_hooks(&self) {
         self.shared.aftermath.close();
         self.shared.aftermath.wait().await;
         self.shared.aftermath.reopen();
     }
 
-    fn start(&self, begin: Begin) -> TurnStream {
+    fn start(&self, begin: TurnStart) -> TurnStream {
         TurnStream::start(|end, updates| turn(Arc::clone(&self.shared), begin, end, updates))
     }
 }
 
-async fn turn(shared: Arc<Shared>, begin: Begin, end: End, updates: UnboundedSender<Update>) {
+async fn turn(shared: Arc<RunnerInner>, begin: TurnStart, end: End, updates: UnboundedSender<Update>) {
     let of = SessionKey { session: begin.session.clone(), principal: begin.principal.clone() };
     // Held until what follows is on its way, so that nobody finds everything settled in between.
     let _follows = shared.aftermath.token();
@@ -186,15 +186,15 @@ async fn turn(shared: Arc<Shared>, begin: Begin, end: End, updates: UnboundedSen
     let error = match turn {
         Ok(Ok(())) => return shared.follow_up(of),
         Ok(Err(error)) => error,
-        Err(payload) => StoreError(panic_words(&*payload).to_owned()),
+        Err(payload) => StoreError(panic_message(&*payload).to_owned()),
     };
     let _ = updates.send(Update::Broken(error));
 }
 
-impl Shared {
+impl RunnerInner {
     async fn turn(
         &self,
-        begin: Begin,
+        begin: TurnStart,
         end: End,
         updates: &UnboundedSender<Update>,
     ) -> Result<(), StoreError> {
@@ -215,13 +215,13 @@ impl Shared {
         match (begin.request, left) {
             (Some(request), _) => {
                 let driver = self.driver(record, request.text.clone(), &end);
-                driver.run(Start::Fresh(request), updates).await;
+                driver.run(StartMode::Fresh(request), updates).await;
             }
             (None, Some(left)) if !left.is_answered => {
                 record.turn = left.turn;
                 let driver = self.driver(record, left.request, &end);
                 driver.delegations.store(left.delegations, Ordering::Relaxed);
-                driver.run(Start::Again, updates).await;
+                driver.run(StartMode::Again, updates).await;
             }
             (None, _) => record.close(Vec::new()).await?,
         }
@@ -231,10 +231,10 @@ impl Shared {
     /// Opens the log, and closes what an earlier process left open. A turn that is not gone on with ends here.
     async fn prepare(
         &self,
-        begin: &Begin,
+        begin: &TurnStart,
         lock: TurnLock,
         updates: &UnboundedSender<Update>,
-    ) -> Result<(Record, Option<Unfinished>), StoreError> {
+    ) -> Result<(TurnLog, Option<UnfinishedTurn>), StoreError> {
         let record = self.open(begin, lock, updates.clone()).await?;
         let left = record.read(|log| self.crew.unfinished(log));
         if let Some(left) = &left {
@@ -242,7 +242,7 @@ impl Shared {
             if begin.request.is_some() || left.is_answered {
                 closings.push(self.as_root(left.end()));
             }
-            record.keep_of(&left.turn, closings).await?;
+            record.append_to_turn(&left.turn, closings).await?;
         }
         Ok((record, left))
     }
@@ -261,17 +261,17 @@ impl Shared {
 
     async fn open(
         &self,
-        begin: &Begin,
+        begin: &TurnStart,
         lock: TurnLock,
         updates: UnboundedSender<Update>,
-    ) -> Result<Record, StoreError> {
+    ) -> Result<TurnLog, StoreError> {
         let (session, principal) = (begin.session.clone(), begin.principal.clone());
         let (store, surroundings) = (Arc::clone(&self.store), self.surroundings.clone());
         let reach = HistoryWindow::Recent { bytes: self.models.largest_window() * BYTES_PER_TOKEN };
-        Record::open(Opening { session, principal, store, surroundings, updates, reach, lock }).await
+        TurnLog::open(TurnLogOptions { session, principal, store, surroundings, updates, reach, lock }).await
     }
 
-    fn driver(&self, record: Record, request: String, end: &End) -> Arc<Driver> {
+    fn driver(&self, record: TurnLog, request: String, end: &End) -> Arc<Driver> {
         Arc::new(Driver {
             crew: Arc::clone(&self.crew),
             models: self.models.clone(),
@@ -279,14 +279,14 @@ impl Shared {
             approver: self.approver.clone(),
             approval: self.approval.clone(),
             beside: self.beside.clone(),
-            pause: Pause::default(),
+            pause: TurnClock::default(),
             limits: self.limits.clone(),
             calibration: Arc::clone(&self.calibration),
             record,
-            stop: Stop::new(end.cancel.clone()),
+            stop: StopSignal::new(end.cancel.clone()),
             park: end.park.clone(),
             request,
-            spent: Mutex::new(Spent::default()),
+            spent: Mutex::new(TurnSpend::default()),
             delegations: AtomicUsize::new(0),
             denied: Mutex::default(),
             approvals: tokio::sync::Mutex::default(),
@@ -299,7 +299,7 @@ fn no_answer() -> StoreError {
 }
 
 /// How a turn begins.
-enum Start {
+enum StartMode {
     /// With a request that is looked up first.
     Fresh(Request),
     /// Where it stopped.
@@ -309,21 +309,21 @@ enum Start {
 impl Driver {
     /// The whole turn: it ends in an answer or a failure with a code, never in silence (B59), and it ends when it is
     /// stopped, whatever it waits for (B104).
-    async fn run(self: Arc<Self>, start: Start, updates: &UnboundedSender<Update>) {
+    async fn run(self: Arc<Self>, start: StartMode, updates: &UnboundedSender<Update>) {
         let root = self.crew.root().clone();
-        let seat = Arc::new(Seat { branch: Branch::root(&root), agent: root, is_shown: true });
+        let seat = Arc::new(ActiveAgent { branch: Branch::root(&root), agent: root, is_shown: true });
         let worked = {
             let (driver, seat) = (Arc::clone(&self), Arc::clone(&seat));
             AbortOnDrop(tokio::spawn(async move { driver.answer_request(&seat, start).await }))
         };
         let clock = async {
-            self.pause.outlast(self.limits.turn_time()).await;
-            self.stop.because(Failure::limit(FailureCode::LimitTime));
+            self.pause.wait_until(self.limits.turn_time()).await;
+            self.stop.stop_with(TurnError::limit(FailureCode::LimitTime));
             std::future::pending::<()>().await;
         };
         let ended = tokio::select! {
             biased;
-            ended = worked => ended.unwrap_or_else(|error| Err(Failure::broken(error))),
+            ended = worked => ended.unwrap_or_else(|error| Err(TurnError::broken(error))),
             () = clock => Ok(()),
             () = self.stop.overdue() => Err(self.stop.cause()),
         };
@@ -333,7 +333,7 @@ impl Driver {
     }
 
     /// Writes the end of the turn. A store that does not answer has no say in whether the turn ends.
-    async fn close(&self, seat: &Seat, ended: Result<(), Failure>) -> Result<(), StoreError> {
+    async fn close(&self, seat: &ActiveAgent, ended: Result<(), TurnError>) -> Result<(), StoreError> {
         let last = match ended {
             Ok(()) => vec![EventBody::TurnDone],
             Err(failure) if failure.code == FailureCode::Cancelled && self.park.is_cancelled() => Vec::new(),
@@ -352,24 +352,24 @@ impl Driver {
         closed.unwrap_or_else(|_| Err(no_answer()))
     }
 
-    async fn answer_request(self: &Arc<Self>, seat: &Arc<Seat>, start: Start) -> Result<(), Failure> {
-        if let Start::Fresh(request) = start {
-            self.take_request(seat, request).await?;
+    async fn answer_request(self: &Arc<Self>, seat: &Arc<ActiveAgent>, start: StartMode) -> Result<(), TurnError> {
+        if let StartMode::Fresh(request) = start {
+            self.record_request(seat, request).await?;
         }
-        match self.work(seat).await? {
-            Outcome::Answered { author, text, label } if author == seat.agent => {
-                self.keep(seat, &label, vec![EventBody::Answer { text }]).await
+        match self.run_agent(seat).await? {
+            AgentOutcome::Answered { author, text, label } if author == seat.agent => {
+                self.append(seat, &label, vec![EventBody::Answer { text }]).await
             }
             // The specialist's answer stands in its own branch already.
-            Outcome::Answered { .. } => Ok(()),
-            Outcome::Rejected { reason, .. } => Err(Failure::internal(&reason)),
-            Outcome::Failed(failure) => Err(failure),
+            AgentOutcome::Answered { .. } => Ok(()),
+            AgentOutcome::Rejected { reason, .. } => Err(TurnError::internal(&reason)),
+            AgentOutcome::Failed(failure) => Err(failure),
         }
     }
 
-    fn failed(&self, failure: Failure) -> EventBody {
+    fn failed(&self, failure: TurnError) -> EventBody {
         tracing::warn!(code = %failure.code, detail = failure.detail, "the turn failed");
-        let done = self.record.read(|log| what_was_done(log, &self.record.turn));
+        let done = self.record.read(|log| progress_summary(log, &self.record.turn));
         let message = match failure.code.family() {
             FailureFamily::Limit => format!("{} {done}", failure.message),
             _ => failure.message,

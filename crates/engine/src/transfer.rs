@@ -32,14 +32,14 @@ pub(crate) fn declaration(agents: &[AgentName]) -> ToolDeclaration {
 
 /// What a transfer asks for, read as kindly as possible.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wish {
+pub(crate) struct TransferRequest {
     /// As the model wrote it.
     pub agent: String,
     pub task: Option<String>,
     pub report_back: bool,
 }
 
-impl Wish {
+impl TransferRequest {
     pub fn read(arguments: &Value) -> Self {
         let text = |key: &str| {
             arguments.get(key).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
@@ -59,7 +59,7 @@ impl Wish {
 
 /// The agent that is meant: a difference in case, in surrounding space or an `_agent` suffix is forgiven, an
 /// abbreviation is not (B53).
-pub(crate) fn meant<'a>(
+pub(crate) fn resolve_agent<'a>(
     written: &str,
     agents: impl IntoIterator<Item = &'a AgentName>,
 ) -> Option<&'a AgentName> {
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn small_differences_are_forgiven_and_abbreviations_are_not() {
         let agents = ["operator", "vault", "lango-agent"].map(|name| AgentName::new(name).unwrap());
-        let meant = |written| meant(written, &agents).map(AgentName::as_str);
+        let meant = |written| resolve_agent(written, &agents).map(AgentName::as_str);
         for written in ["operator", " Operator\n", "OPERATOR", "operator_agent", "Operator-Agent"] {
             assert_eq!(meant(written), Some("operator"), "{written}");
         }
@@ -91,10 +91,10 @@ mod tests {
     #[test]
     fn arguments_are_read_kindly() {
         let wish =
-            Wish::read(&json!({ "agent_name": " vault ", "prompt": "pay", "report_back": "True", "why": 1 }));
-        assert_eq!(wish, Wish { agent: "vault".into(), task: Some("pay".into()), report_back: true });
+            TransferRequest::read(&json!({ "agent_name": " vault ", "prompt": "pay", "report_back": "True", "why": 1 }));
+        assert_eq!(wish, TransferRequest { agent: "vault".into(), task: Some("pay".into()), report_back: true });
         for odd in [json!(null), json!("vault"), json!([]), json!({ "agent_name": 7, "task": {} })] {
-            assert_eq!(Wish::read(&odd), Wish { agent: String::new(), task: None, report_back: false });
+            assert_eq!(TransferRequest::read(&odd), TransferRequest { agent: String::new(), task: None, report_back: false });
         }
     }
 }

@@ -18,7 +18,7 @@ use axum::response::Response;
 use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 use lango_domain::event::Principal;
-use lango_engine::{Approval, Beside, Limits, InMemorySessionStore, Models, Runner};
+use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, InMemorySessionStore, Models, Runner};
 use lango_gateway::{
     A2aSettings, Assignment, Gateway, Lobby, Parts, Settings, Step, Steps, Surroundings, Tasks, Team,
     TeamFacts, Worker,
@@ -78,7 +78,7 @@ fn gateway(store: SqliteStore, port: u16) -> Result<Gateway, Box<dyn Error>> {
     let facts = TeamFacts::of(&tree);
     let now: Arc<dyn Fn() -> Timestamp + Send + Sync> = Arc::new(Timestamp::now);
     let lobby = Lobby::new(store.clone(), Arc::clone(&now));
-    let runner = Runner::new(lango_engine::Parts {
+    let runner = Runner::new(lango_engine::RunnerParts {
         tree,
         models: Models {
             default: Arc::new(ScriptedModel::new(HashMap::new(), 128_000)),
@@ -86,10 +86,10 @@ fn gateway(store: SqliteStore, port: u16) -> Result<Gateway, Box<dyn Error>> {
         },
         store: Arc::new(InMemorySessionStore::default()),
         approver: None,
-        approval: Approval::default(),
-        beside: Beside::default(),
+        approval: ApprovalPolicy::default(),
+        beside: TurnHooks::default(),
         remotes: BTreeMap::new(),
-        limits: Limits::default(),
+        limits: TurnLimits::default(),
         surroundings: story::surroundings(),
     });
     let count = AtomicUsize::new(0);

@@ -45,7 +45,7 @@ impl Gateway {
         self.over().cancel();
         connections.close();
         let _ = tokio::time::timeout(LAST_WORDS, connections.wait()).await;
-        self.team().runner.settled().await;
+        self.team().runner.wait_for_hooks().await;
     }
 
     /// Whoever waits for news of tasks that an earlier process left is told; nobody waits for that.

@@ -101,7 +101,7 @@ impl Gateway {
         let team = self.team();
         match to {
             Addressee::Team => Ok(team.runner.clone()),
-            Addressee::Alone(agent) => team.runner.alone(agent.as_str()).ok_or_else(|| {
+            Addressee::Alone(agent) => team.runner.single_agent(agent.as_str()).ok_or_else(|| {
                 let names: Vec<&str> = team.specialists().map(|agent| agent.name.as_str()).collect();
                 Refusal::new(
                     StatusCode::NOT_FOUND,

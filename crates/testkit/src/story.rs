@@ -16,7 +16,7 @@ use lango_domain::model::{Model, ModelRequest};
 use lango_domain::seams::{Advisor, ContextSource, Digest, DigestSource, RemoteAgent};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError};
 use lango_domain::{AgentName, AgentTree, Label, Labelled, TeamMode};
-use lango_engine::{Approval, Beside, Limits, InMemorySessionStore, Models, Parts, Runner, Surroundings, TurnRequest};
+use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, InMemorySessionStore, Models, RunnerParts, Runner, ClockAndIds, TurnRequest};
 use lango_team::{Config, RemoteCard, build_agent_tree};
 use tokio::time::Instant;
 
@@ -101,7 +101,7 @@ fn parts(
     tree: AgentTree,
     model: Arc<dyn Model>,
     store: Arc<dyn SessionStore>,
-) -> Result<Parts, String> {
+) -> Result<RunnerParts, String> {
     let remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>> = script
         .remotes
         .iter()
@@ -110,7 +110,7 @@ fn parts(
             Ok((name, Arc::new(ScriptedRemote(behaviour.clone())) as Arc<dyn RemoteAgent>))
         })
         .collect::<Result<_, String>>()?;
-    Ok(Parts {
+    Ok(RunnerParts {
         tree,
         models: Models { default: model, per_agent: BTreeMap::new() },
         store,
@@ -123,7 +123,7 @@ fn parts(
     })
 }
 
-fn beside(script: &Script) -> Beside {
+fn beside(script: &Script) -> TurnHooks {
     let digests = script.digest.clone().map(|(through, text)| {
         Arc::new(ScriptedDigest(Digest { through, text, label: Label::default() })) as Arc<dyn DigestSource>
     });
@@ -132,10 +132,10 @@ fn beside(script: &Script) -> Beside {
         Arc::new(ScriptedSource { name: name.clone(), text: text.clone() }) as Arc<dyn ContextSource>
     };
     let sources = script.contexts.iter().map(source).collect();
-    Beside { sources, digests, advisor, afterwards: Vec::new() }
+    TurnHooks { sources, digests, advisor, afterwards: Vec::new() }
 }
 
-fn approval(script: &Script) -> Result<Approval, String> {
+fn approval(script: &Script) -> Result<ApprovalPolicy, String> {
     let rule = |(decision, tool, subject): &(String, String, String)| serde_json::json!({ "tool": tool, "match": subject, "decision": decision });
     let rules: Vec<_> = script.rules.iter().map(rule).collect();
     let mut settings = serde_json::json!({ "rules": rules, "allowHosts": script.allow_hosts });
@@ -146,16 +146,16 @@ fn approval(script: &Script) -> Result<Approval, String> {
 }
 
 /// The same clock and the same ids in every run.
-pub fn surroundings() -> Surroundings {
+pub fn surroundings() -> ClockAndIds {
     let count = AtomicUsize::new(0);
-    Surroundings {
+    ClockAndIds {
         now: Arc::new(|| Timestamp::UNIX_EPOCH),
         new_turn: Arc::new(move || TurnId::new(format!("t{}", count.fetch_add(1, Ordering::Relaxed) + 1))),
     }
 }
 
-fn limits(script: &Script) -> Result<Limits, String> {
-    let mut limits = Limits::default();
+fn limits(script: &Script) -> Result<TurnLimits, String> {
+    let mut limits = TurnLimits::default();
     for (name, value) in &script.limits {
         let wrong = || format!("no limit `{name}` can be {value}");
         let number = u32::try_from(*value).ok().and_then(std::num::NonZeroU32::new).ok_or_else(wrong)?;

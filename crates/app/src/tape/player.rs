@@ -11,7 +11,7 @@ use lango_domain::event::SessionId;
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
 use lango_domain::seams::{Approver, ApprovalDecision, ApprovalQuestion};
 use lango_domain::{AgentName, Intent, Tool, ToolError, ToolOutput};
-use lango_engine::{Models, Surroundings};
+use lango_engine::{Models, ClockAndIds};
 use serde_json::Value;
 
 use super::{Asked, Line, TapeError, VERSION};
@@ -102,10 +102,10 @@ impl Player {
         Arc::new(ReplayedApprover(Arc::clone(self)))
     }
 
-    pub(super) fn surroundings(self: &Arc<Self>, real: Surroundings) -> Surroundings {
+    pub(super) fn surroundings(self: &Arc<Self>, real: ClockAndIds) -> ClockAndIds {
         let (clock, ids) = (Arc::clone(self), Arc::clone(self));
         let (now, new_turn) = (real.now, real.new_turn);
-        Surroundings {
+        ClockAndIds {
             now: Arc::new(move || {
                 clock
                     .take(|line| if let Line::Clock { at } = line { Some(*at) } else { None })

@@ -13,7 +13,7 @@ use lango_domain::event::SessionId;
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
 use lango_domain::seams::{Approver, ApprovalDecision, ApprovalQuestion};
 use lango_domain::{Tool, ToolError};
-use lango_engine::{Models, Surroundings};
+use lango_engine::{Models, ClockAndIds};
 use lango_models::Secret;
 use serde_json::Value;
 
@@ -105,9 +105,9 @@ impl Recorder {
         Arc::new(OverheardApprover { real, recorder: Arc::clone(self) })
     }
 
-    pub(super) fn surroundings(self: &Arc<Self>, real: Surroundings) -> Surroundings {
+    pub(super) fn surroundings(self: &Arc<Self>, real: ClockAndIds) -> ClockAndIds {
         let (clock, ids) = (Arc::clone(self), Arc::clone(self));
-        Surroundings {
+        ClockAndIds {
             now: Arc::new(move || {
                 let at = (real.now)();
                 clock.write(&Line::Clock { at });

@@ -15,7 +15,7 @@ use lango_domain::seams::{
     FailedCall, ApprovalQuestion, ApprovalScope,
 };
 use lango_domain::{Intent, Labelled, Safety, Tool, ToolError};
-use lango_engine::{Approval, Beside, Limits, InMemorySessionStore, Models, Parts, Runner, TurnRequest};
+use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, InMemorySessionStore, Models, RunnerParts, Runner, TurnRequest};
 use lango_team::{Config, build_agent_tree};
 use lango_testkit::script::{Behaviour, Part, Script, ScriptedReply, UserTurn};
 use lango_testkit::scripted::{ScriptedModel, tool};
@@ -201,7 +201,7 @@ fn runner(stuck: Stuck, seconds: u64) -> Runner {
         Stuck::Model => Arc::new(Never),
         _ => Arc::new(ScriptedModel::new(script.replies, 128_000)),
     };
-    let beside = Beside {
+    let beside = TurnHooks {
         sources: if stuck == Stuck::Source { vec![Arc::new(Never)] } else { Vec::new() },
         digests: (stuck == Stuck::Digest).then(|| Arc::new(Never) as Arc<dyn DigestSource>),
         advisor: (stuck == Stuck::Advisor).then(|| Arc::new(Never) as Arc<dyn Advisor>),
@@ -211,15 +211,15 @@ fn runner(stuck: Stuck, seconds: u64) -> Runner {
         Stuck::Store(hang) => SlowStore::hanging(hang),
         _ => SlowStore::default(),
     };
-    Runner::new(Parts {
+    Runner::new(RunnerParts {
         tree: build_agent_tree(config).unwrap(),
         models: Models { default: model, per_agent: BTreeMap::new() },
         store: Arc::new(store),
         approver: Some(if stuck == Stuck::Approver { Arc::new(Never) } else { Arc::new(Yes) }),
-        approval: Approval::default(),
+        approval: ApprovalPolicy::default(),
         beside,
         remotes: BTreeMap::new(),
-        limits: Limits { seconds: seconds.try_into().unwrap(), ..Limits::default() },
+        limits: TurnLimits { seconds: seconds.try_into().unwrap(), ..TurnLimits::default() },
         surroundings: story::surroundings(),
     })
 }
@@ -346,7 +346,7 @@ async fn a_tool_that_blocks_its_thread_does_not_hold_the_turn() {
         tools: vec![blocking(Arc::clone(&gate))],
         ..Config::default()
     };
-    let runner = Runner::new(Parts {
+    let runner = Runner::new(RunnerParts {
         tree: build_agent_tree(config).unwrap(),
         models: Models {
             default: Arc::new(ScriptedModel::new(script.replies, 128_000)),
@@ -354,10 +354,10 @@ async fn a_tool_that_blocks_its_thread_does_not_hold_the_turn() {
         },
         store: Arc::new(InMemorySessionStore::default()),
         approver: None,
-        approval: Approval::default(),
-        beside: Beside::default(),
+        approval: ApprovalPolicy::default(),
+        beside: TurnHooks::default(),
         remotes: BTreeMap::new(),
-        limits: Limits { seconds: 1.try_into().unwrap(), ..Limits::default() },
+        limits: TurnLimits { seconds: 1.try_into().unwrap(), ..TurnLimits::default() },
         surroundings: story::surroundings(),
     });
     let updates: Vec<Update> = runner.run(request()).collect().await;

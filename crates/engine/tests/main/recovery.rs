@@ -168,8 +168,8 @@ async fn an_agent_alone_answers_by_itself() {
     let store = Arc::new(InMemorySessionStore::default());
     let script = "operator calls fs_read {}\noperator calls transfer_to_agent {\"agent_name\":\"vault\"}\noperator says done";
     let team = runner(script, Arc::clone(&store) as Arc<dyn SessionStore>);
-    assert!(team.alone("nobody").is_none());
-    let alone = team.alone("operator").unwrap();
+    assert!(team.single_agent("nobody").is_none());
+    let alone = team.single_agent("operator").unwrap();
     assert_eq!(alone.root().as_str(), "operator");
     alone.run(request("please")).collect::<Vec<_>>().await;
     let events = log(&store).await;

@@ -10,7 +10,7 @@ use lango_domain::Tool;
 use lango_domain::event::{EventBody, NewEvent, Event, Grant, Principal, SessionId, Update};
 use lango_domain::failure::FailureCode;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError, TurnLock};
-use lango_engine::{Approval, Beside, Limits, InMemorySessionStore, Models, Parts, Runner, TurnRequest};
+use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, InMemorySessionStore, Models, RunnerParts, Runner, TurnRequest};
 use lango_team::{Config, build_agent_tree};
 use lango_testkit::script::Script;
 use lango_testkit::scripted::ScriptedModel;
@@ -22,7 +22,7 @@ pub fn runner(script: &str, store: Arc<dyn SessionStore>) -> Runner {
     let behaviours = |name: &str| script.behaviours.get(name).map(Vec::as_slice).unwrap_or_default();
     let tools: Vec<Tool> = script.tools.iter().map(|name| scripted::tool(name, behaviours(name))).collect();
     let tree = build_agent_tree(Config { tools, ..Config::default() }).unwrap();
-    Runner::new(Parts {
+    Runner::new(RunnerParts {
         tree,
         models: Models {
             default: Arc::new(ScriptedModel::new(script.replies, 128_000)),
@@ -30,10 +30,10 @@ pub fn runner(script: &str, store: Arc<dyn SessionStore>) -> Runner {
         },
         store,
         approver: None,
-        approval: Approval::default(),
-        beside: Beside::default(),
+        approval: ApprovalPolicy::default(),
+        beside: TurnHooks::default(),
         remotes: BTreeMap::new(),
-        limits: Limits::default(),
+        limits: TurnLimits::default(),
         surroundings: story::surroundings(),
     })
 }

@@ -9,7 +9,7 @@ use jiff::{Timestamp, ToSpan};
 use lango_domain::event::{Event, Principal, SessionId, TurnId};
 use lango_domain::model::Model;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
-use lango_engine::{Approval, Beside, Limits, Models, Runner};
+use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, Models, Runner};
 use lango_gateway::{Gateway, Lobby, Parts, Settings, Surroundings, Team, TeamFacts};
 use lango_store::{AccessToken, Place, SqliteStore, TokenScope, token_value};
 use lango_team::{Config, build_agent_tree};
@@ -151,20 +151,20 @@ fn team(script: &Script, model: Arc<dyn Model>, store: &SqliteStore, lobby: &Lob
     let tree = build_agent_tree(Config { tools, ..Config::default() }).unwrap();
     let facts = TeamFacts::of(&tree);
     let wait = script.limits.get("wait").and_then(|seconds| std::num::NonZeroU64::new(*seconds));
-    let approval = Approval::default();
+    let approval = ApprovalPolicy::default();
     let wait_seconds = wait.unwrap_or(approval.wait_seconds);
     // Turns of an earlier server must not have the same names.
     let turns = AtomicUsize::new(Timestamp::now().as_microsecond() as usize);
-    let runner = Runner::new(lango_engine::Parts {
+    let runner = Runner::new(lango_engine::RunnerParts {
         tree,
         models: Models { default: model, per_agent: BTreeMap::new() },
         store: Arc::new(store.clone()),
         approver: Some(lobby.approver()),
-        approval: Approval { wait_seconds, ..approval },
-        beside: Beside { sources: vec![lobby.source()], ..Beside::default() },
+        approval: ApprovalPolicy { wait_seconds, ..approval },
+        beside: TurnHooks { sources: vec![lobby.source()], ..TurnHooks::default() },
         remotes: BTreeMap::new(),
-        limits: Limits::default(),
-        surroundings: lango_engine::Surroundings {
+        limits: TurnLimits::default(),
+        surroundings: lango_engine::ClockAndIds {
             now: Arc::new(Timestamp::now),
             new_turn: Arc::new(move || TurnId::new(format!("t{}", turns.fetch_add(1, Ordering::Relaxed)))),
         },

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use lango_domain::event::Principal;
-use lango_engine::{Approval, Beside, Limits, Models, Runner};
+use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, Models, Runner};
 use lango_gateway::{Gateway, Lobby, Parts, Settings, SkippedItem, Surroundings, Tasks, Team, TeamFacts};
 use lango_net::AddressPolicy;
 use lango_store::{AccessToken, Place, SqliteStore, TokenScope, token_value};
@@ -81,16 +81,16 @@ fn gateway(store: &SqliteStore, script: &str, settings: Settings, reach: Address
     let now: Arc<dyn Fn() -> Timestamp + Send + Sync> = Arc::new(Timestamp::now);
     let lobby = Lobby::new(store.clone(), Arc::clone(&now));
     let model = Arc::new(ScriptedModel::new(script.replies.clone(), 128_000));
-    let runner = Runner::new(lango_engine::Parts {
+    let runner = Runner::new(lango_engine::RunnerParts {
         tree,
         models: Models { default: model, per_agent: BTreeMap::new() },
         store: Arc::new(store.clone()),
         approver: Some(lobby.approver()),
-        approval: Approval::default(),
-        beside: Beside::default(),
+        approval: ApprovalPolicy::default(),
+        beside: TurnHooks::default(),
         remotes: BTreeMap::new(),
-        limits: Limits::default(),
-        surroundings: lango_engine::Surroundings { now: Arc::clone(&now), ..story::surroundings() },
+        limits: TurnLimits::default(),
+        surroundings: lango_engine::ClockAndIds { now: Arc::clone(&now), ..story::surroundings() },
     });
     let count = AtomicUsize::new(0);
     let beginning = Timestamp::now().as_nanosecond();

@@ -7,24 +7,24 @@ use lango_domain::failure::FailureCode;
 use lango_domain::model::{ToolCall, Thought};
 use lango_domain::{AgentName, Label};
 
-use crate::crew::Crew;
-use crate::failure::Failure;
-use crate::limits::{Limits, Spent};
-use crate::plan::{Action, Caller};
-use crate::reply::Reply;
+use crate::prepared_team::PreparedTeam;
+use crate::turn_error::TurnError;
+use crate::limits::{TurnLimits, TurnSpend};
+use crate::plan::{Action, CallPlanner};
+use crate::reply::ModelReply;
 
 /// What the driver is to do now.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Step {
-    AskModel(Ask),
-    CarryOut { said: Said, actions: Vec<Action> },
-    Finish(Outcome),
-    GiveUp(Failure),
+pub(crate) enum LoopStep {
+    AskModel(AskMode),
+    CarryOut { said: ReplyNotes, actions: Vec<Action> },
+    Finish(AgentOutcome),
+    GiveUp(TurnError),
 }
 
 /// What a reply holds beside its calls.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Said {
+pub(crate) struct ReplyNotes {
     pub thoughts: Vec<Thought>,
     pub note: String,
     /// That of the whole reply.
@@ -32,7 +32,7 @@ pub(crate) struct Said {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ask {
+pub(crate) enum AskMode {
     Plainly,
     /// The reply before was empty (B59).
     Again,
@@ -40,50 +40,50 @@ pub(crate) enum Ask {
 
 /// How an agent's work ended.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Outcome {
+pub(crate) enum AgentOutcome {
     Answered { author: AgentName, text: String, label: Label },
     Rejected { reason: String, label: Label },
-    Failed(Failure),
+    Failed(TurnError),
 }
 
 /// What came of one delegation.
 #[derive(Debug)]
-pub(crate) struct Delegated {
+pub(crate) struct DelegationResult {
     pub to: AgentName,
     pub report_back: bool,
-    pub outcome: Outcome,
+    pub outcome: AgentOutcome,
 }
 
 /// What came of the actions of one reply.
 #[derive(Debug, Default)]
-pub(crate) struct CarriedOut {
-    pub delegated: Vec<Delegated>,
+pub(crate) struct ActionResults {
+    pub delegated: Vec<DelegationResult>,
     pub handed_back: Option<(String, Label)>,
 }
 
 /// One agent at work on one task.
-pub(crate) struct Work<'a> {
-    crew: &'a Crew,
+pub(crate) struct AgentLoop<'a> {
+    crew: &'a PreparedTeam,
     agent: &'a AgentName,
-    state: State,
+    state: LoopState,
     rejecters: BTreeSet<AgentName>,
     repeats: Repeats,
 }
 
-enum State {
+enum LoopState {
     /// The model is to be asked.
-    Asking(Ask),
+    Asking(AskMode),
     /// It replied; `last_chance` when the reply before was empty.
     Replied {
-        reply: Reply,
+        reply: ModelReply,
         last_chance: bool,
     },
-    Settled(Outcome),
+    Settled(AgentOutcome),
 }
 
-impl<'a> Work<'a> {
-    pub fn new(crew: &'a Crew, agent: &'a AgentName) -> Self {
-        let state = State::Asking(Ask::Plainly);
+impl<'a> AgentLoop<'a> {
+    pub fn new(crew: &'a PreparedTeam, agent: &'a AgentName) -> Self {
+        let state = LoopState::Asking(AskMode::Plainly);
         Self { crew, agent, state, rejecters: BTreeSet::new(), repeats: Repeats::default() }
     }
 
@@ -92,83 +92,83 @@ impl<'a> Work<'a> {
     }
 
     /// What is to be done, given what the turn has taken so far.
-    pub fn next(&mut self, limits: &Limits, spent: &Spent) -> Step {
-        match std::mem::replace(&mut self.state, State::Asking(Ask::Plainly)) {
-            State::Settled(outcome) => Step::Finish(outcome),
-            State::Asking(ask) => match limits.check_model_call(spent) {
-                Ok(()) => Step::AskModel(ask),
-                Err(limit) => Step::GiveUp(Failure::limit(limit)),
+    pub fn next(&mut self, limits: &TurnLimits, spent: &TurnSpend) -> LoopStep {
+        match std::mem::replace(&mut self.state, LoopState::Asking(AskMode::Plainly)) {
+            LoopState::Settled(outcome) => LoopStep::Finish(outcome),
+            LoopState::Asking(ask) => match limits.check_model_call(spent) {
+                Ok(()) => LoopStep::AskModel(ask),
+                Err(limit) => LoopStep::GiveUp(TurnError::limit(limit)),
             },
-            State::Replied { reply, last_chance } => self.judge(reply, last_chance, limits, spent),
+            LoopState::Replied { reply, last_chance } => self.judge(reply, last_chance, limits, spent),
         }
     }
 
-    pub fn replied(&mut self, reply: Reply, ask: Ask) {
-        self.state = State::Replied { reply, last_chance: ask == Ask::Again };
+    pub fn on_reply(&mut self, reply: ModelReply, ask: AskMode) {
+        self.state = LoopState::Replied { reply, last_chance: ask == AskMode::Again };
     }
 
-    pub fn carried_out(&mut self, done: CarriedOut) {
+    pub fn on_actions_done(&mut self, done: ActionResults) {
         if let Some((reason, label)) = done.handed_back {
-            self.state = State::Settled(Outcome::Rejected { reason, label });
+            self.state = LoopState::Settled(AgentOutcome::Rejected { reason, label });
         }
-        for Delegated { to, report_back, outcome } in done.delegated {
+        for DelegationResult { to, report_back, outcome } in done.delegated {
             match outcome {
-                Outcome::Rejected { .. } => _ = self.rejecters.insert(to),
-                answered @ Outcome::Answered { .. } if !report_back => self.state = State::Settled(answered),
-                failed @ Outcome::Failed(_) if !report_back && !self.crew.is_remote(&to) => {
-                    self.state = State::Settled(failed);
+                AgentOutcome::Rejected { .. } => _ = self.rejecters.insert(to),
+                answered @ AgentOutcome::Answered { .. } if !report_back => self.state = LoopState::Settled(answered),
+                failed @ AgentOutcome::Failed(_) if !report_back && !self.crew.is_remote(&to) => {
+                    self.state = LoopState::Settled(failed);
                 }
-                Outcome::Answered { .. } | Outcome::Failed(_) => {}
+                AgentOutcome::Answered { .. } | AgentOutcome::Failed(_) => {}
             }
         }
     }
 
-    fn judge(&mut self, reply: Reply, last_chance: bool, limits: &Limits, spent: &Spent) -> Step {
+    fn judge(&mut self, reply: ModelReply, last_chance: bool, limits: &TurnLimits, spent: &TurnSpend) -> LoopStep {
         if let Some(reason) = reply.rejection() {
-            return Step::Finish(self.rejection(reason, reply.label));
+            return LoopStep::Finish(self.rejection(reason, reply.label));
         }
         if !reply.calls.is_empty() {
             return self.carry_out(reply, limits, spent);
         }
         if !reply.text.trim().is_empty() {
-            let Reply { text, label, .. } = reply;
-            return Step::Finish(Outcome::Answered { author: self.agent.clone(), text, label });
+            let ModelReply { text, label, .. } = reply;
+            return LoopStep::Finish(AgentOutcome::Answered { author: self.agent.clone(), text, label });
         }
         if last_chance {
-            return Step::GiveUp(Failure::empty(self.agent.as_str()));
+            return LoopStep::GiveUp(TurnError::empty(self.agent.as_str()));
         }
-        self.state = State::Asking(Ask::Again);
+        self.state = LoopState::Asking(AskMode::Again);
         self.next(limits, spent)
     }
 
-    fn carry_out(&mut self, reply: Reply, limits: &Limits, spent: &Spent) -> Step {
+    fn carry_out(&mut self, reply: ModelReply, limits: &TurnLimits, spent: &TurnSpend) -> LoopStep {
         if self.repeats.count(&reply.calls) >= limits.repeats.get() {
-            return Step::GiveUp(Failure::limit(FailureCode::LimitRepeats));
+            return LoopStep::GiveUp(TurnError::limit(FailureCode::LimitRepeats));
         }
-        let caller = Caller { crew: self.crew, agent: self.agent, rejecters: &self.rejecters };
+        let caller = CallPlanner { crew: self.crew, agent: self.agent, rejecters: &self.rejecters };
         let mut actions = caller.plan(reply.calls);
-        let note = words_beside(&mut actions, reply.text);
+        let note = note_text(&mut actions, reply.text);
         let delegates = actions.iter().any(|action| matches!(action, Action::Delegate { .. }));
         match limits.check_round(spent) {
-            Err(limit) if delegates => Step::GiveUp(Failure::limit(limit)),
+            Err(limit) if delegates => LoopStep::GiveUp(TurnError::limit(limit)),
             _ => {
-                Step::CarryOut { said: Said { thoughts: reply.thoughts, note, label: reply.label }, actions }
+                LoopStep::CarryOut { said: ReplyNotes { thoughts: reply.thoughts, note, label: reply.label }, actions }
             }
         }
     }
 
     /// Nobody stands behind the root to take a task back: its reason is its answer, without the marker.
-    fn rejection(&self, reason: String, label: Label) -> Outcome {
+    fn rejection(&self, reason: String, label: Label) -> AgentOutcome {
         if !self.is_root() {
-            return Outcome::Rejected { reason, label };
+            return AgentOutcome::Rejected { reason, label };
         }
         let text = if reason.is_empty() { "I cannot do this.".to_owned() } else { reason };
-        Outcome::Answered { author: self.agent.clone(), text, label }
+        AgentOutcome::Answered { author: self.agent.clone(), text, label }
     }
 }
 
 /// What is said beside calls; beside a hand-back it is the reason, and no note.
-fn words_beside(actions: &mut [Action], text: String) -> String {
+fn note_text(actions: &mut [Action], text: String) -> String {
     let Some(Action::HandBack { reason, .. }) =
         actions.iter_mut().find(|action| matches!(action, Action::HandBack { .. }))
     else {

@@ -13,10 +13,10 @@ use lango_domain::seams::{
 };
 use lango_domain::{Label, Labelled, token_estimate};
 
-use crate::dispatch::{ToolAnswer, Words};
-use crate::driver::{Driver, Seat};
-use crate::failure::{Failure, panic_words};
-use crate::record::Entry;
+use crate::tool_execution::{ToolOutcome, Words};
+use crate::driver::{Driver, ActiveAgent};
+use crate::turn_error::{TurnError, panic_message};
+use crate::turn_log::Entry;
 use crate::request::Request;
 
 /// What takes longer is left out of this turn.
@@ -33,7 +33,7 @@ const ATTACHMENT_CAP: usize = 60_000;
 
 /// Without anything a turn knows only its session.
 #[derive(Clone, Default)]
-pub struct Beside {
+pub struct TurnHooks {
     /// What helps with a request.
     pub sources: Vec<Arc<dyn ContextSource>>,
     /// What stands for the earlier part of a session.
@@ -44,13 +44,13 @@ pub struct Beside {
 }
 
 impl Driver {
-    pub(crate) async fn take_request(&self, seat: &Seat, request: Request) -> Result<(), Failure> {
-        let (text, is_too_long) = bounded(&request.text);
+    pub(crate) async fn record_request(&self, seat: &ActiveAgent, request: Request) -> Result<(), TurnError> {
+        let (text, is_too_long) = truncate_request(&request.text);
         let asked = Entry {
             label: request.label,
             ..Entry::plain(Author::User, seat.branch.clone(), EventBody::User { text })
         };
-        self.record.keep(vec![asked]).await?;
+        self.record.append(vec![asked]).await?;
         if is_too_long {
             return Err(ModelError::TooLong.into());
         }
@@ -62,7 +62,7 @@ impl Driver {
         let author = Author::Agent(seat.agent.clone());
         let entry =
             |(body, label)| Entry { author: author.clone(), branch: seat.branch.clone(), label, body };
-        self.record.keep(told.map(entry).collect()).await
+        self.record.append(told.map(entry).collect()).await
     }
 
     /// What every source has to say about the request, within its cap; one that fails or is slow is left out.
@@ -72,7 +72,7 @@ impl Driver {
             let (session, principal) = (self.record.session.clone(), self.record.principal.clone());
             let asked = source.gather(ContextRequest { session, principal, text: self.request.clone() });
             async move {
-                let found = in_time(source.name(), asked).await;
+                let found = with_timeout(source.name(), asked).await;
                 let Labelled { text, label } = found?;
                 let text = token_estimate::truncate(text.trim(), source.cap()).to_owned();
                 (!text.is_empty()).then(|| (EventBody::Context { source: source.name().to_owned(), text }, label))
@@ -85,7 +85,7 @@ impl Driver {
     async fn digest(&self) -> Option<(EventBody, Label)> {
         let digests = self.beside.digests.as_ref()?;
         let (session, principal) = (self.record.session.clone(), self.record.principal.clone());
-        let digest = in_time("digest", digests.digest(SessionKey { session, principal })).await?;
+        let digest = with_timeout("digest", digests.digest(SessionKey { session, principal })).await?;
         let text = token_estimate::truncate(digest.text.trim(), DIGEST_CAP).to_owned();
         let is_known = self.record.read(|log| {
             let known = log.iter().rev().find_map(|event| match &event.body {
@@ -98,9 +98,9 @@ impl Driver {
     }
 
     /// A call that did not work is answered with what helped before, where something did.
-    pub(crate) async fn advised(&self, call: &ToolCall, answer: ToolAnswer) -> ToolAnswer {
+    pub(crate) async fn with_advice(&self, call: &ToolCall, answer: ToolOutcome) -> ToolOutcome {
         let Some(advisor) = &self.beside.advisor else { return answer };
-        let ToolAnswer::Failed { code: code @ (ToolCode::Failed | ToolCode::Timeout), why, words, .. } =
+        let ToolOutcome::Failed { code: code @ (ToolCode::Failed | ToolCode::Timeout), why, words, .. } =
             answer
         else {
             return answer;
@@ -116,17 +116,17 @@ impl Driver {
         let advice = tokio::time::timeout(ADVICE_TIME, asked).await;
         let advice = advice.ok().and_then(|advice| advice.unwrap_or_default());
         let Some(Labelled { text, label }) = advice else {
-            return ToolAnswer::Failed { code, why, words, advice: None };
+            return ToolOutcome::Failed { code, why, words, advice: None };
         };
         let advice =
             Some(token_estimate::truncate(text.trim(), ADVICE_CAP).to_owned()).filter(|advice| !advice.is_empty());
         let words = Words { label: words.label.joined(&label), ..words };
-        ToolAnswer::Failed { code, why, words, advice }
+        ToolOutcome::Failed { code, why, words, advice }
     }
 }
 
 /// What a source has to say; one that fails, breaks or is slow says nothing.
-async fn in_time<T>(name: &str, asked: BoxFuture<'static, Result<Option<T>, ContextError>>) -> Option<T> {
+async fn with_timeout<T>(name: &str, asked: BoxFuture<'static, Result<Option<T>, ContextError>>) -> Option<T> {
     match tokio::time::timeout(CONTEXT_TIME, AssertUnwindSafe(asked).catch_unwind()).await {
         Ok(Ok(Ok(found))) => found,
         Ok(Ok(Err(error))) => {
@@ -134,7 +134,7 @@ async fn in_time<T>(name: &str, asked: BoxFuture<'static, Result<Option<T>, Cont
             None
         }
         Ok(Err(payload)) => {
-            tracing::error!(source = name, detail = panic_words(&*payload), "a source of context broke");
+            tracing::error!(source = name, detail = panic_message(&*payload), "a source of context broke");
             None
         }
         Err(_) => {
@@ -154,7 +154,7 @@ fn fitted(text: &str) -> String {
 }
 
 /// A request that no model can read is kept by its beginning.
-fn bounded(request: &str) -> (String, bool) {
+fn truncate_request(request: &str) -> (String, bool) {
     let end = request.floor_char_boundary(MAX_REQUEST_BYTES.min(request.len()));
     (request[..end].to_owned(), end < request.len())
 }

@@ -7,7 +7,7 @@ use lango_domain::event::{EventBody, Event, ToolCode, TransferOutcome, TurnId};
 use lango_domain::markers::TRANSFER;
 
 /// What a turn got done and what not, for whoever finds it unfinished.
-pub(crate) fn what_was_done(log: &[Arc<Event>], turn: &TurnId) -> String {
+pub(crate) fn progress_summary(log: &[Arc<Event>], turn: &TurnId) -> String {
     let (mut done, mut unknown, mut not_done) = (Counted::default(), Counted::default(), Counted::default());
     let mut names = BTreeMap::new();
     for event in log.iter().filter(|event| event.turn == *turn) {

@@ -11,53 +11,53 @@ use lango_domain::model::Fragment;
 use lango_domain::seams::{RemotePiece, RemoteTask};
 use lango_domain::{AgentName, Label};
 
-use crate::driver::{Delegation, Driver, Seat};
-use crate::failure::Failure;
-use crate::reply::Collector;
-use crate::work::{Delegated, Outcome};
+use crate::driver::{Delegation, Driver, ActiveAgent};
+use crate::turn_error::TurnError;
+use crate::reply::ReplyCollector;
+use crate::agent_loop::{DelegationResult, AgentOutcome};
 
 impl Driver {
     /// The same work, one level down. Whatever happens there, the transfer gets exactly one result, and what ends the
     /// turn ends whatever runs beside it.
     pub(crate) async fn delegate(
         self: &Arc<Self>,
-        seat: &Seat,
+        seat: &ActiveAgent,
         delegation: &Delegation,
-    ) -> Result<Delegated, Failure> {
+    ) -> Result<DelegationResult, TurnError> {
         let child = &delegation.seat;
         let work = match self.crew.is_remote(&child.agent) {
             true => self.work_remotely(delegation).boxed(),
-            false => self.work(child),
+            false => self.run_agent(child),
         };
         let done = AssertUnwindSafe(work).catch_unwind().await;
-        let ended = match done.unwrap_or_else(|payload| Err(Failure::panicked(&*payload))) {
-            Err(failure) if failure.ends_the_turn() => {
+        let ended = match done.unwrap_or_else(|payload| Err(TurnError::panicked(&*payload))) {
+            Err(failure) if failure.is_fatal() => {
                 Err(self.end_delegation(seat, delegation, failure).await)
             }
-            Err(failure) => self.conclude(seat, delegation, Outcome::Failed(failure)).await,
+            Err(failure) => self.conclude(seat, delegation, AgentOutcome::Failed(failure)).await,
             Ok(outcome) => self.conclude(seat, delegation, outcome).await,
         };
-        ended.inspect_err(|failure| self.stop.because(failure.clone()))
+        ended.inspect_err(|failure| self.stop.stop_with(failure.clone()))
     }
 
     async fn conclude(
         &self,
-        seat: &Seat,
+        seat: &ActiveAgent,
         delegation: &Delegation,
-        outcome: Outcome,
-    ) -> Result<Delegated, Failure> {
+        outcome: AgentOutcome,
+    ) -> Result<DelegationResult, TurnError> {
         let child = &delegation.seat;
         let (said, how, detail, label) = match &outcome {
-            Outcome::Answered { text, label, .. } => {
+            AgentOutcome::Answered { text, label, .. } => {
                 let text = text.clone();
                 let said = if delegation.report_back { EventBody::Report { text } } else { EventBody::Answer { text } };
                 (Some(said), TransferOutcome::Answered, String::new(), label.clone())
             }
-            Outcome::Rejected { reason, label } => {
+            AgentOutcome::Rejected { reason, label } => {
                 let said = EventBody::Rejected { reason: reason.clone() };
                 (Some(said), TransferOutcome::Rejected, reason.clone(), label.clone())
             }
-            Outcome::Failed(failure) => {
+            AgentOutcome::Failed(failure) => {
                 tracing::warn!(agent = %child.agent, code = %failure.code, detail = failure.detail, "a specialist failed");
                 (None, TransferOutcome::Failed, failure.message.clone(), self.label_of(delegation))
             }
@@ -67,11 +67,11 @@ impl Driver {
         let result = EventBody::TransferResult { id, outcome: how, detail, thread };
         // What belongs together, in one append: one flush of the disk instead of several.
         let said = said.map(|said| child.entry(&label, said));
-        self.record.keep(said.into_iter().chain([seat.entry(&label, result)]).collect()).await?;
-        Ok(Delegated { to: child.agent.clone(), report_back: delegation.report_back, outcome })
+        self.record.append(said.into_iter().chain([seat.entry(&label, result)]).collect()).await?;
+        Ok(DelegationResult { to: child.agent.clone(), report_back: delegation.report_back, outcome })
     }
 
-    async fn end_delegation(&self, seat: &Seat, delegation: &Delegation, failure: Failure) -> Failure {
+    async fn end_delegation(&self, seat: &ActiveAgent, delegation: &Delegation, failure: TurnError) -> TurnError {
         let was_stopped = self.stop.token.is_cancelled();
         let (outcome, failure) = if was_stopped {
             (TransferOutcome::Cancelled, self.stop.cause())
@@ -81,7 +81,7 @@ impl Driver {
         let (id, detail, thread) =
             (delegation.call.id.clone(), failure.message.clone(), delegation.thread().take());
         let result = EventBody::TransferResult { id, outcome, detail, thread };
-        let kept = self.keep(seat, &self.label_of(delegation), vec![result]).await;
+        let kept = self.append(seat, &self.label_of(delegation), vec![result]).await;
         kept.err().unwrap_or(failure)
     }
 
@@ -95,39 +95,39 @@ impl Driver {
     }
 
     /// A specialist in another process: what it says is bounded, and a failure there is a result here.
-    async fn work_remotely(&self, delegation: &Delegation) -> Result<Outcome, Failure> {
+    async fn work_remotely(&self, delegation: &Delegation) -> Result<AgentOutcome, TurnError> {
         let seat = &delegation.seat;
         let Some(remote) = self.remotes.get(&seat.agent) else {
-            return Err(Failure::remote("it is not connected"));
+            return Err(TurnError::remote("it is not connected"));
         };
         if let Some(denied) = self.may_send(seat, delegation).await? {
-            return Err(Failure::remote(&denied));
+            return Err(TurnError::remote(&denied));
         }
         let (session, principal) = (self.record.session.clone(), self.record.principal.clone());
         let (request, task) = (self.request.clone(), delegation.task.clone());
         let thread = self.record.read(|log| last_thread(log, &seat.agent));
         let mut pieces = remote.stream(RemoteTask { session, principal, request, task, thread });
-        let mut collector = Collector::default();
+        let mut collector = ReplyCollector::default();
         while let Some(piece) = self.wait(pieces.next()).await? {
-            let text = match piece.map_err(|error| Failure::remote(&error.0))? {
+            let text = match piece.map_err(|error| TurnError::remote(&error.0))? {
                 RemotePiece::Text(text) => text,
                 RemotePiece::Thread(thread) => {
                     *delegation.thread() = Some(thread);
                     continue;
                 }
             };
-            if let Some(text) = collector.take(Fragment::Text(text))?.filter(|_| seat.is_shown) {
-                self.record.show(&seat.agent, text);
+            if let Some(text) = collector.push(Fragment::Text(text))?.filter(|_| seat.is_shown) {
+                self.record.publish_delta(&seat.agent, text);
             }
         }
-        collector.take(Fragment::Done)?;
+        collector.push(Fragment::Done)?;
         let reply = collector.finish(Clone::clone)?;
         match reply.rejection() {
-            Some(reason) => Ok(Outcome::Rejected { reason, label: self.label_of(delegation) }),
-            None if reply.text.trim().is_empty() => Err(Failure::remote("it gave no answer")),
+            Some(reason) => Ok(AgentOutcome::Rejected { reason, label: self.label_of(delegation) }),
+            None if reply.text.trim().is_empty() => Err(TurnError::remote("it gave no answer")),
             None => {
                 let label = self.label_of(delegation);
-                Ok(Outcome::Answered { author: seat.agent.clone(), text: reply.text, label })
+                Ok(AgentOutcome::Answered { author: seat.agent.clone(), text: reply.text, label })
             }
         }
     }

@@ -9,27 +9,27 @@ use lango_domain::model::{Message, ToolDeclaration};
 use lango_domain::{Agent, AgentName, AgentTree, TeamMode, AgentLocation, Safety, Tool, token_estimate};
 use serde_json::Value;
 
-use crate::recovery::{self, Unfinished};
-use crate::{transfer, view};
+use crate::recovery::{self, UnfinishedTurn};
+use crate::{transfer, message_history};
 
 /// Cheap to clone: what was prepared is shared.
 #[derive(Clone)]
-pub(crate) struct Crew {
-    prepared: Arc<Prepared>,
+pub(crate) struct PreparedTeam {
+    prepared: Arc<PreparedTeamInner>,
     /// Whom a turn begins with.
     root: AgentName,
     mode: TeamMode,
 }
 
-struct Prepared {
+struct PreparedTeamInner {
     tree: AgentTree,
-    members: HashMap<AgentName, Member>,
+    members: HashMap<AgentName, PreparedAgent>,
     /// Who holds a tool.
     owners: HashMap<String, AgentName>,
 }
 
 /// What is prepared for one agent.
-pub(crate) struct Member {
+pub(crate) struct PreparedAgent {
     pub system: Arc<str>,
     pub declarations: Arc<[ToolDeclaration]>,
     /// Tokens that the stable part of every request takes.
@@ -38,28 +38,28 @@ pub(crate) struct Member {
     validators: HashMap<String, Result<Validator, String>>,
 }
 
-impl Crew {
+impl PreparedTeam {
     pub fn new(tree: AgentTree) -> Self {
         let specialists: Vec<AgentName> = tree.specialists.iter().map(|agent| agent.name.clone()).collect();
         let mut members = HashMap::new();
         let mut owners = HashMap::new();
         for agent in tree.agents() {
             let transfers = agent.name == tree.root.name && tree.mode == TeamMode::Multi;
-            members.insert(agent.name.clone(), Member::new(agent, transfers.then_some(&specialists)));
+            members.insert(agent.name.clone(), PreparedAgent::new(agent, transfers.then_some(&specialists)));
             owners.extend(agent.tools.iter().map(|tool| (tool.name.clone(), agent.name.clone())));
         }
         let (root, mode) = (tree.root.name.clone(), tree.mode);
-        Self { prepared: Arc::new(Prepared { tree, members, owners }), root, mode }
+        Self { prepared: Arc::new(PreparedTeamInner { tree, members, owners }), root, mode }
     }
 
     /// One agent of the same crew without the others; none for one that works elsewhere.
-    pub fn alone(&self, agent: &str) -> Option<Self> {
+    pub fn single_agent(&self, agent: &str) -> Option<Self> {
         let agent = self.prepared.tree.agent(agent).filter(|agent| agent.place == AgentLocation::Here)?;
         Some(Self { prepared: Arc::clone(&self.prepared), root: agent.name.clone(), mode: TeamMode::Single })
     }
 
     /// The turn at the end of a log that has no end.
-    pub fn unfinished(&self, log: &[Arc<Event>]) -> Option<Unfinished> {
+    pub fn unfinished(&self, log: &[Arc<Event>]) -> Option<UnfinishedTurn> {
         recovery::unfinished(log, |author, tool| match author {
             Author::Agent(agent) => self.tool(agent, tool).map_or_else(Safety::default, |tool| tool.safety),
             _ => Safety::default(),
@@ -74,7 +74,7 @@ impl Crew {
         self.mode
     }
 
-    pub fn member(&self, agent: &AgentName) -> Option<&Member> {
+    pub fn member(&self, agent: &AgentName) -> Option<&PreparedAgent> {
         self.prepared.members.get(agent)
     }
 
@@ -110,7 +110,7 @@ impl Crew {
             return Err("the arguments must be one JSON object".to_owned());
         }
         match self.prepared.members.get(agent).and_then(|member| member.validators.get(tool)) {
-            Some(Ok(validator)) => complaints(validator, arguments),
+            Some(Ok(validator)) => validation_errors(validator, arguments),
             Some(Err(why)) => Err(format!("the tool's own schema is not valid: {why}")),
             None => Ok(()),
         }
@@ -120,7 +120,7 @@ impl Crew {
     pub fn size(&self, agent: &AgentName, messages: &[Message]) -> (usize, usize) {
         let weight = self.prepared.members.get(agent).map_or(0, |member| member.weight);
         let all = |of: &dyn Fn(&str) -> usize| {
-            messages.iter().map(|message| view::measure(message, of)).sum::<usize>()
+            messages.iter().map(|message| message_history::measure(message, of)).sum::<usize>()
         };
         let bytes = weight * 4 + all(&str::len);
         (bytes, if bytes < 16_000 { 0 } else { weight + all(&token_estimate::estimate) })
@@ -131,7 +131,7 @@ impl Crew {
     }
 }
 
-impl Member {
+impl PreparedAgent {
     fn new(agent: &Agent, may_transfer_to: Option<&Vec<AgentName>>) -> Self {
         let transfer = may_transfer_to.map(|agents| transfer::declaration(agents));
         let own = agent.tools.iter().map(|tool| ToolDeclaration {
@@ -155,7 +155,7 @@ impl Member {
     }
 }
 
-impl Member {
+impl PreparedAgent {
     /// What is left for messages in a window: a quarter of it, at most 8,000 tokens, is kept free for the reply, and a
     /// fifth because tokens are estimated.
     pub fn budget(&self, window: usize) -> usize {
@@ -165,7 +165,7 @@ impl Member {
 }
 
 /// The first few complaints; a model mends one thing at a time anyway.
-fn complaints(validator: &Validator, arguments: &Value) -> Result<(), String> {
+fn validation_errors(validator: &Validator, arguments: &Value) -> Result<(), String> {
     let complaints: Vec<String> = validator
         .iter_errors(arguments)
         .take(3)

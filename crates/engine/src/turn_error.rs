@@ -8,7 +8,7 @@ use lango_domain::session::StoreError;
 use lango_domain::text::one_line;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub(crate) struct TurnError {
     pub code: FailureCode,
     pub message: String,
     pub hint: String,
@@ -18,7 +18,7 @@ pub(crate) struct Failure {
     pub store: Option<StoreError>,
 }
 
-impl Failure {
+impl TurnError {
     fn new(code: FailureCode, message: &str, hint: &str) -> Self {
         Self { code, message: message.to_owned(), hint: hint.to_owned(), detail: String::new(), store: None }
     }
@@ -64,7 +64,7 @@ impl Failure {
     }
 
     pub fn panicked(payload: &(dyn Any + Send)) -> Self {
-        Self::internal(panic_words(payload))
+        Self::internal(panic_message(payload))
     }
 
     /// The task that did the work ended without a result.
@@ -76,18 +76,18 @@ impl Failure {
     }
 
     /// Whether this ends the whole turn, whoever it happened to. Anything else a delegation can report back.
-    pub fn ends_the_turn(&self) -> bool {
+    pub fn is_fatal(&self) -> bool {
         self.code.family() == FailureFamily::Limit || matches!(self.code, FailureCode::Cancelled | FailureCode::Internal)
     }
 }
 
 /// What a panic said.
-pub(crate) fn panic_words(payload: &(dyn Any + Send)) -> &str {
+pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> &str {
     let owned = payload.downcast_ref::<String>().map(String::as_str);
     owned.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a panic without words")
 }
 
-impl From<ModelError> for Failure {
+impl From<ModelError> for TurnError {
     fn from(error: ModelError) -> Self {
         let (code, hint) = match &error {
             ModelError::Auth => (FailureCode::ModelAuth, "Check the provider's key."),
@@ -119,7 +119,7 @@ impl From<ModelError> for Failure {
     }
 }
 
-impl From<StoreError> for Failure {
+impl From<StoreError> for TurnError {
     fn from(error: StoreError) -> Self {
         let message = format!("The session could not be kept: {error}.");
         Self {

@@ -9,11 +9,11 @@ use lango_domain::seams::{ApprovalDecision, ApprovalQuestion, ApprovalScope};
 use lango_domain::text::with_hidden_escaped;
 use lango_domain::{Destination, Intent, Label, Outgoing, Safety, Tool, ToolContext, ToolError};
 
-use crate::dispatch::{ToolAnswer, failure_words};
-use crate::driver::{Delegation, Driver, Seat};
-use crate::failure::Failure;
+use crate::tool_execution::{ToolOutcome, failure_words};
+use crate::driver::{Delegation, Driver, ActiveAgent};
+use crate::turn_error::TurnError;
 use crate::flow::{self, Concerns, Leak, UserWords};
-use crate::guard::{Verdict, covers};
+use crate::approval_policy::{Verdict, covers};
 
 /// What was decided about a call, as it is written down.
 struct Decided {
@@ -35,13 +35,13 @@ pub(crate) struct Asked<'a> {
 
 impl Driver {
     /// Nothing when the call may run; else what its agent is told.
-    pub(crate) async fn permission(
+    pub(crate) async fn check_approval(
         &self,
-        seat: &Seat,
+        seat: &ActiveAgent,
         asked: Asked<'_>,
-    ) -> Result<Option<ToolAnswer>, Failure> {
+    ) -> Result<Option<ToolOutcome>, TurnError> {
         let Asked { tool, call, .. } = asked;
-        if !tool.has_intent() && !tool.sends() && self.approval.lets_pass(tool.safety) {
+        if !tool.has_intent() && !tool.sends() && self.approval.allows_without_check(tool.safety) {
             return Ok(None);
         }
         let intent = match self.intent(asked).await {
@@ -49,7 +49,7 @@ impl Driver {
             Err(answer) => return Ok(Some(answer)),
         };
         let mut concerns = self.concerns(asked, &intent);
-        let judged = self.approval.judge(&tool.name, &intent);
+        let judged = self.approval.evaluate(&tool.name, &intent);
         if judged.0 == Verdict::Auto && concerns.is_empty() {
             concerns.tainted_by = self.tainting_cards(asked, &intent);
         }
@@ -105,9 +105,9 @@ impl Driver {
     /// Whether a task may go to an agent in another process; else why not (B103).
     pub(crate) async fn may_send(
         &self,
-        seat: &Seat,
+        seat: &ActiveAgent,
         delegation: &Delegation,
-    ) -> Result<Option<String>, Failure> {
+    ) -> Result<Option<String>, TurnError> {
         let words = self.record.read(UserWords::of);
         let agent = seat.agent.to_string();
         let to = Destination::Agent(agent.clone());
@@ -128,13 +128,13 @@ impl Driver {
         let concerns = Concerns { tainted_by: Vec::new(), leak };
         let refused = self.ask_about(seat, &delegation.call, intent, concerns).await?;
         Ok(refused.map(|answer| match answer {
-            ToolAnswer::Failed { why, .. } => why,
-            ToolAnswer::Worked { text, .. } => text,
+            ToolOutcome::Failed { why, .. } => why,
+            ToolOutcome::Worked { text, .. } => text,
         }))
     }
 
     /// What the call would do. One that cannot work is not asked about: its agent is told why.
-    async fn intent(&self, asked: Asked<'_>) -> Result<Intent, ToolAnswer> {
+    async fn intent(&self, asked: Asked<'_>) -> Result<Intent, ToolOutcome> {
         let Asked { tool, call, context, .. } = asked;
         let telling = AssertUnwindSafe(tool.intent(context.clone(), call.arguments.clone()));
         let told = tokio::time::timeout(self.limits.tool_time(), telling.catch_unwind());
@@ -142,13 +142,13 @@ impl Driver {
             Ok(Ok(Ok(Ok(intent)))) => Ok(intent),
             Ok(Ok(Ok(Err(ToolError(why))))) => {
                 let words = failure_words(tool, call);
-                Err(ToolAnswer::Failed { code: ToolCode::Failed, why, words, advice: None })
+                Err(ToolOutcome::Failed { code: ToolCode::Failed, why, words, advice: None })
             }
-            Ok(Ok(Err(_panic))) => Err(ToolAnswer::failed(
+            Ok(Ok(Err(_panic))) => Err(ToolOutcome::failed(
                 ToolCode::Panicked,
                 format!("{} broke; this is a mistake in the tool", tool.name),
             )),
-            Ok(Err(_elapsed)) => Err(ToolAnswer::failed(
+            Ok(Err(_elapsed)) => Err(ToolOutcome::failed(
                 ToolCode::Timeout,
                 format!("{} could not say in time what it would do", tool.name),
             )),
@@ -159,15 +159,15 @@ impl Driver {
     /// One question at a time, so that a second call of the same kind knows the first answer.
     async fn ask_about(
         &self,
-        seat: &Seat,
+        seat: &ActiveAgent,
         call: &ToolCall,
         mut intent: Intent,
         concerns: Concerns,
-    ) -> Result<Option<ToolAnswer>, Failure> {
+    ) -> Result<Option<ToolOutcome>, TurnError> {
         let _turn = self.approvals.lock().await;
         if self.was_denied(call) {
             let why = "denied before; it stays denied in this turn";
-            return Ok(Some(ToolAnswer::failed(ToolCode::Denied, why)));
+            return Ok(Some(ToolOutcome::failed(ToolCode::Denied, why)));
         }
         let grants = self.record.grants(&call.name).await?;
         let is_worrying = !concerns.is_empty();
@@ -198,7 +198,7 @@ impl Driver {
     }
 
     /// A turn that ends while its question is open leaves it unanswered.
-    async fn decision(&self, seat: &Seat, call: &ToolCall, intent: &Intent) -> Decided {
+    async fn decision(&self, seat: &ActiveAgent, call: &ToolCall, intent: &Intent) -> Decided {
         let Some(approver) = &self.approver else { return Decided::state(ApprovalState::NobodyThere) };
         let question = ApprovalQuestion {
             call: call.id.clone(),
@@ -209,7 +209,7 @@ impl Driver {
             args: call.arguments.clone(),
             intent: intent.clone(),
         };
-        let _pause = self.pause.begin();
+        let _pause = self.pause.pause();
         let answer = tokio::time::timeout(self.approval.wait(), approver.ask(question));
         let decision = match self.wait(answer).await {
             Ok(answered) => answered.unwrap_or(ApprovalDecision::TimedOut),
@@ -235,11 +235,11 @@ impl Driver {
     /// Kept before the call has an effect; what was refused is remembered for the rest of the turn.
     async fn write_decision(
         &self,
-        seat: &Seat,
+        seat: &ActiveAgent,
         call: &ToolCall,
         intent: &Intent,
         decided: Decided,
-    ) -> Result<Option<ToolAnswer>, Failure> {
+    ) -> Result<Option<ToolOutcome>, TurnError> {
         let Decided { state, by, grant } = decided;
         let (id, tool, level, shows) = (call.id.clone(), call.name.clone(), intent.level, String::new());
         let body = EventBody::Approval { id, tool, level, state, shows, tainted_by: Vec::new(), by, grant };
@@ -254,8 +254,8 @@ impl Driver {
             (ApprovalState::TimedOut, _) => "the question about this call was not answered in time",
             (ApprovalState::NobodyThere, _) => "nobody is there who could allow this call",
         };
-        self.remember_denied(call);
-        Ok(Some(ToolAnswer::failed(ToolCode::Denied, why)))
+        self.record_denial(call);
+        Ok(Some(ToolOutcome::failed(ToolCode::Denied, why)))
     }
 }
 

@@ -6,14 +6,14 @@ use lango_domain::event::{EventBody, ToolCode};
 use lango_domain::model::ToolCall;
 use lango_domain::{Label, ToolOutputSink, Tool, ToolContext, ToolOutput, Trust};
 
-use crate::driver::{Driver, Seat};
-use crate::failure::Failure;
+use crate::driver::{Driver, ActiveAgent};
+use crate::turn_error::TurnError;
 use crate::flow::{UserWords, cited};
-use crate::permission::Asked;
+use crate::approval::Asked;
 
 /// What a call gave, for the model to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ToolAnswer {
+pub(crate) enum ToolOutcome {
     Worked { text: String, words: Words },
     Failed { code: ToolCode, why: String, words: Words, advice: Option<String> },
 }
@@ -25,7 +25,7 @@ pub(crate) struct Words {
     pub label: Label,
 }
 
-impl ToolAnswer {
+impl ToolOutcome {
     pub fn failed(code: ToolCode, why: impl Into<String>) -> Self {
         Self::Failed { code, why: why.into(), words: Words::default(), advice: None }
     }
@@ -52,12 +52,12 @@ impl Driver {
     /// Runs the call; whatever happens to it is an answer. Only a log that cannot be written is a failure.
     pub(crate) async fn run_tool(
         &self,
-        seat: &Seat,
+        seat: &ActiveAgent,
         call: &ToolCall,
         read: &Label,
-    ) -> Result<ToolAnswer, Failure> {
+    ) -> Result<ToolOutcome, TurnError> {
         let Some(tool) = self.crew.tool(&seat.agent, &call.name) else {
-            return Ok(ToolAnswer::failed(ToolCode::Unknown, "there is no such tool"));
+            return Ok(ToolOutcome::failed(ToolCode::Unknown, "there is no such tool"));
         };
         if self.stop.token.is_cancelled() {
             return Ok(self.interrupted());
@@ -67,8 +67,8 @@ impl Driver {
         let label = if words.name(&call.arguments) { Label::default() } else { read.clone() };
         let context = self.context(seat, call, label);
         let asked = Asked { tool, call, context: &context, words: &words, read };
-        if let Some(refused) = self.permission(seat, asked).await? {
-            return Ok(self.advised(call, refused).await);
+        if let Some(refused) = self.check_approval(seat, asked).await? {
+            return Ok(self.with_advice(call, refused).await);
         }
         // A result that is there is kept, even when the turn is stopped at that moment.
         let answer = tokio::select! {
@@ -76,31 +76,31 @@ impl Driver {
             answer = self.bounded(tool, call, context) => answer,
             () = self.stop.token.cancelled() => self.interrupted(),
         };
-        Ok(self.advised(call, answer).await)
+        Ok(self.with_advice(call, answer).await)
     }
 
-    pub(crate) fn interrupted(&self) -> ToolAnswer {
-        ToolAnswer::failed(ToolCode::Interrupted, format!("interrupted: {}", self.stop.cause().message))
+    pub(crate) fn interrupted(&self) -> ToolOutcome {
+        ToolOutcome::failed(ToolCode::Interrupted, format!("interrupted: {}", self.stop.cause().message))
     }
 
     /// The call on a task of its own: a panic stays there, and giving up on it does not wait for it.
-    async fn bounded(&self, tool: &Tool, call: &ToolCall, context: ToolContext) -> ToolAnswer {
+    async fn bounded(&self, tool: &Tool, call: &ToolCall, context: ToolContext) -> ToolOutcome {
         let (tool_name, time) = (&tool.name, self.limits.tool_time());
         let running = tool.call(context, call.arguments.clone());
         let task = AbortOnDrop(tokio::spawn(running));
         match tokio::time::timeout(time, task).await {
             Ok(Ok(Ok(ToolOutput { text, label }))) => {
-                ToolAnswer::Worked { text, words: words_of(tool, call, label) }
+                ToolOutcome::Worked { text, words: words_of(tool, call, label) }
             }
             Ok(Ok(Err(failure))) => {
                 let words = failure_words(tool, call);
-                ToolAnswer::Failed { code: ToolCode::Failed, why: failure.0, words, advice: None }
+                ToolOutcome::Failed { code: ToolCode::Failed, why: failure.0, words, advice: None }
             }
-            Ok(Err(_panic)) => ToolAnswer::failed(
+            Ok(Err(_panic)) => ToolOutcome::failed(
                 ToolCode::Panicked,
                 format!("{tool_name} broke; this is a mistake in the tool"),
             ),
-            Err(_) => ToolAnswer::failed(
+            Err(_) => ToolOutcome::failed(
                 ToolCode::Timeout,
                 format!("{tool_name} did not finish within {}", seconds(time)),
             ),
@@ -108,7 +108,7 @@ impl Driver {
     }
 
     /// Who calls, and where what it prints is shown.
-    fn context(&self, seat: &Seat, call: &ToolCall, label: Label) -> ToolContext {
+    fn context(&self, seat: &ActiveAgent, call: &ToolCall, label: Label) -> ToolContext {
         ToolContext {
             session: self.record.session.clone(),
             principal: self.record.principal.clone(),
@@ -116,19 +116,19 @@ impl Driver {
             agent: seat.agent.clone(),
             call: call.id.clone(),
             label,
-            live: if seat.is_shown { self.record.live(&seat.agent, &call.id) } else { ToolOutputSink::disconnected() },
+            live: if seat.is_shown { self.record.output_sink(&seat.agent, &call.id) } else { ToolOutputSink::disconnected() },
         }
     }
 
     /// A model reads at most so much of a result: its beginning and its end (B41).
-    pub(crate) fn cap(&self, answer: ToolAnswer) -> ToolAnswer {
+    pub(crate) fn truncate_output(&self, answer: ToolOutcome) -> ToolOutcome {
         let most = self.limits.tool_output_bytes.get();
         match answer {
-            ToolAnswer::Worked { text, words } => {
-                ToolAnswer::Worked { text: without_middle(text, most), words }
+            ToolOutcome::Worked { text, words } => {
+                ToolOutcome::Worked { text: truncate_middle(text, most), words }
             }
-            ToolAnswer::Failed { code, why, words, advice } => {
-                ToolAnswer::Failed { code, why: without_middle(why, most), words, advice }
+            ToolOutcome::Failed { code, why, words, advice } => {
+                ToolOutcome::Failed { code, why: truncate_middle(why, most), words, advice }
             }
         }
     }
@@ -153,7 +153,7 @@ pub(crate) fn failure_words(tool: &Tool, call: &ToolCall) -> Words {
 }
 
 /// Three quarters of what is kept are the beginning, the rest is the end.
-pub(crate) fn without_middle(text: String, most: usize) -> String {
+pub(crate) fn truncate_middle(text: String, most: usize) -> String {
     if text.len() <= most {
         return text;
     }
@@ -194,9 +194,9 @@ mod tests {
     #[test]
     fn a_long_result_keeps_its_beginning_and_its_end() {
         let text = format!("START{}ENDE", "é".repeat(1_000_000));
-        let kept = without_middle(text, 1_000);
+        let kept = truncate_middle(text, 1_000);
         assert!(kept.starts_with("STARTé") && kept.ends_with("éENDE") && kept.contains("bytes left out"));
         assert!(kept.len() < 1_100);
-        assert_eq!(without_middle("short".into(), 1_000), "short");
+        assert_eq!(truncate_middle("short".into(), 1_000), "short");
     }
 }

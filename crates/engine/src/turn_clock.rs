@@ -6,29 +6,29 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 #[derive(Default)]
-pub(crate) struct Pause(Mutex<Waits>);
+pub(crate) struct TurnClock(Mutex<ApprovalWaits>);
 
 #[derive(Default)]
-struct Waits {
+struct ApprovalWaits {
     before: Duration,
     open: usize,
     since: Option<Instant>,
 }
 
 /// Ends the wait when it is dropped.
-pub(crate) struct Waiting<'a>(&'a Pause);
+pub(crate) struct ClockPause<'a>(&'a TurnClock);
 
-impl Pause {
-    pub fn begin(&self) -> Waiting<'_> {
+impl TurnClock {
+    pub fn pause(&self) -> ClockPause<'_> {
         let mut waits = self.waits();
         waits.open += 1;
         waits.since.get_or_insert_with(Instant::now);
         drop(waits);
-        Waiting(self)
+        ClockPause(self)
     }
 
     /// Returns when so much time has passed that nobody was waited for.
-    pub async fn outlast(&self, limit: Duration) {
+    pub async fn wait_until(&self, limit: Duration) {
         let began = Instant::now();
         loop {
             let worked = began.elapsed().saturating_sub(self.waited());
@@ -44,12 +44,12 @@ impl Pause {
         waits.before + waits.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    fn waits(&self) -> MutexGuard<'_, Waits> {
+    fn waits(&self) -> MutexGuard<'_, ApprovalWaits> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for ClockPause<'_> {
     fn drop(&mut self) {
         let mut waits = self.0.waits();
         waits.open -= 1;
@@ -66,14 +66,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn waiting_for_a_person_does_not_count() {
-        let pause = Pause::default();
+        let pause = TurnClock::default();
         let began = Instant::now();
         let person = async {
             tokio::time::sleep(Duration::from_secs(5)).await;
-            let _waiting = pause.begin();
+            let _waiting = pause.pause();
             tokio::time::sleep(Duration::from_secs(1_000)).await;
         };
-        tokio::join!(person, pause.outlast(Duration::from_secs(10)));
+        tokio::join!(person, pause.wait_until(Duration::from_secs(10)));
         assert_eq!(began.elapsed(), Duration::from_secs(1_010));
     }
 }

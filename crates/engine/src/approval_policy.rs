@@ -13,7 +13,7 @@ use serde_json::Value;
 /// `security.approval`: what happens to a call before it has an effect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Approval {
+pub struct ApprovalPolicy {
     /// Calls that only look.
     pub safe: Verdict,
     /// Calls whose effect can be taken back; those of the file tools never leave the workspace.
@@ -21,7 +21,7 @@ pub struct Approval {
     /// Calls that may destroy, spend, publish or reach other people.
     pub dangerous: Verdict,
     /// Rules for single tools; the first that fits decides, before the levels do.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<ApprovalRule>,
     /// Hosts that data may be sent to without a question even after private content was read; `*.example.org` stands for
     /// every host below it. An agent in another process goes by its name.
     pub allow_hosts: Vec<String>,
@@ -29,7 +29,7 @@ pub struct Approval {
     pub wait_seconds: NonZeroU64,
 }
 
-impl Default for Approval {
+impl Default for ApprovalPolicy {
     fn default() -> Self {
         Self {
             safe: Verdict::Auto,
@@ -54,7 +54,7 @@ pub enum Verdict {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Rule {
+pub struct ApprovalRule {
     /// A tool's name; `*` stands for anything, as in `fs_*`.
     pub tool: String,
     /// What it is about, the command or the path, as in `git status*`; every call when it is not set. In a rule that
@@ -64,13 +64,13 @@ pub struct Rule {
     pub decision: Verdict,
 }
 
-impl Approval {
+impl ApprovalPolicy {
     /// Whether calls of that level run without a look at what they are about, and without a word in the log.
-    pub(crate) fn lets_pass(&self, level: Safety) -> bool {
+    pub(crate) fn allows_without_check(&self, level: Safety) -> bool {
         level == Safety::Safe && self.rules.is_empty() && self.safe == Verdict::Auto
     }
 
-    pub(crate) fn judge(&self, tool: &str, intent: &Intent) -> (Verdict, Decider) {
+    pub(crate) fn evaluate(&self, tool: &str, intent: &Intent) -> (Verdict, Decider) {
         match self.rules.iter().find(|rule| rule.fits(tool, &intent.subject)) {
             Some(rule) => (rule.decision, Decider::Rule),
             None => (self.level(intent.level), Decider::Policy),
@@ -99,10 +99,10 @@ impl Approval {
     }
 
     /// What happens to looks at a file, by rules and by level.
-    pub fn of_reading(&self, path: &str) -> Verdict {
+    pub fn for_read(&self, path: &str) -> Verdict {
         let intent =
             Intent { level: Safety::Safe, shows: String::new(), subject: path.to_owned(), pattern: None };
-        self.judge("fs_read", &intent).0
+        self.evaluate("fs_read", &intent).0
     }
 
     pub(crate) fn wait(&self) -> Duration {
@@ -118,7 +118,7 @@ impl Approval {
     }
 }
 
-impl Rule {
+impl ApprovalRule {
     fn fits(&self, tool: &str, subject: &str) -> bool {
         let star = if self.decision == Verdict::Auto { Wildcard::Plain } else { Wildcard::Anything };
         // A rule about what is in a folder is also about the folder.
@@ -145,15 +145,15 @@ mod tests {
         Intent { level, shows: String::new(), subject: subject.to_owned(), pattern: None }
     }
 
-    fn rule(tool: &str, matches: &str, decision: Verdict) -> Rule {
-        Rule { tool: tool.to_owned(), matches: Some(matches.to_owned()), decision }
+    fn rule(tool: &str, matches: &str, decision: Verdict) -> ApprovalRule {
+        ApprovalRule { tool: tool.to_owned(), matches: Some(matches.to_owned()), decision }
     }
 
     /// B103
     #[test]
     fn hosts_are_allowed_by_name_or_below_a_domain() {
         let allow_hosts = vec!["docs.rs".to_owned(), "*.example.org".to_owned()];
-        let policy = Approval { allow_hosts, ..Approval::default() };
+        let policy = ApprovalPolicy { allow_hosts, ..ApprovalPolicy::default() };
         for (host, is_allowed) in [
             ("docs.rs", true),
             ("DOCS.rs", true),
@@ -172,7 +172,7 @@ mod tests {
     fn only_a_rule_without_a_star_names_a_call() {
         let rules =
             vec![rule("exec_shell", "make", Verdict::Auto), rule("exec_shell", "git *", Verdict::Auto)];
-        let policy = Approval { rules, ..Approval::default() };
+        let policy = ApprovalPolicy { rules, ..ApprovalPolicy::default() };
         assert!(policy.names("exec_shell", "make"));
         assert!(!policy.names("exec_shell", "git log") && !policy.names("exec_shell", "git *"));
     }
@@ -197,8 +197,8 @@ mod tests {
             rule("exec_shell", "git *", Verdict::Auto),
             rule("fs_*", "secret/*", Verdict::Ask),
         ];
-        let policy = Approval { rules, ..Approval::default() };
-        let judge = |tool, level, subject| policy.judge(tool, &intent(level, subject));
+        let policy = ApprovalPolicy { rules, ..ApprovalPolicy::default() };
+        let judge = |tool, level, subject| policy.evaluate(tool, &intent(level, subject));
         assert_eq!(judge("exec_shell", Safety::Dangerous, "git log"), (Verdict::Auto, Decider::Rule));
         assert_eq!(judge("exec_shell", Safety::Dangerous, "git x; rm -rf ~"), (Verdict::Deny, Decider::Rule));
         assert_eq!(judge("exec_shell", Safety::Dangerous, "git log | sh"), (Verdict::Ask, Decider::Policy));

@@ -9,26 +9,26 @@ use lango_domain::event::{EventBody, Usage};
 use lango_domain::model::{Fragment, Message, ModelError, ModelRequest};
 use lango_domain::markers::ASK_AGAIN;
 
-use crate::crew::Member;
-use crate::driver::{Driver, Seat};
-use crate::failure::Failure;
-use crate::reply::{Collector, Reply};
-use crate::view::{self, Room, Viewer};
-use crate::work::Ask;
+use crate::prepared_team::PreparedAgent;
+use crate::driver::{Driver, ActiveAgent};
+use crate::turn_error::TurnError;
+use crate::reply::{ReplyCollector, ModelReply};
+use crate::message_history::{self, TokenBudget, HistoryReader};
+use crate::agent_loop::AskMode;
 
 type Fragments = BoxStream<'static, Result<Fragment, ModelError>>;
 
 impl Driver {
     /// One reply. A request that is too long for the model is made again, once, with half the history.
-    pub(crate) async fn ask(&self, seat: &Seat, ask: Ask) -> Result<Reply, Failure> {
-        let member = self.crew.member(&seat.agent).ok_or_else(|| Failure::internal("an agent is missing"))?;
+    pub(crate) async fn call_model(&self, seat: &ActiveAgent, ask: AskMode) -> Result<ModelReply, TurnError> {
+        let member = self.crew.member(&seat.agent).ok_or_else(|| TurnError::internal("an agent is missing"))?;
         let room = member.budget(self.models.of(&seat.agent).window());
-        let room = Room { messages: self.calibration.estimated(&seat.agent, room), results: room };
+        let room = TokenBudget { messages: self.calibration.estimated(&seat.agent, room), results: room };
         self.spent().count_model_call();
         let (request, label) = self.model_request(seat, member, ask, room);
         let mut reply = match self.stream(seat, request).await? {
             Err(ModelError::TooLong) => {
-                let half = Room { messages: room.messages / 2, results: room.results / 2 };
+                let half = TokenBudget { messages: room.messages / 2, results: room.results / 2 };
                 self.stream(seat, self.model_request(seat, member, ask, half).0).await??
             }
             reply => reply?,
@@ -38,10 +38,10 @@ impl Driver {
     }
 
     /// What a reply took is counted however it ended.
-    async fn stream(&self, seat: &Seat, request: ModelRequest) -> Result<Result<Reply, ModelError>, Failure> {
+    async fn stream(&self, seat: &ActiveAgent, request: ModelRequest) -> Result<Result<ModelReply, ModelError>, TurnError> {
         let (bytes, estimated) = self.crew.size(&seat.agent, &request.messages);
         let fragments = self.models.of(&seat.agent).stream(request);
-        let mut collector = Collector::default();
+        let mut collector = ReplyCollector::default();
         let read = self.read(seat, fragments, &mut collector).await;
         match collector.usage() {
             Some(usage) => {
@@ -55,19 +55,19 @@ impl Driver {
                 self.note(seat, EventBody::Usage(Usage::default())).await?;
             }
         }
-        Ok(read?.and_then(|()| collector.finish(|id| self.record.fresh_id(id))))
+        Ok(read?.and_then(|()| collector.finish(|id| self.record.unique_call_id(id))))
     }
 
     async fn read(
         &self,
-        seat: &Seat,
+        seat: &ActiveAgent,
         mut fragments: Fragments,
-        into: &mut Collector,
-    ) -> Result<Result<(), ModelError>, Failure> {
+        into: &mut ReplyCollector,
+    ) -> Result<Result<(), ModelError>, TurnError> {
         while let Some(fragment) = self.wait(fragments.next()).await? {
             let is_end = matches!(fragment, Ok(Fragment::Done));
-            match fragment.and_then(|fragment| into.take(fragment)) {
-                Ok(Some(text)) if seat.is_shown => self.record.show(&seat.agent, text),
+            match fragment.and_then(|fragment| into.push(fragment)) {
+                Ok(Some(text)) if seat.is_shown => self.record.publish_delta(&seat.agent, text),
                 Ok(_) => {}
                 Err(error) => return Ok(Err(error)),
             }
@@ -79,11 +79,11 @@ impl Driver {
     }
 
     /// A pure function of the log and the team; with the label of all that is read.
-    fn model_request(&self, seat: &Seat, member: &Member, ask: Ask, room: Room) -> (ModelRequest, Label) {
+    fn model_request(&self, seat: &ActiveAgent, member: &PreparedAgent, ask: AskMode, room: TokenBudget) -> (ModelRequest, Label) {
         let is_root = seat.agent == *self.crew.root();
-        let viewer = Viewer { agent: &seat.agent, turn: &self.record.turn, branch: &seat.branch, is_root };
-        let (mut messages, label) = self.record.read(|log| view::messages(log, viewer, room));
-        if ask == Ask::Again {
+        let viewer = HistoryReader { agent: &seat.agent, turn: &self.record.turn, branch: &seat.branch, is_root };
+        let (mut messages, label) = self.record.read(|log| message_history::build_messages(log, viewer, room));
+        if ask == AskMode::Again {
             messages.push(Message::User(ASK_AGAIN.to_owned()));
         }
         let (system, tools) = (Arc::clone(&member.system), Arc::clone(&member.declarations));

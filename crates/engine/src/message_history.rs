@@ -20,7 +20,7 @@ use own::OwnSteps;
 
 /// Who looks, and from where.
 #[derive(Clone, Copy)]
-pub(crate) struct Viewer<'a> {
+pub(crate) struct HistoryReader<'a> {
     pub agent: &'a AgentName,
     pub turn: &'a TurnId,
     pub branch: &'a Branch,
@@ -29,7 +29,7 @@ pub(crate) struct Viewer<'a> {
 
 /// How much a request may hold, in tokens.
 #[derive(Clone, Copy)]
-pub(crate) struct Room {
+pub(crate) struct TokenBudget {
     pub messages: usize,
     /// For the results of one reply; stays the same as long as the team does, whatever is learned about estimates, so
     /// that what was read once is read again the same.
@@ -37,10 +37,10 @@ pub(crate) struct Room {
 }
 
 /// The messages for the viewer's next request, and the label of all that they come from, also of what is cut (B101).
-pub(crate) fn messages(log: &[Arc<Event>], viewer: Viewer<'_>, room: Room) -> (Vec<Message>, Label) {
+pub(crate) fn build_messages(log: &[Arc<Event>], viewer: HistoryReader<'_>, room: TokenBudget) -> (Vec<Message>, Label) {
     let (digest, log) = after_digest(log, viewer);
-    let index = Index::of(log);
-    let mut view = View {
+    let index = LogIndex::of(log);
+    let mut view = HistoryBuilder {
         viewer,
         index: &index,
         groups: Vec::new(),
@@ -56,13 +56,13 @@ pub(crate) fn messages(log: &[Arc<Event>], viewer: Viewer<'_>, room: Room) -> (V
         view.take(event);
     }
     view.close_steps();
-    (cut::fit(view.groups, room), view.label)
+    (cut::fit_to_budget(view.groups, room), view.label)
 }
 
 /// The newest digest and the whole turns that it does not tell of; never does it stand for the turn at hand.
 fn after_digest<'a>(
     log: &'a [Arc<Event>],
-    viewer: Viewer<'_>,
+    viewer: HistoryReader<'_>,
 ) -> (Option<(&'a Event, &'a str)>, &'a [Arc<Event>]) {
     let newest = log.iter().rev().find_map(|event| match &event.body {
         EventBody::Digest { through, text } => Some((&**event, *through, text.as_str())),
@@ -77,13 +77,13 @@ fn after_digest<'a>(
 }
 
 /// What is looked up by more than its place in the log. Branches are named anew in every turn.
-struct Index<'a> {
+struct LogIndex<'a> {
     branches: HashMap<(&'a TurnId, &'a Branch), Vec<&'a Event>>,
     /// When a delegation ended.
     ends: HashMap<(&'a TurnId, &'a CallId), u64>,
 }
 
-impl<'a> Index<'a> {
+impl<'a> LogIndex<'a> {
     fn of(log: &'a [Arc<Event>]) -> Self {
         let mut index = Self { branches: HashMap::new(), ends: HashMap::new() };
         for event in log {
@@ -108,9 +108,9 @@ impl<'a> Index<'a> {
     }
 }
 
-struct View<'a, 'i> {
-    viewer: Viewer<'a>,
-    index: &'i Index<'a>,
+struct HistoryBuilder<'a, 'i> {
+    viewer: HistoryReader<'a>,
+    index: &'i LogIndex<'a>,
     groups: Vec<Group>,
     steps: OwnSteps,
     /// Whether the turn at hand has begun.
@@ -119,7 +119,7 @@ struct View<'a, 'i> {
     label: Label,
 }
 
-impl<'a> View<'a, '_> {
+impl<'a> HistoryBuilder<'a, '_> {
     fn take(&mut self, event: &'a Event) {
         match &event.body {
             EventBody::User { text } => {

@@ -14,10 +14,10 @@ use lango_domain::{AgentName, Label, ToolOutputSink};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-use crate::failure::Failure;
-use crate::runner::Surroundings;
+use crate::turn_error::TurnError;
+use crate::runner::ClockAndIds;
 
-pub(crate) struct Record {
+pub(crate) struct TurnLog {
     pub session: SessionId,
     pub principal: Principal,
     pub turn: TurnId,
@@ -29,11 +29,11 @@ pub(crate) struct Record {
 }
 
 /// What a record is opened for.
-pub(crate) struct Opening {
+pub(crate) struct TurnLogOptions {
     pub session: SessionId,
     pub principal: Principal,
     pub store: Arc<dyn SessionStore>,
-    pub surroundings: Surroundings,
+    pub surroundings: ClockAndIds,
     pub updates: UnboundedSender<Update>,
     /// How much of the log any agent can read.
     pub reach: HistoryWindow,
@@ -66,9 +66,9 @@ struct Job {
     done: oneshot::Sender<Result<(), StoreError>>,
 }
 
-impl Record {
-    pub async fn open(opening: Opening) -> Result<Self, StoreError> {
-        let Opening { session, principal, store, surroundings, updates, reach, lock } = opening;
+impl TurnLog {
+    pub async fn open(opening: TurnLogOptions) -> Result<Self, StoreError> {
+        let TurnLogOptions { session, principal, store, surroundings, updates, reach, lock } = opening;
         let log = store.load(SessionKeyRef { session: &session, principal: &principal }, reach).await?;
         let calls = log.iter().filter_map(|event| call_of(event)).cloned().collect();
         let (turn, log) = ((surroundings.new_turn)(), Arc::new(RwLock::new(log)));
@@ -87,12 +87,12 @@ impl Record {
     }
 
     /// Stores what happened, then shows it.
-    pub async fn keep(&self, entries: Vec<Entry>) -> Result<(), Failure> {
-        Ok(self.keep_of(&self.turn, entries).await?)
+    pub async fn append(&self, entries: Vec<Entry>) -> Result<(), TurnError> {
+        Ok(self.append_to_turn(&self.turn, entries).await?)
     }
 
     /// The same for a turn that may be another one.
-    pub async fn keep_of(&self, turn: &TurnId, entries: Vec<Entry>) -> Result<(), StoreError> {
+    pub async fn append_to_turn(&self, turn: &TurnId, entries: Vec<Entry>) -> Result<(), StoreError> {
         if entries.is_empty() {
             return Ok(());
         }
@@ -112,12 +112,12 @@ impl Record {
     }
 
     /// Shows text that may still change.
-    pub fn show(&self, author: &AgentName, text: String) {
+    pub fn publish_delta(&self, author: &AgentName, text: String) {
         self.send(Update::Delta { author: author.clone(), text });
     }
 
     /// Where a call shows what it prints.
-    pub fn live(&self, author: &AgentName, call: &CallId) -> ToolOutputSink {
+    pub fn output_sink(&self, author: &AgentName, call: &CallId) -> ToolOutputSink {
         let (updates, author, call) = (self.updates.clone(), author.clone(), call.clone());
         ToolOutputSink::to(move |text| {
             let (author, call, text) = (author.clone(), call.clone(), text.to_owned());
@@ -135,7 +135,7 @@ impl Record {
     }
 
     /// The id that the model gave, unless it gave none or gave it before: ids pair calls with results.
-    pub fn fresh_id(&self, given: &CallId) -> CallId {
+    pub fn unique_call_id(&self, given: &CallId) -> CallId {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let made_up = |n: usize| CallId::new(format!("call-{n}"));
         let is_free = |id: &CallId| !id.as_str().is_empty() && !calls.contains(id);
@@ -159,7 +159,7 @@ struct Writer {
     session: SessionId,
     principal: Principal,
     store: Arc<dyn SessionStore>,
-    surroundings: Surroundings,
+    surroundings: ClockAndIds,
     log: Arc<RwLock<Vec<Arc<Event>>>>,
     updates: UnboundedSender<Update>,
     _lock: TurnLock,

@@ -4,8 +4,8 @@ use lango_domain::model::{ToolCallResult, Message};
 use lango_domain::token_estimate;
 use lango_domain::markers::{LEFT_OUT, STEPS_LEFT_OUT};
 
-use super::Room;
-use crate::dispatch::without_middle;
+use super::TokenBudget;
+use crate::tool_execution::truncate_middle;
 
 /// Messages that are kept or left out together: a call never without its result.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +48,7 @@ impl Group {
             if let Message::Results(results) = message {
                 let share = (most / results.len().max(1)).max(200);
                 for result in results.iter_mut().filter(|result| result.content.len() > share) {
-                    result.content = without_middle(std::mem::take(&mut result.content), share);
+                    result.content = truncate_middle(std::mem::take(&mut result.content), share);
                 }
             }
         }
@@ -101,7 +101,7 @@ pub(crate) fn measure(message: &Message, of: &dyn Fn(&str) -> usize) -> usize {
 /// Makes the history fit. Earlier turns go first, oldest first, in steps of a quarter of the budget, so that the
 /// beginning of consecutive requests stays the same for a while (B40). Then steps of the work at hand, one by one, with
 /// a mark in their place; never the last one: an agent always reads what it did last.
-pub(super) fn fit(mut groups: Vec<Group>, room: Room) -> Vec<Message> {
+pub(super) fn fit_to_budget(mut groups: Vec<Group>, room: TokenBudget) -> Vec<Message> {
     let budget = room.messages;
     // As many bytes as there are tokens: about a third of the room goes to one reply's results.
     groups.iter_mut().for_each(|group| group.bound_results(room.results));
@@ -113,16 +113,16 @@ pub(super) fn fit(mut groups: Vec<Group>, room: Room) -> Vec<Message> {
         groups.into_iter().map(|group| (group.tokens(), group)).map(|(w, g)| (g, w)).collect();
     let total: usize = weighed.iter().map(|(_, weight)| weight).sum();
     if total > budget {
-        leave_out_past(&mut weighed, total - budget, budget);
+        drop_past_turns(&mut weighed, total - budget, budget);
     }
     let rest: usize = weighed.iter().map(|(_, weight)| weight).sum();
     if rest > budget {
-        leave_out_steps(&mut weighed, rest - budget);
+        drop_steps(&mut weighed, rest - budget);
     }
     flatten(weighed.into_iter().map(|(group, _)| group).collect())
 }
 
-fn leave_out_past(groups: &mut Vec<(Group, usize)>, excess: usize, budget: usize) {
+fn drop_past_turns(groups: &mut Vec<(Group, usize)>, excess: usize, budget: usize) {
     let step = (budget / 4).max(1);
     let mut excess = excess.div_ceil(step) * step;
     let before = groups.len();
@@ -136,7 +136,7 @@ fn leave_out_past(groups: &mut Vec<(Group, usize)>, excess: usize, budget: usize
     }
 }
 
-fn leave_out_steps(groups: &mut Vec<(Group, usize)>, mut excess: usize) {
+fn drop_steps(groups: &mut Vec<(Group, usize)>, mut excess: usize) {
     let last = groups.len().saturating_sub(1);
     let mut called = Vec::new();
     let mut place = None;
@@ -183,7 +183,7 @@ mod tests {
     }
 
     fn fit(groups: Vec<Group>, budget: usize) -> Vec<Message> {
-        super::fit(groups, Room { messages: budget, results: budget })
+        super::fit_to_budget(groups, TokenBudget { messages: budget, results: budget })
     }
 
     fn weight(messages: &[Message]) -> usize {
