@@ -12,7 +12,7 @@ use lango_domain::session::SessionStore;
 use lango_domain::{AgentTree, TeamMode, Tool, suggest};
 use lango_engine::{TurnHooks, Models, RunnerParts, Runner, ClockAndIds};
 use lango_models::offline::{self, OfflineFirst};
-use lango_models::{AgentSettings, Chosen, NoModel, Plan, RouterChoice, Secret, choose};
+use lango_models::{ModelSettings, SelectedModel, SelectionError, SelectionInput, RouterChoice, Secret, select_model};
 use lango_remote::RemoteTeam;
 use lango_store::{Place, SqliteStore, Trouble};
 use uuid::Uuid;
@@ -36,7 +36,7 @@ pub enum CannotStart {
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]
-    NoModel(#[from] NoModel),
+    NoModel(#[from] SelectionError),
     #[error(transparent)]
     Model(#[from] ModelError),
     #[error(transparent)]
@@ -128,9 +128,9 @@ pub(crate) fn parts(
 
 /// Every model that may be asked, and who asks it: first the one in force, then those of single agents, then the
 /// fallback.
-pub fn chosen_models(loaded: &Loaded, environment: &Environment) -> Result<Vec<(String, Chosen)>, NoModel> {
+pub fn chosen_models(loaded: &Loaded, environment: &Environment) -> Result<Vec<(String, SelectedModel)>, SelectionError> {
     with_plan(loaded, environment, |plan| {
-        let default = choose(plan)?;
+        let default = select_model(plan)?;
         let mut chosen = Vec::new();
         for agent in plan.agent.models.keys() {
             if let Some(own) = plan.for_agent(agent, &default).transpose()? {
@@ -150,21 +150,21 @@ pub fn chosen_models(loaded: &Loaded, environment: &Environment) -> Result<Vec<(
 pub(crate) fn observing_model(
     loaded: &Loaded,
     environment: &Environment,
-    in_force: Option<&Chosen>,
-) -> Result<Chosen, NoModel> {
+    in_force: Option<&SelectedModel>,
+) -> Result<SelectedModel, SelectionError> {
     let wish = &loaded.settings.observational_memory;
     with_plan(loaded, environment, |plan| {
-        let in_force = in_force.map_or_else(|| choose(plan), |chosen| Ok(chosen.clone()))?;
+        let in_force = in_force.map_or_else(|| select_model(plan), |chosen| Ok(chosen.clone()))?;
         let stays_offline = plan.agent.provider.as_deref() == Some(offline::PROVIDER);
         if stays_offline || (wish.provider.is_none() && wish.model.is_none()) {
             return Ok(in_force);
         }
-        let agent = AgentSettings {
+        let agent = ModelSettings {
             provider: wish.provider.clone().or(Some(in_force.provider)),
             model: wish.model.clone(),
-            ..AgentSettings::default()
+            ..ModelSettings::default()
         };
-        choose(&Plan { agent: &agent, ..*plan })
+        select_model(&SelectionInput { agent: &agent, ..*plan })
     })
 }
 
@@ -180,7 +180,7 @@ pub fn check_models(loaded: &Loaded, environment: &Environment, team: &Team) -> 
     }
     match chosen_models(loaded, environment) {
         // Keys may come later, and elsewhere.
-        Ok(_) | Err(NoModel::NothingFound(_) | NoModel::NoModelName(_)) => Ok(()),
+        Ok(_) | Err(SelectionError::NothingFound(_) | SelectionError::NoModelName(_)) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
@@ -217,7 +217,7 @@ pub fn jitter() -> f64 {
 /// Who is asked.
 pub(crate) struct Connected {
     /// The model in force; none where a recording is played.
-    pub chosen: Option<Chosen>,
+    pub chosen: Option<SelectedModel>,
     pub models: Models,
     /// The language model that looks at turns for the librarian when they have ended; none where there is only the offline one.
     pub librarian: Option<Arc<dyn Model>>,
@@ -226,7 +226,7 @@ pub(crate) struct Connected {
 impl Connected {
     /// For people.
     pub fn name(&self) -> String {
-        let named = |chosen: &Chosen| format!("{}/{}", chosen.provider, chosen.model);
+        let named = |chosen: &SelectedModel| format!("{}/{}", chosen.provider, chosen.model);
         self.chosen.as_ref().map_or("the recording".to_owned(), named)
     }
 }
@@ -237,7 +237,7 @@ pub(crate) fn connect(
     team: &Team,
 ) -> Result<Connected, CannotStart> {
     with_plan(loaded, environment, |plan| {
-        let chosen = choose(plan)?;
+        let chosen = select_model(plan)?;
         let fallback = plan.fallback(&chosen).transpose()?;
         let jitter: Arc<dyn Fn() -> f64 + Send + Sync> = Arc::new(jitter);
         let mut per_agent = BTreeMap::new();
@@ -270,9 +270,9 @@ fn unknown_agent(team: &Team, agent: &str) -> ConfigError {
     }
 }
 
-fn with_plan<T>(loaded: &Loaded, environment: &Environment, decide: impl FnOnce(&Plan<'_>) -> T) -> T {
+fn with_plan<T>(loaded: &Loaded, environment: &Environment, decide: impl FnOnce(&SelectionInput<'_>) -> T) -> T {
     let settings = &loaded.settings;
-    decide(&Plan {
+    decide(&SelectionInput {
         agent: &settings.agent.models,
         providers: &settings.providers,
         prices: &settings.prices,

@@ -9,7 +9,7 @@ use lango_knowledge::Lazily;
 use lango_knowledge::forgetting::Forgetting;
 use lango_knowledge::memory::{Chronicle, Observer, Parts, tools};
 use lango_knowledge::secrecy::Secrecy;
-use lango_models::Chosen;
+use lango_models::SelectedModel;
 use lango_store::SqliteStore;
 
 use crate::config::Loaded;
@@ -47,7 +47,7 @@ pub(crate) fn beside(
     environment: &Environment,
     store: &SqliteStore,
     tape: &Tape,
-    in_force: Option<&Chosen>,
+    in_force: Option<&SelectedModel>,
 ) -> Result<TurnHooks, CannotStart> {
     let (true, Some(in_force)) = (loaded.settings.observational_memory.enabled, in_force) else {
         return Ok(TurnHooks::default());
@@ -66,7 +66,7 @@ fn put_together(
     loaded: &Loaded,
     environment: &Environment,
     store: SqliteStore,
-    chosen: Option<&Chosen>,
+    chosen: Option<&SelectedModel>,
 ) -> Result<Chronicle, CannotStart> {
     let observer = match chosen.filter(|chosen| !chosen.is_offline()) {
         None => Observer::Rules,

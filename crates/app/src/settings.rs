@@ -62,7 +62,7 @@ pub struct Agent {
     #[serde(flatten)]
     pub engine: lango_engine::EngineSettings,
     #[serde(flatten)]
-    pub models: lango_models::AgentSettings,
+    pub models: lango_models::ModelSettings,
 }
 
 impl Settings {

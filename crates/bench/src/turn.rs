@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use lango_domain::event::{EventBody, Principal, SessionId, TurnId, Update};
 use lango_domain::session::SessionStore;
 use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, InMemorySessionStore, Models, RunnerParts, Runner, ClockAndIds, TurnRequest};
-use lango_models::{Dialect, HttpModel, Target, Timing, client};
+use lango_models::{Dialect, HttpModel, ModelEndpoint, Timeouts, client};
 use lango_store::{Place, SqliteStore};
 
 use crate::{Load, measure, team};
@@ -30,12 +30,12 @@ fn runner(base_url: String, file: Option<&Path>) -> Result<Runner> {
         Some(file) => Arc::new(SqliteStore::open(Place::of(file))?),
         None => Arc::new(InMemorySessionStore::default()),
     };
-    let timing = Timing {
+    let timing = Timeouts {
         connect: Duration::from_secs(5),
         first_byte: Duration::from_secs(30),
         idle: Duration::from_secs(30),
     };
-    let target = Target {
+    let target = ModelEndpoint {
         provider: "bench".into(),
         base_url,
         key: None,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use lango_app::{CannotStart, ConfigError};
-use lango_models::NoModel;
+use lango_models::SelectionError;
 use lango_store::Trouble;
 use serde_json::{Value, json};
 
@@ -128,18 +128,18 @@ impl From<ConfigError> for Failure {
     }
 }
 
-impl From<NoModel> for Failure {
-    fn from(error: NoModel) -> Self {
+impl From<SelectionError> for Failure {
+    fn from(error: SelectionError) -> Self {
         let hint = match &error {
-            NoModel::NothingFound(_) => lango_models::offline::HOW_TO_CONNECT,
-            NoModel::UnknownProvider { .. } => "`lango config show` prints what is configured",
-            NoModel::UnknownKind(_) => "it is one of openai, anthropic, gemini, ollama, offline",
-            NoModel::BadAddress(_) => "for example http://127.0.0.1:8080/v1",
-            NoModel::BadHeader { .. } => "a name of letters, digits and `-`, and a value on one line",
-            NoModel::NoModelName(_) => "for example --model gpt-5-mini",
+            SelectionError::NothingFound(_) => lango_models::offline::HOW_TO_CONNECT,
+            SelectionError::UnknownProvider { .. } => "`lango config show` prints what is configured",
+            SelectionError::UnknownKind(_) => "it is one of openai, anthropic, gemini, ollama, offline",
+            SelectionError::BadAddress(_) => "for example http://127.0.0.1:8080/v1",
+            SelectionError::BadHeader { .. } => "a name of letters, digits and `-`, and a value on one line",
+            SelectionError::NoModelName(_) => "for example --model gpt-5-mini",
         };
         let failure = match &error {
-            NoModel::NothingFound(_) => Self::model(error.to_string()),
+            SelectionError::NothingFound(_) => Self::model(error.to_string()),
             _ => Self::usage(error.to_string()),
         };
         failure.with_hint(hint)

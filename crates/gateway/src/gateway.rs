@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::{AgentTree, TeamMode, AgentLocation};
 use lango_engine::Runner;
-use lango_models::offline::Router as WordRouter;
+use lango_models::offline::OfflineRouter as WordRouter;
 use lango_store::SqliteStore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;

@@ -5,7 +5,7 @@ mod decode;
 use lango_domain::model::{ToolCall, Message, ModelRequest, Thought};
 use serde_json::{Value, json};
 
-use crate::dialect::{Target, WireRequest};
+use crate::dialect::{ModelEndpoint, WireRequest};
 // Ids of calls have to look like names there.
 use crate::tool_names::wire_name;
 
@@ -14,7 +14,7 @@ pub(crate) use decode::decoder;
 /// The version of the API that is spoken here.
 const API_VERSION: &str = "2023-06-01";
 
-pub(crate) fn encode(request: &ModelRequest, target: &Target) -> WireRequest {
+pub(crate) fn encode(request: &ModelRequest, target: &ModelEndpoint) -> WireRequest {
     let tools: Vec<Value> = request
         .tools
         .iter()

@@ -19,7 +19,7 @@ pub enum Dialect {
 
 /// Whom a request goes to.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct ModelEndpoint {
     /// The provider's id in the settings; thoughts are carried back only to whoever made them.
     pub provider: String,
     pub base_url: String,
@@ -39,7 +39,7 @@ pub struct WireRequest {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum DecodeProgress {
     Running,
     /// The model has stopped; only what it took may still come.
     Stopped,
@@ -52,17 +52,17 @@ pub trait Decoder: Send {
     fn event(&mut self, event: &SseEvent, out: &mut Vec<Fragment>) -> Result<(), ModelError>;
 
     /// How far the reply has come.
-    fn progress(&self) -> Progress;
+    fn progress(&self) -> DecodeProgress;
 
     /// The stream has ended; a reply that is whole gives [`Fragment::Done`].
     fn end(&mut self, out: &mut Vec<Fragment>) -> Result<(), ModelError>;
 
     /// A server that does not stream answers with one JSON document instead.
-    fn whole(&mut self, body: &str, out: &mut Vec<Fragment>) -> Result<(), ModelError>;
+    fn full_body(&mut self, body: &str, out: &mut Vec<Fragment>) -> Result<(), ModelError>;
 }
 
 impl Dialect {
-    pub fn encode(self, request: &ModelRequest, target: &Target) -> WireRequest {
+    pub fn encode(self, request: &ModelRequest, target: &ModelEndpoint) -> WireRequest {
         match self {
             Self::OpenAi => openai::encode(request, target),
             Self::Anthropic => anthropic::encode(request, target),
@@ -70,7 +70,7 @@ impl Dialect {
         }
     }
 
-    pub fn decoder(self, request: &ModelRequest, target: &Target) -> Box<dyn Decoder> {
+    pub fn decoder(self, request: &ModelRequest, target: &ModelEndpoint) -> Box<dyn Decoder> {
         match self {
             Self::OpenAi => Box::new(openai::decoder(request, target)),
             Self::Anthropic => Box::new(anthropic::decoder(request, target)),

@@ -5,13 +5,13 @@ mod decode;
 use lango_domain::model::{ToolCall, Message, ModelRequest, Thought};
 use serde_json::{Value, json};
 
-use crate::dialect::{Target, WireRequest};
+use crate::dialect::{ModelEndpoint, WireRequest};
 use crate::schema::for_gemini;
 use crate::tool_names::wire_name;
 
 pub(crate) use decode::decoder;
 
-pub(crate) fn encode(request: &ModelRequest, target: &Target) -> WireRequest {
+pub(crate) fn encode(request: &ModelRequest, target: &ModelEndpoint) -> WireRequest {
     let declarations: Vec<Value> = request
         .tools
         .iter()

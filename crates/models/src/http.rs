@@ -11,15 +11,15 @@ use lango_domain::reply_limits::{
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::redirect;
 
-use crate::catalogue::Price;
-use crate::dialect::{Decoder, Dialect, Progress, Target, WireRequest};
-use crate::status::Refusal;
+use crate::catalog::Price;
+use crate::dialect::{Decoder, Dialect, DecodeProgress, ModelEndpoint, WireRequest};
+use crate::provider_error::ErrorResponse;
 use lango_domain::secret::Secret;
 use lango_net::sse::{SseError, SseParser};
 
 /// How long to wait for what.
 #[derive(Clone, Copy, Debug)]
-pub struct Timing {
+pub struct Timeouts {
     pub connect: Duration,
     pub first_byte: Duration,
     pub idle: Duration,
@@ -43,8 +43,8 @@ pub fn client(connect: Duration) -> Result<reqwest::Client, ModelError> {
 pub struct HttpModel {
     pub client: reqwest::Client,
     pub dialect: Dialect,
-    pub target: Target,
-    pub timing: Timing,
+    pub target: ModelEndpoint,
+    pub timing: Timeouts,
     pub window: usize,
     pub price: Option<Price>,
 }
@@ -59,7 +59,7 @@ impl Model for HttpModel {
         let sent = self.send(wire);
         let opened = async move {
             let response = sent.await?;
-            Ok(replies(response, decoder, timing))
+            Ok(fragment_stream(response, decoder, timing))
         };
         let priced = move |fragment| match fragment {
             Fragment::Usage(mut usage) => {
@@ -95,7 +95,7 @@ impl HttpModel {
                 .await
                 .map_err(|_| ModelError::Connection(format!("no answer within {} s", first_byte.as_secs())))?
                 .map_err(|error| ModelError::Connection(cause(&error)))?;
-            if response.status().is_success() { Ok(response) } else { Err(refusal(response).await) }
+            if response.status().is_success() { Ok(response) } else { Err(read_error(response).await) }
         }
     }
 
@@ -122,7 +122,7 @@ impl HttpModel {
 }
 
 /// What a provider says instead of a reply.
-async fn refusal(mut response: reqwest::Response) -> ModelError {
+async fn read_error(mut response: reqwest::Response) -> ModelError {
     let status = response.status().as_u16();
     let retry_after =
         response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
@@ -138,18 +138,18 @@ async fn refusal(mut response: reqwest::Response) -> ModelError {
     };
     // What came in time is enough to tell.
     let _ = tokio::time::timeout(REFUSAL_TIME, reading).await;
-    Refusal { status, retry_after: retry_after.as_deref(), body: &String::from_utf8_lossy(&body) }.error()
+    ErrorResponse { status, retry_after: retry_after.as_deref(), body: &String::from_utf8_lossy(&body) }.error()
 }
 
 /// The fragments of a response as its bytes come.
-fn replies(
+fn fragment_stream(
     response: reqwest::Response,
     decoder: Box<dyn Decoder>,
-    timing: Timing,
+    timing: Timeouts,
 ) -> BoxStream<'static, Result<Fragment, ModelError>> {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_stream = !kind.starts_with("application/json");
-    let reading = Reading {
+    let reading = ResponseReader {
         response,
         decoder,
         timing,
@@ -179,10 +179,10 @@ fn replies(
     .boxed()
 }
 
-struct Reading {
+struct ResponseReader {
     response: reqwest::Response,
     decoder: Box<dyn Decoder>,
-    timing: Timing,
+    timing: Timeouts,
     is_stream: bool,
     /// Whether anything of the reply has come.
     begun: bool,
@@ -196,13 +196,13 @@ struct Reading {
     ended: bool,
 }
 
-impl Reading {
+impl ResponseReader {
     async fn more(&mut self) -> Result<(), ModelError> {
         let patience = if self.begun { self.timing.idle } else { self.timing.first_byte };
         let chunk = match tokio::time::timeout(patience, self.response.chunk()).await {
             Ok(Ok(chunk)) => chunk,
             // A reply that has stopped is whole, however its connection ends.
-            _ if self.decoder.progress() != Progress::Running => None,
+            _ if self.decoder.progress() != DecodeProgress::Running => None,
             Ok(Err(error)) => return Err(ModelError::Connection(cause(&error))),
             Err(_) => {
                 return Err(ModelError::Connection(format!("nothing came for {} s", patience.as_secs())));
@@ -230,9 +230,9 @@ impl Reading {
 
     fn events(&mut self, bytes: &[u8], out: &mut Vec<Fragment>) -> Result<(), ModelError> {
         let mut events = Vec::new();
-        self.parser.feed(bytes, &mut events).map_err(garbled)?;
+        self.parser.feed(bytes, &mut events).map_err(invalid_stream)?;
         events.iter().try_for_each(|event| self.decoder.event(event, out))?;
-        if self.decoder.progress() == Progress::Finished {
+        if self.decoder.progress() == DecodeProgress::Finished {
             self.ended = true;
             self.decoder.end(out)?;
         }
@@ -252,10 +252,10 @@ impl Reading {
         if !self.is_stream {
             let body = String::from_utf8(std::mem::take(&mut self.whole));
             let body = body.map_err(|_| ModelError::Malformed("it is not valid UTF-8".to_owned()))?;
-            return self.decoder.whole(&body, out);
+            return self.decoder.full_body(&body, out);
         }
         let mut events = Vec::new();
-        self.parser.end(&mut events).map_err(garbled)?;
+        self.parser.end(&mut events).map_err(invalid_stream)?;
         // An event that is cut in the middle is a reply that broke off, not one that makes no sense.
         let tail = events.iter().try_for_each(|event| self.decoder.event(event, out));
         tail.map_err(|_| ModelError::BrokeOff)?;
@@ -276,7 +276,7 @@ fn joined(fragments: Vec<Fragment>) -> Vec<Fragment> {
     joined
 }
 
-fn garbled(error: SseError) -> ModelError {
+fn invalid_stream(error: SseError) -> ModelError {
     match error {
         SseError::TooLong => ModelError::TooLarge(Excess::Event),
         SseError::NotText => ModelError::Malformed(error.to_string()),

@@ -2,9 +2,9 @@
 //! and what happens on their bad days.
 
 mod anthropic;
-mod calls;
-mod catalogue;
-mod choice;
+mod tool_call_assembly;
+mod catalog;
+mod selection;
 mod dialect;
 mod gemini;
 mod http;
@@ -13,14 +13,14 @@ mod openai;
 mod retry;
 mod schema;
 mod settings;
-mod status;
+mod provider_error;
 mod tool_names;
 
-pub use catalogue::{Catalogue, Entry, Price};
-pub use choice::{Chosen, NoModel, Plan, choose};
-pub use dialect::{Decoder, Dialect, Progress, Target, WireRequest};
-pub use http::{HttpModel, Timing, client};
+pub use catalog::{ModelCatalog, CatalogEntry, Price};
+pub use selection::{SelectedModel, SelectionError, SelectionInput, select_model};
+pub use dialect::{Decoder, Dialect, DecodeProgress, ModelEndpoint, WireRequest};
+pub use http::{HttpModel, Timeouts, client};
 pub use lango_domain::secret::Secret;
 pub use lango_net::sse::{SseEvent, SseParser};
-pub use retry::{Policy, Resilient};
-pub use settings::{AgentSettings, ModelOverride, ProviderKind, ProviderSettings, Providers, RouterChoice};
+pub use retry::{RetryPolicy, FallbackModel};
+pub use settings::{ModelSettings, ModelOverride, ProviderKind, ProviderSettings, Providers, RouterChoice};

@@ -1,22 +1,22 @@
 //! The model that is always there: no network, no key, no neural network. It routes by what it learned from committed
 //! examples and by the team's routing table, and acts through the phrases that tools carry.
 
-mod acting;
+mod specialist;
 mod addressing;
-mod assignment;
+mod task;
 mod concepts;
 pub mod features;
-mod first;
-pub mod learned;
+mod offline_first;
+pub mod weights;
 mod lexer;
-mod marks;
-mod orchestrating;
+mod token_kinds;
+mod orchestrator;
 mod phrase;
 mod reply;
 mod router;
 mod small_talk;
-mod steps;
-mod table;
+mod phrase_plan;
+mod routing_table;
 mod words;
 
 use futures::StreamExt;
@@ -25,11 +25,11 @@ use lango_domain::AgentName;
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
 use lango_domain::markers::{REJECT, TRANSFER};
 
-use assignment::Assignment;
-use reply::Reply;
+use task::OfflineTask;
+use reply::OfflineReply;
 
-pub use first::OfflineFirst;
-pub use router::{Decision, Ranked, Router, Routing};
+pub use offline_first::OfflineFirst;
+pub use router::{RoutingDecision, RankedCandidate, OfflineRouter, Routing};
 
 /// Its provider's id.
 pub const PROVIDER: &str = "offline";
@@ -60,32 +60,32 @@ impl Model for OfflineModel {
 }
 
 /// A question in passing goes with the answer to the whole request, and with nothing that was not done.
-fn with_aside(reply: Reply, assignment: &Assignment<'_>, is_orchestrator: bool) -> Reply {
+fn with_inquiry(reply: OfflineReply, assignment: &OfflineTask<'_>, is_orchestrator: bool) -> OfflineReply {
     let answers_user = is_orchestrator || assignment.task.is_none();
     match (reply, assignment.aside) {
-        (Reply::Words(text), Some(question))
+        (OfflineReply::Words(text), Some(question))
             if answers_user
-                && ![REJECT, acting::NOT_DONE].iter().any(|beginning| text.starts_with(beginning))
+                && ![REJECT, specialist::NOT_DONE].iter().any(|beginning| text.starts_with(beginning))
                 && !text.contains(question) =>
         {
-            Reply::Words(format!("{text}\n\n{question}"))
+            OfflineReply::Words(format!("{text}\n\n{question}"))
         }
         (reply, _) => reply,
     }
 }
 
-fn reply(request: &ModelRequest) -> Reply {
-    let assignment = Assignment::read(&request.messages);
+fn reply(request: &ModelRequest) -> OfflineReply {
+    let assignment = OfflineTask::read(&request.messages);
     let is_orchestrator = request.tools.iter().any(|tool| tool.name == TRANSFER);
     let reply = if is_orchestrator {
-        orchestrating::reply(&assignment, &Router::read(&request.system))
+        orchestrator::reply(&assignment, &OfflineRouter::read(&request.system))
     } else {
-        acting::reply(&assignment, request, request.agent == *AgentName::SINGLE)
+        specialist::reply(&assignment, request, request.agent == *AgentName::SINGLE)
     };
-    let reply = with_aside(reply, &assignment, is_orchestrator);
+    let reply = with_inquiry(reply, &assignment, is_orchestrator);
     match reply {
-        Reply::Words(text) if assignment.is_first && !text.starts_with(REJECT) => {
-            Reply::Words(format!("{text}\n\n{FIRST_WORDS}"))
+        OfflineReply::Words(text) if assignment.is_first && !text.starts_with(REJECT) => {
+            OfflineReply::Words(format!("{text}\n\n{FIRST_WORDS}"))
         }
         other => other,
     }

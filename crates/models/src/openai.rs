@@ -8,12 +8,12 @@ use lango_domain::model::{ToolCall, Message, ModelRequest};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::dialect::{Target, WireRequest};
+use crate::dialect::{ModelEndpoint, WireRequest};
 use crate::tool_names::wire_name;
 
 pub(crate) use decode::decoder;
 
-pub(crate) fn encode(request: &ModelRequest, target: &Target) -> WireRequest {
+pub(crate) fn encode(request: &ModelRequest, target: &ModelEndpoint) -> WireRequest {
     let body = Body {
         model: &target.model,
         tools: request.tools.iter().map(Tool::of).collect(),

@@ -10,7 +10,7 @@ use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 #[derive(Clone)]
-pub struct Policy {
+pub struct RetryPolicy {
     pub retries: u32,
     /// Before the first retry; doubled for each further one.
     pub delay: Duration,
@@ -19,14 +19,14 @@ pub struct Policy {
 }
 
 /// Models in the order in which they are tried.
-pub struct Resilient {
-    pub models: Vec<(Arc<dyn Model>, Policy)>,
+pub struct FallbackModel {
+    pub models: Vec<(Arc<dyn Model>, RetryPolicy)>,
 }
 
-impl Model for Resilient {
+impl Model for FallbackModel {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
         let models = self.models.clone();
-        stream::once(async move { first_that_replies(models, request).await }).flatten().boxed()
+        stream::once(async move { try_models(models, request).await }).flatten().boxed()
     }
 
     fn window(&self) -> usize {
@@ -36,21 +36,21 @@ impl Model for Resilient {
 
 type Fragments = BoxStream<'static, Result<Fragment, ModelError>>;
 
-async fn first_that_replies(models: Vec<(Arc<dyn Model>, Policy)>, request: ModelRequest) -> Fragments {
+async fn try_models(models: Vec<(Arc<dyn Model>, RetryPolicy)>, request: ModelRequest) -> Fragments {
     let mut last = ModelError::Connection("there is no model".to_owned());
     for (model, policy) in models {
-        match persistently(model.as_ref(), &policy, &request).await {
+        match with_retries(model.as_ref(), &policy, &request).await {
             Ok(fragments) => return fragments,
-            Err(error) if another_may_help(&error) => last = error,
-            Err(error) => return only(error),
+            Err(error) if should_fall_back(&error) => last = error,
+            Err(error) => return single_error(error),
         }
     }
-    only(last)
+    single_error(last)
 }
 
-async fn persistently(
+async fn with_retries(
     model: &dyn Model,
-    policy: &Policy,
+    policy: &RetryPolicy,
     request: &ModelRequest,
 ) -> Result<Fragments, ModelError> {
     let mut attempt = 0;
@@ -73,7 +73,7 @@ async fn persistently(
 }
 
 /// How long to wait, if trying again makes sense at all.
-fn wait_before_retry(error: &ModelError, policy: &Policy, attempt: u32) -> Option<Duration> {
+fn wait_before_retry(error: &ModelError, policy: &RetryPolicy, attempt: u32) -> Option<Duration> {
     if attempt >= policy.retries {
         return None;
     }
@@ -94,10 +94,10 @@ fn wait_before_retry(error: &ModelError, policy: &Policy, attempt: u32) -> Optio
 
 /// What is wrong with one model need not be wrong with another; what is wrong with the request is. What leads to an
 /// endless reply is not given to one model after the other.
-fn another_may_help(error: &ModelError) -> bool {
+fn should_fall_back(error: &ModelError) -> bool {
     !matches!(error, ModelError::TooLong | ModelError::TooLarge(_) | ModelError::Refused(_))
 }
 
-fn only(error: ModelError) -> Fragments {
+fn single_error(error: ModelError) -> Fragments {
     stream::once(async { Err(error) }).boxed()
 }

@@ -86,7 +86,7 @@ fn shown_without_credentials<S: serde::Serializer>(
 /// The models' part of `agent.*`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct AgentSettings {
+pub struct ModelSettings {
     /// The id of the provider to ask; found from the environment when not set.
     pub provider: Option<String>,
     /// The model to ask for.
@@ -98,7 +98,7 @@ pub struct AgentSettings {
     /// Who decides which specialist gets a request: the orchestrator's model, or the offline router where it is sure.
     pub router: RouterChoice,
     /// How sure the offline router must be to decide without the model, from 0 to 1.
-    pub router_confidence: Share,
+    pub router_confidence: Confidence,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -113,15 +113,15 @@ pub enum RouterChoice {
 /// A number from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "f64")]
-pub struct Share(f64);
+pub struct Confidence(f64);
 
-impl Share {
+impl Confidence {
     pub fn get(self) -> f32 {
         self.0 as f32
     }
 }
 
-impl TryFrom<f64> for Share {
+impl TryFrom<f64> for Confidence {
     type Error = String;
 
     fn try_from(number: f64) -> Result<Self, String> {
@@ -133,7 +133,7 @@ impl TryFrom<f64> for Share {
     }
 }
 
-impl Default for AgentSettings {
+impl Default for ModelSettings {
     fn default() -> Self {
         Self {
             provider: None,
@@ -141,7 +141,7 @@ impl Default for AgentSettings {
             models: BTreeMap::new(),
             fallback: None,
             router: RouterChoice::default(),
-            router_confidence: Share(0.95),
+            router_confidence: Confidence(0.95),
         }
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn wire_name(name: &str) -> Cow<'_, str> {
 }
 
 /// From wire names back to ours; holds only those that differ.
-pub(crate) fn names_back(tools: &[ToolDeclaration]) -> HashMap<String, String> {
+pub(crate) fn original_names(tools: &[ToolDeclaration]) -> HashMap<String, String> {
     let shortened = tools.iter().filter_map(|tool| match wire_name(&tool.name) {
         Cow::Borrowed(_) => None,
         Cow::Owned(wire) => Some((wire, tool.name.clone())),
@@ -54,7 +54,7 @@ mod tests {
                 phrases: Vec::new(),
             })
             .collect();
-        let back = names_back(&tools);
+        let back = original_names(&tools);
         assert_eq!(back.len(), 4);
         for name in &names {
             let wire = wire_name(name);

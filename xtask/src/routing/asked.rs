@@ -6,7 +6,7 @@ use lango_app::{Conversation, Environment, Loaded, Means, Overrides, Stores, Tap
 use lango_domain::Tool;
 use lango_domain::event::{EventBody, Principal, Update};
 use lango_engine::TurnRequest;
-use lango_models::offline::learned::LABELS;
+use lango_models::offline::weights::LABELS;
 use lango_team::sample_tool_names;
 
 use super::data::Sample;

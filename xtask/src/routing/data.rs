@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use lango_models::offline::learned::LABELS;
+use lango_models::offline::weights::LABELS;
 
 #[derive(Clone, Debug)]
 pub struct Sample {

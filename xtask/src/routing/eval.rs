@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use lango_domain::Tool;
-use lango_models::offline::learned::{LABELS, Learned};
-use lango_models::offline::{Decision, Router, Routing};
+use lango_models::offline::weights::{LABELS, RoutingWeights};
+use lango_models::offline::{RoutingDecision, OfflineRouter, Routing};
 use lango_team::{Config, build_agent_tree, sample_tool_names};
 
 use super::asked;
@@ -52,7 +52,7 @@ fn cross(all_misses: bool) -> Result<()> {
             samples.iter().filter(|sample| sample.source != writer).cloned().collect();
         others.extend(routing_table());
         let bytes: &'static [u8] = Box::leak(learn(&others).into_boxed_slice());
-        let learned = Learned::read(bytes);
+        let learned = RoutingWeights::read(bytes);
         let own = samples.iter().filter(|sample| sample.source == writer);
         let own: Vec<Judged<'_>> =
             own.map(|sample| judge(sample, &router.route_by(&sample.text, &learned))).collect();
@@ -65,17 +65,17 @@ fn cross(all_misses: bool) -> Result<()> {
 
 fn judge<'a>(sample: &'a Sample, routing: &Routing) -> Judged<'a> {
     let label = match &routing.decision {
-        Decision::Agent(agent) => agent.as_str(),
-        Decision::Direct => "direct",
-        Decision::Nobody { .. } => "",
+        RoutingDecision::Agent(agent) => agent.as_str(),
+        RoutingDecision::Direct => "direct",
+        RoutingDecision::Nobody { .. } => "",
     };
     let said = LABELS.iter().position(|known| *known == label).unwrap_or(NOBODY);
     Judged { sample, said, confidence: routing.confidence }
 }
 
 /// The orchestrator of a team with one tool of each kind.
-fn full_team() -> Result<Router> {
+fn full_team() -> Result<OfflineRouter> {
     let tools = sample_tool_names().into_iter().map(Tool::stub).collect();
     let tree = build_agent_tree(Config { tools, ..Config::default() }).context("the built-in team")?;
-    Ok(Router::read(&tree.root.prompt.render()))
+    Ok(OfflineRouter::read(&tree.root.prompt.render()))
 }

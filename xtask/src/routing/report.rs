@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use lango_models::offline::learned::LABELS;
+use lango_models::offline::weights::LABELS;
 
 use super::data::Sample;
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use anyhow::{Context, Result};
-use lango_models::offline::features::{Feature, Reading};
-use lango_models::offline::learned::{LABELS, Learned, Scores};
+use lango_models::offline::features::{Feature, RequestFeatures};
+use lango_models::offline::weights::{LABELS, RoutingWeights, Scores};
 use lango_team::AgentRegistry;
 
 use super::data::{self, Sample};
@@ -33,7 +33,7 @@ pub fn run() -> Result<()> {
 /// The table for these samples, as it is committed.
 pub fn learn(samples: &[Sample]) -> Vec<u8> {
     let read: Vec<(usize, Vec<Feature>)> =
-        samples.iter().map(|sample| (sample.label, Reading::of(&sample.text).features)).collect();
+        samples.iter().map(|sample| (sample.label, RequestFeatures::of(&sample.text).features)).collect();
     let mut model = Model::of(&read);
     let read: Vec<(usize, Vec<(usize, f32)>)> =
         read.iter().map(|(label, features)| (*label, model.known(features))).collect();
@@ -110,7 +110,7 @@ impl Model {
         telling.sort_by(|a, b| tells(b.1).total_cmp(&tells(a.1)));
         telling.truncate(MOST_FEATURES);
         let weights = telling.into_iter().map(|(key, place)| (key, self.weights[place])).collect();
-        Learned::written(&self.bias, &weights)
+        RoutingWeights::to_bytes(&self.bias, &weights)
     }
 
     fn learn(&mut self, label: usize, features: &[(usize, f32)]) {

@@ -4,25 +4,25 @@ use lango_app::assemble_team;
 use lango_domain::event::{EventBody, CallId, Principal, SessionId, Update};
 use lango_domain::model::{ToolCall, ToolCallResult, Fragment, Message, Model, ModelRequest};
 use lango_domain::{AgentName, Safety, Tool};
-use lango_models::offline::{Decision, OfflineFirst, OfflineModel, Router};
+use lango_models::offline::{RoutingDecision, OfflineFirst, OfflineModel, OfflineRouter};
 use lango_team::sample_tool_names;
 use lango_testkit::stand_ins;
 
 use crate::setup::Machine;
 
-fn router(machine: &Machine, tools: &[&str]) -> Router {
+fn router(machine: &Machine, tools: &[&str]) -> OfflineRouter {
     let loaded = machine.load(&[]).unwrap();
     let team = assemble_team(&loaded, &machine.environment, stand_ins(tools)).unwrap();
-    Router::read(&team.tree.root.prompt.render())
+    OfflineRouter::read(&team.tree.root.prompt.render())
 }
 
-fn full_team() -> Router {
+fn full_team() -> OfflineRouter {
     let tools = sample_tool_names();
     router(&Machine::new(), &tools.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-fn agent(name: &str) -> Decision {
-    Decision::Agent(name.to_owned())
+fn agent(name: &str) -> RoutingDecision {
+    RoutingDecision::Agent(name.to_owned())
 }
 
 /// S37, S38
@@ -68,7 +68,7 @@ fn an_agent_that_does_not_exist_is_not_chosen() {
     let router = router(&Machine::new(), &["exec_shell"]);
     for request in ["schedule a cron inquiry", "send 5 usdc to bob", "what did we talk about last week"] {
         let routing = router.route(request);
-        assert!(matches!(routing.decision, Decision::Nobody { absent: Some(_) }), "{request}: {routing:?}");
+        assert!(matches!(routing.decision, RoutingDecision::Nobody { absent: Some(_) }), "{request}: {routing:?}");
         assert!(
             routing.ranking.iter().all(|ranked| ["operator", "planner"].contains(&ranked.agent.as_str()))
         );
@@ -81,20 +81,20 @@ fn requests_find_their_agent_in_any_wording() {
     let router = full_team();
     for (request, decision) in [
         ("search for TODO in src/", agent("operator")),
-        ("hash browns recipe", Decision::Direct),
+        ("hash browns recipe", RoutingDecision::Direct),
         ("remember to run the tests every night", agent("automator")),
         ("settle my share of the dinner with bob", agent("vault")),
         ("have we talked about this before?", agent("chronicler")),
         ("every morning at 8 check the disk", agent("automator")),
-        ("hello", Decision::Direct),
-        ("thanks!", Decision::Direct),
+        ("hello", RoutingDecision::Direct),
+        ("thanks!", RoutingDecision::Direct),
         ("open https://example.org and read me the headline", agent("navigator")),
         ("plz serach my notes for the lease", agent("librarian")),
         ("Wie voll ist die Festplatte?", agent("operator")),
         ("毎朝8時にバックアップして", agent("automator")),
         ("내 지갑 잔액 알려줘", agent("vault")),
-        ("", Decision::Nobody { absent: None }),
-        ("🙂", Decision::Nobody { absent: None }),
+        ("", RoutingDecision::Nobody { absent: None }),
+        ("🙂", RoutingDecision::Nobody { absent: None }),
     ] {
         let routing = router.route(request);
         assert_eq!(routing.decision, decision, "{request}: {routing:?}");
@@ -325,9 +325,9 @@ fn most_requests_that_it_never_saw_find_their_agent() {
     let is_right = |line: &&str| {
         let (label, rest) = line.split_once('\t').unwrap();
         let said = match router.route(rest.split_once('\t').unwrap().1).decision {
-            Decision::Agent(agent) => agent,
-            Decision::Direct => "direct".to_owned(),
-            Decision::Nobody { .. } => String::new(),
+            RoutingDecision::Agent(agent) => agent,
+            RoutingDecision::Direct => "direct".to_owned(),
+            RoutingDecision::Nobody { .. } => String::new(),
         };
         said == label
     };

@@ -8,7 +8,7 @@ use futures::StreamExt;
 use lango_app::chosen_models;
 use lango_domain::TeamMode;
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
-use lango_models::Chosen;
+use lango_models::SelectedModel;
 use lango_models::offline::{HOW_TO_CONNECT, WHAT_IT_IS};
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ fn list(setting: &Setting) -> Output {
             continue;
         }
         let _ =
-            writeln!(plain, "  at {}\n  window {} tokens, price {price}", chosen.shown_url(), chosen.window);
+            writeln!(plain, "  at {}\n  window {} tokens, price {price}", chosen.display_url(), chosen.window);
     }
     if let Err(error) = &chosen {
         let _ = writeln!(plain, "No model: {error}.");
@@ -55,12 +55,12 @@ fn list(setting: &Setting) -> Output {
     Output::new(plain, json!({ "items": items }))
 }
 
-fn item(who: &str, chosen: &Chosen) -> Value {
+fn item(who: &str, chosen: &SelectedModel) -> Value {
     json!({
         "provider": chosen.provider,
         "model": chosen.model,
         "for": who,
-        "base_url": chosen.shown_url(),
+        "base_url": chosen.display_url(),
         "note": chosen.is_offline().then_some(WHAT_IT_IS),
         "key": chosen.key.is_some(),
         "window": chosen.window,
@@ -106,7 +106,7 @@ async fn first_words(model: &dyn Model, request: ModelRequest) -> Result<(), Mod
 }
 
 /// Which of key, address, model name and quota is wrong.
-fn explain(chosen: &Chosen, error: &ModelError) -> Failure {
+fn explain(chosen: &SelectedModel, error: &ModelError) -> Failure {
     let (what, hint) = match error {
         ModelError::Auth => (
             "the key is wrong or missing",
@@ -117,7 +117,7 @@ fn explain(chosen: &Chosen, error: &ModelError) -> Failure {
         ModelError::NotFound(_) => {
             ("the model's name or the address is wrong", format!("agent.model is {}", chosen.model))
         }
-        ModelError::Connection(_) => ("the address does not answer", format!("it is {}", chosen.shown_url())),
+        ModelError::Connection(_) => ("the address does not answer", format!("it is {}", chosen.display_url())),
         _ => ("the reply could not be used", "is this the right type of provider?".to_owned()),
     };
     Failure::model(format!("{}/{}: {what} ({error})", chosen.provider, chosen.model)).with_hint(hint)

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use lango_app::Team;
 use lango_gateway::RouteAnswer;
-use lango_models::offline::{Decision, Router, Routing};
+use lango_models::offline::{RoutingDecision, OfflineRouter, Routing};
 
 use crate::output::{DIM, Failure, NAME, Output, styled};
 
@@ -12,19 +12,19 @@ use crate::output::{DIM, Failure, NAME, Output, styled};
 const WORTH_SHOWING: f32 = 0.005;
 
 pub fn run(team: &Team, text: &str) -> Result<Output, Failure> {
-    let routing = Router::read(&team.tree.root.prompt.render()).route(text);
+    let routing = OfflineRouter::read(&team.tree.root.prompt.render()).route(text);
     let json = serde_json::to_value(RouteAnswer::from(&routing)).unwrap_or_default();
     Ok(Output::new(plain(&routing), json).with_warnings(team.warnings()))
 }
 
 fn plain(routing: &Routing) -> String {
     let mut text = match &routing.decision {
-        Decision::Agent(agent) => format!("{} gets it.\n", styled(NAME, agent)),
-        Decision::Direct => "The orchestrator answers by itself: no tool is needed.\n".to_owned(),
-        Decision::Nobody { absent: Some(agent) } => {
+        RoutingDecision::Agent(agent) => format!("{} gets it.\n", styled(NAME, agent)),
+        RoutingDecision::Direct => "The orchestrator answers by itself: no tool is needed.\n".to_owned(),
+        RoutingDecision::Nobody { absent: Some(agent) } => {
             format!("Nobody: it is work for the {agent}, and the team has none.\n")
         }
-        Decision::Nobody { absent: None } => "Nobody: the request does not say enough.\n".to_owned(),
+        RoutingDecision::Nobody { absent: None } => "Nobody: the request does not say enough.\n".to_owned(),
     };
     for ranked in routing.ranking.iter().filter(|ranked| ranked.score >= WORTH_SHOWING) {
         let name = styled(NAME, format!("{:12}", ranked.agent));

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use lango_models::offline::{Decision, Routing};
+use lango_models::offline::{RoutingDecision, Routing};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -73,9 +73,9 @@ pub struct Ranked {
 impl From<&Routing> for RouteAnswer {
     fn from(routing: &Routing) -> Self {
         let (decision, agent, absent) = match &routing.decision {
-            Decision::Agent(agent) => ("agent", Some(agent.clone()), None),
-            Decision::Direct => ("direct", None, None),
-            Decision::Nobody { absent } => ("none", None, absent.map(str::to_owned)),
+            RoutingDecision::Agent(agent) => ("agent", Some(agent.clone()), None),
+            RoutingDecision::Direct => ("direct", None, None),
+            RoutingDecision::Nobody { absent } => ("none", None, absent.map(str::to_owned)),
         };
         let ranking = routing.ranking.iter().map(|ranked| Ranked {
             agent: ranked.agent.clone(),

@@ -8,16 +8,16 @@ use lango_domain::reply_limits::{Excess, MAX_OPEN_BLOCKS, ReplyMeter};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::calls::arguments;
-use crate::dialect::{CUT_OFF, Decoder, Progress, Target, read_json};
-use crate::status;
-use crate::tool_names::names_back;
+use crate::tool_call_assembly::arguments;
+use crate::dialect::{CUT_OFF, Decoder, DecodeProgress, ModelEndpoint, read_json};
+use crate::provider_error;
+use crate::tool_names::original_names;
 use lango_net::sse::SseEvent;
 
-pub(crate) fn decoder(request: &ModelRequest, target: &Target) -> AnthropicDecoder {
+pub(crate) fn decoder(request: &ModelRequest, target: &ModelEndpoint) -> AnthropicDecoder {
     AnthropicDecoder {
         provider: target.provider.clone(),
-        names_back: names_back(&request.tools),
+        names_back: original_names(&request.tools),
         blocks: BTreeMap::new(),
         meter: ReplyMeter::default(),
         usage: Usage { model: format!("{}/{}", target.provider, target.model), ..Usage::default() },
@@ -135,22 +135,22 @@ impl Decoder for AnthropicDecoder {
                 self.stop_reason = delta.stop_reason.or(self.stop_reason.take());
             }
             WireEvent::MessageStop => self.finished = true,
-            WireEvent::Error => return Err(status::detail(&event.data).error()),
+            WireEvent::Error => return Err(provider_error::detail(&event.data).error()),
             WireEvent::Unknown => {}
         }
         Ok(())
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> DecodeProgress {
         match (&self.stop_reason, self.finished) {
-            (_, true) => Progress::Finished,
-            (Some(_), false) => Progress::Stopped,
-            (None, false) => Progress::Running,
+            (_, true) => DecodeProgress::Finished,
+            (Some(_), false) => DecodeProgress::Stopped,
+            (None, false) => DecodeProgress::Running,
         }
     }
 
     fn end(&mut self, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
-        if self.progress() == Progress::Running {
+        if self.progress() == DecodeProgress::Running {
             return Err(ModelError::BrokeOff);
         }
         out.push(Fragment::Usage(self.usage.clone()));
@@ -165,8 +165,8 @@ impl Decoder for AnthropicDecoder {
         Ok(())
     }
 
-    fn whole(&mut self, body: &str, _out: &mut Vec<Fragment>) -> Result<(), ModelError> {
-        Err(status::detail(body).error())
+    fn full_body(&mut self, body: &str, _out: &mut Vec<Fragment>) -> Result<(), ModelError> {
+        Err(provider_error::detail(body).error())
     }
 }
 

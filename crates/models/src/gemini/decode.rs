@@ -7,16 +7,16 @@ use lango_domain::model::{ToolCall, Fragment, ModelError, ModelRequest, Thought}
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::dialect::{CUT_OFF, Decoder, Progress, Target, read_json};
-use crate::status;
-use crate::tool_names::names_back;
+use crate::dialect::{CUT_OFF, Decoder, DecodeProgress, ModelEndpoint, read_json};
+use crate::provider_error;
+use crate::tool_names::original_names;
 use lango_net::sse::SseEvent;
 
-pub(crate) fn decoder(request: &ModelRequest, target: &Target) -> GeminiDecoder {
+pub(crate) fn decoder(request: &ModelRequest, target: &ModelEndpoint) -> GeminiDecoder {
     GeminiDecoder {
         provider: target.provider.clone(),
         model: target.model.clone(),
-        names_back: names_back(&request.tools),
+        names_back: original_names(&request.tools),
         calls: 0,
         finish_reason: None,
         usage: None,
@@ -92,8 +92,8 @@ impl Decoder for GeminiDecoder {
         if event.data.trim().is_empty() { Ok(()) } else { self.chunk(&event.data, out) }
     }
 
-    fn progress(&self) -> Progress {
-        if self.finish_reason.is_some() { Progress::Stopped } else { Progress::Running }
+    fn progress(&self) -> DecodeProgress {
+        if self.finish_reason.is_some() { DecodeProgress::Stopped } else { DecodeProgress::Running }
     }
 
     fn end(&mut self, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
@@ -113,7 +113,7 @@ impl Decoder for GeminiDecoder {
         Ok(())
     }
 
-    fn whole(&mut self, body: &str, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
+    fn full_body(&mut self, body: &str, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
         self.chunk(body, out)?;
         self.end(out)
     }
@@ -123,7 +123,7 @@ impl GeminiDecoder {
     fn chunk(&mut self, data: &str, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
         let chunk: Chunk = read_json(data)?;
         if chunk.error.is_some() {
-            return Err(status::detail(data).error());
+            return Err(provider_error::detail(data).error());
         }
         if let Some(reason) = chunk.prompt_feedback.and_then(|feedback| feedback.block_reason) {
             return Err(ModelError::Refused(reason.to_lowercase()));

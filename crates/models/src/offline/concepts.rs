@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::words::{Word, folded, is_unspaced, stem, words};
+use super::words::{RequestWord, normalize, is_unspaced, stem, words};
 
 /// At most so many words are looked at for misspellings.
 const MAX_GUESSES: usize = 12;
@@ -21,7 +21,7 @@ pub struct Concepts {
 
 /// A concept that a request holds, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct ConceptMatch {
     pub concept: u8,
     pub first: usize,
     pub last: usize,
@@ -47,7 +47,7 @@ impl Concepts {
         // Marks are looked for only where one can stand: there are thousands of entries.
         let is_plain = entry.chars().all(|c| c.is_alphabetic() || c == ' ');
         let stems: Vec<String> = if is_plain {
-            entry.split(' ').map(|word| stem(&folded(word))).collect()
+            entry.split(' ').map(|word| stem(&normalize(word))).collect()
         } else {
             words(entry).into_iter().map(|word| word.stem).collect()
         };
@@ -69,7 +69,7 @@ impl Concepts {
     }
 
     /// Every concept in a request.
-    pub fn find(&self, words: &[Word]) -> Vec<Found> {
+    pub fn find(&self, words: &[RequestWord]) -> Vec<ConceptMatch> {
         let mut found = Vec::new();
         let mut guesses = 0;
         for (at, word) in words.iter().enumerate() {
@@ -83,13 +83,13 @@ impl Concepts {
             }
             if found.len() == before && guesses < MAX_GUESSES && word.stem.len() >= SHORTEST_MISSPELT {
                 guesses += 1;
-                found.extend(self.misspelt(&word.stem).map(|concept| Found { concept, first: at, last: at }));
+                found.extend(self.misspelt(&word.stem).map(|concept| ConceptMatch { concept, first: at, last: at }));
             }
         }
         found
     }
 
-    fn single(&self, at: usize, word: &Word, found: &mut Vec<Found>) {
+    fn single(&self, at: usize, word: &RequestWord, found: &mut Vec<ConceptMatch>) {
         self.note(&word.stem, at, at, found);
         if word.plain.chars().any(is_unspaced) {
             let starts: Vec<usize> = word.plain.char_indices().map(|(start, _)| start).collect();
@@ -105,9 +105,9 @@ impl Concepts {
         }
     }
 
-    fn note(&self, key: &str, first: usize, last: usize, found: &mut Vec<Found>) {
+    fn note(&self, key: &str, first: usize, last: usize, found: &mut Vec<ConceptMatch>) {
         for &concept in self.entries.get(key).into_iter().flatten() {
-            let one = Found { concept, first, last };
+            let one = ConceptMatch { concept, first, last };
             if !found.contains(&one) {
                 found.push(one);
             }

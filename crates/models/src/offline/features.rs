@@ -1,7 +1,7 @@
 //! What of a request the learned table weighs: words, pairs, pieces of words, concepts and marks, each as a number.
 
-use super::concepts::{CONCEPTS, Found};
-use super::words::{Word, is_unspaced, judged, words};
+use super::concepts::{CONCEPTS, ConceptMatch};
+use super::words::{RequestWord, is_unspaced, truncate, words};
 
 /// How much each kind of feature counts as a whole, however many there are.
 const WORDS: f32 = 1.2;
@@ -25,14 +25,14 @@ pub struct Feature {
 }
 
 /// A request, read.
-pub struct Reading {
-    pub words: Vec<Word>,
+pub struct RequestFeatures {
+    pub words: Vec<RequestWord>,
     pub features: Vec<Feature>,
 }
 
-impl Reading {
+impl RequestFeatures {
     pub fn of(text: &str) -> Self {
-        let text = judged(text);
+        let text = truncate(text);
         let words = words(&text);
         let mut features = Vec::new();
         let found = CONCEPTS.find(&words);
@@ -56,12 +56,12 @@ fn add(features: &mut Vec<Feature>, weight: f32, mut noticed: Vec<Noticed>) {
     features.extend(noticed.into_iter().map(|(key, from)| Feature { key, value, from }));
 }
 
-fn single_words(words: &[Word]) -> Vec<Noticed> {
+fn single_words(words: &[RequestWord]) -> Vec<Noticed> {
     words.iter().enumerate().map(|(at, word)| (key(b'w', &[&word.stem]), Some((at, at)))).collect()
 }
 
 /// Neighbours, words with one between them, and how the request begins and ends.
-fn pairs(words: &[Word]) -> Vec<Noticed> {
+fn pairs(words: &[RequestWord]) -> Vec<Noticed> {
     let mut noticed = Vec::new();
     for (at, word) in words.iter().enumerate() {
         for (kind, reach) in [(b'p', 1), (b's', 2)] {
@@ -80,7 +80,7 @@ fn pairs(words: &[Word]) -> Vec<Noticed> {
 }
 
 /// Pieces of words: what survives misspelling, inflection and scripts without spaces.
-fn pieces(words: &[Word]) -> Vec<Noticed> {
+fn pieces(words: &[RequestWord]) -> Vec<Noticed> {
     let mut noticed = Vec::new();
     for (at, word) in words.iter().enumerate().filter(|(_, word)| !word.is_mark()) {
         let unspaced = word.plain.chars().any(is_unspaced);
@@ -96,19 +96,19 @@ fn pieces(words: &[Word]) -> Vec<Noticed> {
 }
 
 /// Concepts and marks: both stand for many things of one kind.
-fn kinds(found: &[Found], words: &[Word]) -> Vec<(String, usize, usize)> {
+fn kinds(found: &[ConceptMatch], words: &[RequestWord]) -> Vec<(String, usize, usize)> {
     let concepts =
         found.iter().map(|found| (CONCEPTS.name(found.concept).to_owned(), found.first, found.last));
     let marks = words.iter().enumerate().filter(|(_, word)| word.is_mark());
     concepts.chain(marks.map(|(at, word)| (word.stem.clone(), at, at))).collect()
 }
 
-fn concepts(found: &[Found], words: &[Word]) -> Vec<Noticed> {
+fn concepts(found: &[ConceptMatch], words: &[RequestWord]) -> Vec<Noticed> {
     let noticed = kinds(found, words).into_iter();
     noticed.map(|(kind, first, last)| (key(b'k', &[&kind]), Some((first, last)))).collect()
 }
 
-fn concept_pairs(found: &[Found], words: &[Word]) -> Vec<Noticed> {
+fn concept_pairs(found: &[ConceptMatch], words: &[RequestWord]) -> Vec<Noticed> {
     let mut kinds = kinds(found, words);
     kinds.sort();
     kinds.dedup_by(|a, b| a.0 == b.0);
@@ -123,7 +123,7 @@ fn concept_pairs(found: &[Found], words: &[Word]) -> Vec<Noticed> {
 }
 
 /// How it is written: as a question, with a colon, with code, short or long.
-fn shape(text: &str, words: &[Word]) -> Vec<Noticed> {
+fn shape(text: &str, words: &[RequestWord]) -> Vec<Noticed> {
     let mut shape = Vec::new();
     let trimmed = text.trim_end();
     for (name, holds) in [

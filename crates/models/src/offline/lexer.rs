@@ -1,6 +1,6 @@
 //! A request cut into tokens, each still as it was typed: what goes into an argument must not be changed.
 
-use super::words::folded;
+use super::words::normalize;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token<'a> {
@@ -32,7 +32,7 @@ pub fn tokens(text: &str) -> Vec<Token<'_>> {
         let raw = &text[start..end];
         let is_quoted =
             quoted.is_some_and(|close| text[close..end].chars().all(|c| PUNCTUATION.contains(&c)));
-        let plain = folded(raw.trim_matches(|c: char| !c.is_alphanumeric()));
+        let plain = normalize(raw.trim_matches(|c: char| !c.is_alphanumeric()));
         let ends_clause = raw.ends_with([',', ';']);
         tokens.push(Token { text, start, end, plain, is_quoted, ends_clause });
         at = end;

@@ -10,12 +10,12 @@ use super::lexer::Token;
 const SHORTEST_MISSPELT: usize = 4;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern {
-    parts: Vec<Part>,
+pub struct PhrasePattern {
+    parts: Vec<PatternPart>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum PatternPart {
     /// One of these rows of words; an empty row lets it be left out.
     Words(Vec<Vec<String>>),
     Slot {
@@ -37,8 +37,8 @@ pub enum Filling {
 
 /// What a phrase took from a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
-    pub arguments: Vec<(String, Value)>,
+pub struct PhraseMatch {
+    pub arguments: Vec<(String, ArgumentValue)>,
     /// Words of the phrase that stood there.
     pub literal: usize,
     /// Words that went into arguments.
@@ -46,25 +46,25 @@ pub struct Taken {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
+pub enum ArgumentValue {
     Said(String),
     Filled(Filling),
 }
 
-impl Pattern {
+impl PhrasePattern {
     pub fn read(phrase: &str) -> Self {
         let mut parts = Vec::new();
         let mut rest = phrase.trim();
         while !rest.is_empty() {
             let (part, left) = match rest.chars().next() {
-                Some('[') => enclosed(rest, ']', |inside| Part::Words(vec![literal(inside), Vec::new()])),
+                Some('[') => enclosed(rest, ']', |inside| PatternPart::Words(vec![literal(inside), Vec::new()])),
                 Some('(') => {
-                    enclosed(rest, ')', |inside| Part::Words(inside.split('|').map(literal).collect()))
+                    enclosed(rest, ')', |inside| PatternPart::Words(inside.split('|').map(literal).collect()))
                 }
                 Some('{') => enclosed(rest, '}', slot),
                 _ => {
                     let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-                    (Part::Words(vec![literal(&rest[..end])]), &rest[end..])
+                    (PatternPart::Words(vec![literal(&rest[..end])]), &rest[end..])
                 }
             };
             parts.push(part);
@@ -74,12 +74,12 @@ impl Pattern {
     }
 
     /// What it takes from these tokens, if they are of its form as a whole.
-    pub fn take(&self, tokens: &[Token<'_>]) -> Option<Taken> {
+    pub fn take(&self, tokens: &[Token<'_>]) -> Option<PhraseMatch> {
         take(&self.parts, tokens)
     }
 }
 
-fn enclosed(text: &str, close: char, make: impl FnOnce(&str) -> Part) -> (Part, &str) {
+fn enclosed(text: &str, close: char, make: impl FnOnce(&str) -> PatternPart) -> (PatternPart, &str) {
     let inside = &text[1..];
     let end = inside.find(close).unwrap_or(inside.len());
     let after = inside.get(end + close.len_utf8()..).unwrap_or_default();
@@ -87,43 +87,43 @@ fn enclosed(text: &str, close: char, make: impl FnOnce(&str) -> Part) -> (Part, 
 }
 
 fn literal(text: &str) -> Vec<String> {
-    text.split_whitespace().map(super::words::folded).collect()
+    text.split_whitespace().map(super::words::normalize).collect()
 }
 
-fn slot(inside: &str) -> Part {
+fn slot(inside: &str) -> PatternPart {
     if let Some((argument, filling)) = inside.split_once('=') {
         let filling = if filling == "summary" { Filling::Summary } else { Filling::Result };
-        return Part::Filled { argument: argument.to_owned(), filling };
+        return PatternPart::Filled { argument: argument.to_owned(), filling };
     }
     let (argument, one_word) = match inside.split_once(':') {
         Some((argument, _)) => (argument, true),
         None => (inside, false),
     };
-    Part::Slot { argument: argument.to_owned(), one_word }
+    PatternPart::Slot { argument: argument.to_owned(), one_word }
 }
 
-fn take(parts: &[Part], tokens: &[Token<'_>]) -> Option<Taken> {
+fn take(parts: &[PatternPart], tokens: &[Token<'_>]) -> Option<PhraseMatch> {
     let Some((part, rest)) = parts.split_first() else {
-        return tokens.is_empty().then(Taken::default);
+        return tokens.is_empty().then(PhraseMatch::default);
     };
     match part {
-        Part::Words(rows) => rows.iter().find_map(|row| {
+        PatternPart::Words(rows) => rows.iter().find_map(|row| {
             let (said, left) = tokens.split_at_checked(row.len())?;
             let same = row.iter().zip(said).all(|(word, token)| is_same_word(word, token));
             let mut taken = if same { take(rest, left)? } else { return None };
             taken.literal += row.len();
             Some(taken)
         }),
-        Part::Filled { argument, filling } => {
+        PatternPart::Filled { argument, filling } => {
             let mut taken = take(rest, tokens)?;
-            taken.arguments.push((argument.clone(), Value::Filled(*filling)));
+            taken.arguments.push((argument.clone(), ArgumentValue::Filled(*filling)));
             Some(taken)
         }
-        Part::Slot { argument, one_word } => {
+        PatternPart::Slot { argument, one_word } => {
             let most = if *one_word { 1 } else { tokens.len() };
             (1..=most.min(tokens.len())).find_map(|length| {
                 let mut taken = take(rest, &tokens[length..])?;
-                let value = Value::Said(Token::joined(&tokens[..length]));
+                let value = ArgumentValue::Said(Token::joined(&tokens[..length]));
                 taken.arguments.push((argument.clone(), value));
                 taken.captured += length;
                 Some(taken)

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{MODEL, PROVIDER};
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reply {
+pub enum OfflineReply {
     Words(String),
     Call {
         name: String,
@@ -17,7 +17,7 @@ pub enum Reply {
     },
 }
 
-impl Reply {
+impl OfflineReply {
     /// The reply as a model streams it; `number` tells calls of one turn apart.
     pub fn fragments(self, number: usize) -> Vec<Fragment> {
         let mut fragments = Vec::new();

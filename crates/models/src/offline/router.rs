@@ -1,10 +1,10 @@
 //! Who should get a request: what was learned from many, and what this team's routing table says.
 
 use super::addressing::addressed;
-use super::features::Reading;
-use super::learned::{DIRECT, LABELS, LEARNED, Learned};
-use super::table::{self, Entry, Phrase};
-use super::words::Word;
+use super::features::RequestFeatures;
+use super::weights::{DIRECT, LABELS, LEARNED, RoutingWeights};
+use super::routing_table::{self, RoutingEntry, Phrase};
+use super::words::RequestWord;
 
 /// Below this share nobody is sure enough to act.
 const SURE_ENOUGH: f32 = 0.25;
@@ -32,16 +32,16 @@ const MAX_REASONS: usize = 6;
 const WORTH_NAMING: f32 = 0.15;
 
 /// A team's routing table, ready to judge requests.
-pub struct Router {
-    entries: Vec<Entry>,
+pub struct OfflineRouter {
+    entries: Vec<RoutingEntry>,
 }
 
 /// Who gets a request, and why.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Routing {
-    pub decision: Decision,
+    pub decision: RoutingDecision,
     /// The agents of the team, likeliest first.
-    pub ranking: Vec<Ranked>,
+    pub ranking: Vec<RankedCandidate>,
     /// How sure the decision is, from 0 to 1.
     pub confidence: f32,
     /// What the agent is told, where the request begins with its name.
@@ -49,7 +49,7 @@ pub struct Routing {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum RoutingDecision {
     Agent(String),
     /// No tool is needed.
     Direct,
@@ -60,7 +60,7 @@ pub enum Decision {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ranked {
+pub struct RankedCandidate {
     pub agent: String,
     pub score: f32,
     pub matched: Vec<String>,
@@ -70,9 +70,9 @@ impl Routing {
     /// Nobody else is even thought of.
     fn by_name(agent: &str, task: &str) -> Self {
         let named =
-            Ranked { agent: agent.to_owned(), score: 1.0, matched: vec!["called by name".to_owned()] };
+            RankedCandidate { agent: agent.to_owned(), score: 1.0, matched: vec!["called by name".to_owned()] };
         Self {
-            decision: Decision::Agent(agent.to_owned()),
+            decision: RoutingDecision::Agent(agent.to_owned()),
             ranking: vec![named],
             confidence: 1.0,
             task: Some(task.to_owned()),
@@ -80,10 +80,10 @@ impl Routing {
     }
 }
 
-impl Router {
+impl OfflineRouter {
     /// Reads the table out of an orchestrator's prompt.
     pub fn read(prompt: &str) -> Self {
-        Self { entries: table::read(prompt) }
+        Self { entries: routing_table::read(prompt) }
     }
 
     pub fn agents(&self) -> impl Iterator<Item = &str> {
@@ -95,32 +95,32 @@ impl Router {
     }
 
     /// The same with another table: to measure one before it is committed.
-    pub fn route_by(&self, text: &str, learned: &Learned) -> Routing {
+    pub fn route_by(&self, text: &str, learned: &RoutingWeights) -> Routing {
         if let Some((agent, task)) = addressed(text, self.agents()) {
             return Routing::by_name(agent, task);
         }
-        let reading = Reading::of(text);
+        let reading = RequestFeatures::of(text);
         if reading.words.is_empty() {
             return Routing {
-                decision: Decision::Nobody { absent: None },
+                decision: RoutingDecision::Nobody { absent: None },
                 ranking: Vec::new(),
                 confidence: 0.0,
                 task: None,
             };
         }
         let candidates = self.candidates(&reading, learned);
-        let settled: Vec<f32> = candidates.iter().map(Candidate::settled_score).collect();
+        let settled: Vec<f32> = candidates.iter().map(RoutingCandidate::settled_score).collect();
         let plain: Vec<f32> = candidates.iter().map(|candidate| candidate.score).collect();
         let (settled, plain) = (shares(&settled), shares(&plain));
         let (decision, at) = decide(&candidates, &settled);
         let of_team = candidates.into_iter().zip(&settled).filter(|(candidate, _)| candidate.is_there);
-        let mut ranking: Vec<Ranked> = of_team
-            .map(|(Candidate { name, mut matched, .. }, share)| {
+        let mut ranking: Vec<RankedCandidate> = of_team
+            .map(|(RoutingCandidate { name, mut matched, .. }, share)| {
                 if let Some(label) = LABELS.iter().position(|label| *label == name) {
                     matched.extend(reasons(&reading, learned, label, &matched));
                 }
                 matched.truncate(MAX_REASONS);
-                Ranked { agent: name.to_owned(), score: *share, matched }
+                RankedCandidate { agent: name.to_owned(), score: *share, matched }
             })
             .collect();
         ranking.sort_by(|a, b| b.score.total_cmp(&a.score));
@@ -128,15 +128,15 @@ impl Router {
     }
 
     /// The team, and what was learned about but is not in it: who is absent must not be replaced by anyone.
-    fn candidates(&self, reading: &Reading, learned: &Learned) -> Vec<Candidate<'_>> {
+    fn candidates(&self, reading: &RequestFeatures, learned: &RoutingWeights) -> Vec<RoutingCandidate<'_>> {
         let scores = learned.scores(&reading.features);
         let has_new = self.entries.iter().any(|entry| !LABELS.contains(&entry.agent.as_str()));
-        let own = self.entries.iter().map(|entry| Candidate::of(entry, reading, &scores));
+        let own = self.entries.iter().map(|entry| RoutingCandidate::of(entry, reading, &scores));
         let is_absent = |label: &str| self.entries.iter().all(|entry| entry.agent != label);
         let absent = LABELS.iter().zip(scores).filter(|(label, _)| is_absent(label));
         let absent = absent.map(|(label, score)| {
             let beside_new = if has_new && *label != DIRECT { ABSENT_BESIDE_NEW } else { 0.0 };
-            Candidate {
+            RoutingCandidate {
                 name: label,
                 is_there: false,
                 score: score + beside_new,
@@ -149,7 +149,7 @@ impl Router {
 }
 
 /// Somebody who might get a request.
-struct Candidate<'a> {
+struct RoutingCandidate<'a> {
     name: &'a str,
     is_there: bool,
     score: f32,
@@ -158,9 +158,9 @@ struct Candidate<'a> {
     matched: Vec<String>,
 }
 
-impl<'a> Candidate<'a> {
+impl<'a> RoutingCandidate<'a> {
     /// How much speaks for an agent, and which words of its entry do.
-    fn of(entry: &'a Entry, reading: &Reading, learned: &[f32; LABELS.len()]) -> Self {
+    fn of(entry: &'a RoutingEntry, reading: &RequestFeatures, learned: &[f32; LABELS.len()]) -> Self {
         let held = |phrases: &'a [Phrase]| {
             phrases.iter().filter(|phrase| phrase.is_in(&reading.words)).map(|phrase| phrase.text.clone())
         };
@@ -183,25 +183,25 @@ impl<'a> Candidate<'a> {
 }
 
 /// The likeliest, if it is likely enough and nobody is too close behind it; and its place.
-fn decide(candidates: &[Candidate<'_>], shares: &[f32]) -> (Decision, Option<usize>) {
+fn decide(candidates: &[RoutingCandidate<'_>], shares: &[f32]) -> (RoutingDecision, Option<usize>) {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     order.sort_by(|a, b| shares[*b].total_cmp(&shares[*a]));
-    let Some(&best) = order.first() else { return (Decision::Nobody { absent: None }, None) };
+    let Some(&best) = order.first() else { return (RoutingDecision::Nobody { absent: None }, None) };
     let behind = order.get(1).map_or(0.0, |second| shares[*second]);
     let is_close = shares[best] < FAR_AHEAD && shares[best] - behind < MARGIN;
     if shares[best] < SURE_ENOUGH || is_close {
-        return (Decision::Nobody { absent: None }, Some(best));
+        return (RoutingDecision::Nobody { absent: None }, Some(best));
     }
     let candidate = &candidates[best];
     let decision = match LABELS.iter().find(|label| **label == candidate.name) {
-        Some(label) if !candidate.is_there && *label != DIRECT => Decision::Nobody { absent: Some(label) },
-        _ if !candidate.is_there => Decision::Direct,
-        _ => Decision::Agent(candidate.name.to_owned()),
+        Some(label) if !candidate.is_there && *label != DIRECT => RoutingDecision::Nobody { absent: Some(label) },
+        _ if !candidate.is_there => RoutingDecision::Direct,
+        _ => RoutingDecision::Agent(candidate.name.to_owned()),
     };
     (decision, Some(best))
 }
 
-fn by_entry_alone(entry: &Entry, reading: &Reading, keywords: usize) -> f32 {
+fn by_entry_alone(entry: &RoutingEntry, reading: &RequestFeatures, keywords: usize) -> f32 {
     let said: Vec<&str> =
         reading.words.iter().filter(|word| is_telling(word)).map(|word| word.stem.as_str()).collect();
     let shared = said.iter().filter(|stem| entry.words.iter().any(|known| known == *stem)).count();
@@ -221,7 +221,7 @@ fn is_like(example: &Phrase, said: &[&str]) -> bool {
 }
 
 /// Words like "what", "with" and "please" stand in every request.
-fn is_telling(word: &Word) -> bool {
+fn is_telling(word: &RequestWord) -> bool {
     const COMMON: &str = "the and for you your are was can could would will what when where which who why how with from this \
         that these those have has had not but all any some out into about please just get got does did its our their them \
         they she him her his there here then than too very more most also need want";
@@ -230,7 +230,7 @@ fn is_telling(word: &Word) -> bool {
 }
 
 /// The words that speak most for a label, neighbours together.
-fn reasons(reading: &Reading, learned: &Learned, label: usize, known: &[String]) -> Vec<String> {
+fn reasons(reading: &RequestFeatures, learned: &RoutingWeights, label: usize, known: &[String]) -> Vec<String> {
     let mut weights = vec![0.0_f32; reading.words.len()];
     for feature in &reading.features {
         let Some((first, last)) = feature.from else { continue };

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::words::{Word, folded, is_unspaced, judged, stem, words};
+use super::words::{RequestWord, normalize, is_unspaced, truncate, stem, words};
 
 /// So many words may stand beside a greeting, and so many characters in scripts without spaces.
 const BESIDE: usize = 2;
@@ -12,29 +12,29 @@ const LONGEST_THANKS: usize = 9;
 /// The category of whatever is in no other.
 const OTHER: &str = "other";
 
-struct Line {
+struct SmallTalkLine {
     category: &'static str,
     language: &'static str,
     triggers: Vec<Vec<String>>,
     reply: &'static str,
 }
 
-static LINES: LazyLock<Vec<Line>> =
+static LINES: LazyLock<Vec<SmallTalkLine>> =
     LazyLock::new(|| include_str!("small_talk.tsv").lines().filter_map(line).collect());
 
-fn line(text: &'static str) -> Option<Line> {
+fn line(text: &'static str) -> Option<SmallTalkLine> {
     let mut fields = text.split('\t');
     let (category, language, triggers, reply) =
         (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
     let triggers = triggers.split(", ").filter(|trigger| !trigger.is_empty());
     let triggers =
-        triggers.map(|trigger| trigger.split_whitespace().map(|word| stem(&folded(word))).collect());
-    Some(Line { category, language, triggers: triggers.collect(), reply })
+        triggers.map(|trigger| trigger.split_whitespace().map(|word| stem(&normalize(word))).collect());
+    Some(SmallTalkLine { category, language, triggers: triggers.collect(), reply })
 }
 
 /// The answer to a request that needs no tool, in its language.
 pub fn answer(request: &str, agents: &str) -> String {
-    let said = words(&judged(request));
+    let said = words(&truncate(request));
     let known = LINES.iter().find(|line| {
         line.category != OTHER && line.triggers.iter().any(|trigger| line.is_meant(&said, trigger))
     });
@@ -45,9 +45,9 @@ pub fn answer(request: &str, agents: &str) -> String {
     line.map_or(String::new(), |line| line.reply.replace("{agents}", agents))
 }
 
-impl Line {
+impl SmallTalkLine {
     /// Whether the trigger is what the request says, and not a word of it.
-    fn is_meant(&self, said: &[Word], trigger: &[String]) -> bool {
+    fn is_meant(&self, said: &[RequestWord], trigger: &[String]) -> bool {
         if trigger.iter().any(|word| word.chars().any(is_unspaced)) {
             let all: String = said.iter().map(|word| word.plain.as_str()).collect();
             let trigger = trigger.concat();
@@ -62,7 +62,7 @@ impl Line {
 }
 
 /// By script, else by the commonest words.
-fn language(said: &[Word]) -> &'static str {
+fn language(said: &[RequestWord]) -> &'static str {
     let mut chars = said.iter().flat_map(|word| word.plain.chars());
     if chars.clone().any(|c| ('\u{ac00}'..='\u{d7af}').contains(&c)) {
         return "ko";
@@ -70,7 +70,7 @@ fn language(said: &[Word]) -> &'static str {
     if chars.any(is_unspaced) {
         return "ja";
     }
-    let count = |line: &&Line| {
+    let count = |line: &&SmallTalkLine| {
         said.iter().filter(|word| line.triggers.iter().any(|trigger| *trigger == [word.stem.clone()])).count()
     };
     let best = LINES.iter().filter(|line| line.category == OTHER).max_by_key(count);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use unicode_normalization::UnicodeNormalization;
 
-use super::marks;
+use super::token_kinds;
 
 /// A request longer than this is judged by its beginning and its end; what lies between is usually what it is about.
 const HEAD_BYTES: usize = 1_500;
@@ -12,7 +12,7 @@ const TAIL_BYTES: usize = 500;
 
 /// One word of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Word {
+pub struct RequestWord {
     /// Lower case, without accents and endings; a mark has its name in `<…>`.
     pub stem: String,
     /// Lower case and without accents.
@@ -21,19 +21,19 @@ pub struct Word {
     pub at: Range<usize>,
 }
 
-impl Word {
+impl RequestWord {
     pub fn is_mark(&self) -> bool {
         self.stem.starts_with('<')
     }
 }
 
 /// The words of a text in order.
-pub fn words(text: &str) -> Vec<Word> {
+pub fn words(text: &str) -> Vec<RequestWord> {
     let mut words = Vec::new();
     for piece in pieces(text) {
         let token = &text[piece.clone()];
-        if let Some(mark) = marks::of(token) {
-            words.push(Word { stem: format!("<{mark}>"), plain: folded(token), at: piece });
+        if let Some(mark) = token_kinds::token_kind(token) {
+            words.push(RequestWord { stem: format!("<{mark}>"), plain: normalize(token), at: piece });
             continue;
         }
         words.extend(plain_words(text, piece));
@@ -42,7 +42,7 @@ pub fn words(text: &str) -> Vec<Word> {
 }
 
 /// What of a text is read: all of it, or its beginning and its end.
-pub fn judged(text: &str) -> String {
+pub fn truncate(text: &str) -> String {
     if text.len() <= HEAD_BYTES + TAIL_BYTES {
         return text.to_owned();
     }
@@ -77,7 +77,7 @@ fn code_span_end(text: &str, start: usize) -> Option<usize> {
     (length > 0).then_some(start + 1 + length + 1)
 }
 
-fn plain_words(text: &str, piece: Range<usize>) -> Vec<Word> {
+fn plain_words(text: &str, piece: Range<usize>) -> Vec<RequestWord> {
     let mut words = Vec::new();
     let mut start = None;
     let part_of_word = |c: char| c.is_alphanumeric() || matches!(c, '\'' | '’') || is_combining(c);
@@ -87,11 +87,11 @@ fn plain_words(text: &str, piece: Range<usize>) -> Vec<Word> {
             (true, None) => start = Some(at),
             (false, Some(from)) => {
                 start = None;
-                let plain = folded(&token[from..at]);
+                let plain = normalize(&token[from..at]);
                 if !plain.is_empty() {
                     let at = piece.start + from..piece.start + at;
-                    words.push(Word {
-                        stem: marks::of_word(&plain).unwrap_or_else(|| stem(&plain)),
+                    words.push(RequestWord {
+                        stem: token_kinds::word_kind(&plain).unwrap_or_else(|| stem(&plain)),
                         plain,
                         at,
                     });
@@ -104,7 +104,7 @@ fn plain_words(text: &str, piece: Range<usize>) -> Vec<Word> {
 }
 
 /// Lower case, compatibility forms resolved, without accents and apostrophes.
-pub fn folded(text: &str) -> String {
+pub fn normalize(text: &str) -> String {
     if text.is_ascii() {
         return text.chars().filter(|c| *c != '\'').map(|c| c.to_ascii_lowercase()).collect();
     }
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_long_text_is_judged_by_both_ends() {
         let text = format!("summarise {} thanks", "ä".repeat(100_000));
-        let judged = judged(&text);
+        let judged = truncate(&text);
         assert!(judged.starts_with("summarise") && judged.ends_with("thanks") && judged.len() < 2_100);
     }
 }

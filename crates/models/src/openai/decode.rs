@@ -8,22 +8,22 @@ use lango_domain::reply_limits::ReplyMeter;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::calls::{Assembler, Piece};
-use crate::dialect::{CUT_OFF, Decoder, Progress, Target, read_json};
-use crate::status;
-use crate::tool_names::names_back;
+use crate::tool_call_assembly::{ToolCallAssembler, ToolCallDelta};
+use crate::dialect::{CUT_OFF, Decoder, DecodeProgress, ModelEndpoint, read_json};
+use crate::provider_error;
+use crate::tool_names::original_names;
 use lango_net::sse::SseEvent;
 
-pub(crate) fn decoder(request: &ModelRequest, target: &Target) -> OpenAiDecoder {
+pub(crate) fn decoder(request: &ModelRequest, target: &ModelEndpoint) -> OpenAiDecoder {
     OpenAiDecoder {
         provider: target.provider.clone(),
         model: target.model.clone(),
-        names_back: names_back(&request.tools),
-        calls: Assembler::default(),
+        names_back: original_names(&request.tools),
+        calls: ToolCallAssembler::default(),
         thinking: String::new(),
         meter: ReplyMeter::default(),
         refusal: None,
-        progress: Progress::Running,
+        progress: DecodeProgress::Running,
     }
 }
 
@@ -31,13 +31,13 @@ pub(crate) struct OpenAiDecoder {
     provider: String,
     model: String,
     names_back: HashMap<String, String>,
-    calls: Assembler,
+    calls: ToolCallAssembler,
     thinking: String,
     /// Counts what is held here and was not handed on yet.
     meter: ReplyMeter,
     /// What the model or its filter said instead of an answer.
     refusal: Option<String>,
-    progress: Progress,
+    progress: DecodeProgress,
 }
 
 /// Servers leave out, or set to null, whatever they like.
@@ -102,19 +102,19 @@ impl Decoder for OpenAiDecoder {
         match event.data.trim() {
             "" => Ok(()),
             "[DONE]" => {
-                self.progress = Progress::Finished;
+                self.progress = DecodeProgress::Finished;
                 Ok(())
             }
             data => self.chunk(data, out),
         }
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> DecodeProgress {
         self.progress
     }
 
     fn end(&mut self, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
-        if self.progress == Progress::Running {
+        if self.progress == DecodeProgress::Running {
             return Err(ModelError::BrokeOff);
         }
         if let Some(refusal) = self.refusal.take() {
@@ -131,7 +131,7 @@ impl Decoder for OpenAiDecoder {
         Ok(())
     }
 
-    fn whole(&mut self, body: &str, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
+    fn full_body(&mut self, body: &str, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
         self.chunk(body, out)?;
         self.end(out)
     }
@@ -141,7 +141,7 @@ impl OpenAiDecoder {
     fn chunk(&mut self, data: &str, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
         let chunk: Chunk<'_> = read_json(data)?;
         if chunk.error.is_some() {
-            return Err(status::detail(data).error());
+            return Err(provider_error::detail(data).error());
         }
         if let Some(usage) = chunk.usage.filter(Value::is_object) {
             out.push(Fragment::Usage(self.usage(&usage)));
@@ -172,7 +172,7 @@ impl OpenAiDecoder {
                 Some(Arguments::Value(value)) if !value.is_null() => value.to_string(),
                 _ => String::new(),
             };
-            self.calls.take(&Piece {
+            self.calls.take(&ToolCallDelta {
                 index: piece.index,
                 id: piece.id.as_deref().unwrap_or_default(),
                 name: function.name.as_deref().unwrap_or_default(),
@@ -183,8 +183,8 @@ impl OpenAiDecoder {
     }
 
     fn finish(&mut self, reason: &str, out: &mut Vec<Fragment>) {
-        if self.progress == Progress::Running {
-            self.progress = Progress::Stopped;
+        if self.progress == DecodeProgress::Running {
+            self.progress = DecodeProgress::Stopped;
         }
         match reason {
             "content_filter" => self.refusal = Some("its filter stopped the reply".to_owned()),

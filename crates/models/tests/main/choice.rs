@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
-use lango_models::{AgentSettings, NoModel, Plan, ProviderSettings, Providers, Secret, choose};
+use lango_models::{ModelSettings, SelectionError, SelectionInput, ProviderSettings, Providers, Secret, select_model};
 
 struct World {
-    agent: AgentSettings,
+    agent: ModelSettings,
     providers: Providers,
     variables: BTreeMap<&'static str, &'static str>,
     ollama: Option<&'static str>,
@@ -11,7 +11,7 @@ struct World {
 
 fn world() -> World {
     World {
-        agent: AgentSettings::default(),
+        agent: ModelSettings::default(),
         providers: Providers::new(),
         variables: BTreeMap::new(),
         ollama: None,
@@ -19,22 +19,22 @@ fn world() -> World {
 }
 
 impl World {
-    fn chosen(&self) -> Result<(String, String), NoModel> {
+    fn chosen(&self) -> Result<(String, String), SelectionError> {
         let prices = BTreeMap::new();
         let variable = |name: &str| self.variables.get(name).map(|value| (*value).to_owned());
         let ollama = || self.ollama.map(str::to_owned);
-        let plan = Plan {
+        let plan = SelectionInput {
             agent: &self.agent,
             providers: &self.providers,
             prices: &prices,
             variable: &variable,
             ollama: &ollama,
         };
-        choose(&plan).map(|chosen| (chosen.provider, chosen.model))
+        select_model(&plan).map(|chosen| (chosen.provider, chosen.model))
     }
 }
 
-fn pair(provider: &str, model: &str) -> Result<(String, String), NoModel> {
+fn pair(provider: &str, model: &str) -> Result<(String, String), SelectionError> {
     Ok((provider.to_owned(), model.to_owned()))
 }
 
@@ -61,13 +61,13 @@ fn what_is_said_stands() {
         ProviderSettings { base_url: Some("http://127.0.0.1:1/v1".into()), ..ProviderSettings::default() },
     );
     world.agent.provider = Some("mine".into());
-    assert_eq!(world.chosen(), Err(NoModel::UnknownKind("mine".into())));
+    assert_eq!(world.chosen(), Err(SelectionError::UnknownKind("mine".into())));
     world.providers.get_mut("mine").unwrap().r#type = Some(lango_models::ProviderKind::Openai);
-    assert_eq!(world.chosen(), Err(NoModel::NoModelName("mine".into())));
+    assert_eq!(world.chosen(), Err(SelectionError::NoModelName("mine".into())));
     world.agent.model = Some("m".into());
     assert_eq!(world.chosen(), pair("mine", "m"));
     world.providers.get_mut("mine").unwrap().base_url = Some("ftp://x".into());
-    assert_eq!(world.chosen(), Err(NoModel::BadAddress("mine".into())));
+    assert_eq!(world.chosen(), Err(SelectionError::BadAddress("mine".into())));
     (world.agent.provider, world.agent.model) = (Some("offline".into()), None);
     assert_eq!(world.chosen(), pair("offline", "phrases"));
 }
@@ -81,14 +81,14 @@ fn agents_and_the_fallback_may_have_their_own() {
     world.variables.insert("OPENAI_API_KEY", "k");
     let prices = BTreeMap::new();
     let variable = |name: &str| world.variables.get(name).map(|value| (*value).to_owned());
-    let plan = Plan {
+    let plan = SelectionInput {
         agent: &world.agent,
         providers: &world.providers,
         prices: &prices,
         variable: &variable,
         ollama: &|| None,
     };
-    let default = choose(&plan).unwrap();
+    let default = select_model(&plan).unwrap();
     let planner = plan.for_agent("planner", &default).unwrap().unwrap();
     assert_eq!((planner.provider.as_str(), planner.model.as_str()), ("anthropic", "claude-opus-4-5"));
     let librarian = plan.for_agent("librarian", &default).unwrap().unwrap();

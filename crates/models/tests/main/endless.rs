@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use lango_domain::model::{Fragment, Model, ModelError};
 use lango_domain::reply_limits::{Excess, MAX_TEXT_BYTES, MAX_WHOLE_BYTES, MAX_WIRE_BYTES};
-use lango_models::{Dialect, HttpModel, Policy, Resilient, Target, Timing, client};
+use lango_models::{Dialect, HttpModel, RetryPolicy, FallbackModel, ModelEndpoint, Timeouts, client};
 use lango_testkit::endless::{self, Endless};
 use lango_testkit::server::{ModelServer, Play};
 
@@ -20,8 +20,8 @@ fn model(dialect: Dialect, provider: &str, server: &ModelServer) -> HttpModel {
     HttpModel {
         client: client(minute).unwrap(),
         dialect,
-        target: Target { base_url: server.base_url(), ..target(provider) },
-        timing: Timing { connect: minute, first_byte: minute, idle: minute },
+        target: ModelEndpoint { base_url: server.base_url(), ..target(provider) },
+        timing: Timeouts { connect: minute, first_byte: minute, idle: minute },
         window: 100_000,
         price: None,
     }
@@ -89,9 +89,9 @@ async fn an_endless_reply_is_asked_for_once() {
     let endless = endless::replies("openai").into_iter().find(|endless| endless.name == "calls").unwrap();
     let server = || ModelServer::start(vec![Play::Endless(endless)]).unwrap();
     let (first, second) = (server(), server());
-    let policy = Policy { retries: 3, delay: Duration::ZERO, jitter: Arc::new(|| 0.0) };
+    let policy = RetryPolicy { retries: 3, delay: Duration::ZERO, jitter: Arc::new(|| 0.0) };
     let of = |server| (Arc::new(model(Dialect::OpenAi, "openai", server)) as Arc<dyn Model>, policy.clone());
-    let both = Resilient { models: vec![of(&first), of(&second)] };
+    let both = FallbackModel { models: vec![of(&first), of(&second)] };
     assert_eq!(read(&both).await, (0, ModelError::TooLarge(Excess::Calls)));
     assert_eq!((first.requests().len(), second.requests().len()), (1, 0));
 }

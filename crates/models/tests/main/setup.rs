@@ -7,14 +7,14 @@ use lango_domain::model::{
     ToolCall, ToolCallResult, Fragment, Message, ModelError, ModelRequest, Thought, ToolDeclaration,
 };
 use lango_domain::reply_limits::MAX_EVENT_BYTES;
-use lango_models::{Dialect, SseParser, Target};
+use lango_models::{Dialect, SseParser, ModelEndpoint};
 use serde_json::json;
 
 pub const DIALECTS: [(Dialect, &str); 3] =
     [(Dialect::OpenAi, "openai"), (Dialect::Anthropic, "anthropic"), (Dialect::Gemini, "gemini")];
 
-pub fn target(provider: &str) -> Target {
-    Target {
+pub fn target(provider: &str) -> ModelEndpoint {
+    ModelEndpoint {
         provider: provider.into(),
         base_url: "http://model.test/".into(),
         key: None,

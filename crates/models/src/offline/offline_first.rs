@@ -6,10 +6,10 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
 
-use super::assignment::Assignment;
-use super::orchestrating::{self, because, transfer};
-use super::reply::Reply;
-use super::router::{Decision, Router};
+use super::task::OfflineTask;
+use super::orchestrator::{self, reasons_text, transfer};
+use super::reply::OfflineReply;
+use super::router::{RoutingDecision, OfflineRouter};
 
 /// The orchestrator's model behind the offline router.
 pub struct OfflineFirst {
@@ -33,21 +33,21 @@ impl Model for OfflineFirst {
 
 impl OfflineFirst {
     /// Only for the first reply to a request that stands by itself: what refers to the conversation is the model's.
-    fn shortcut(&self, request: &ModelRequest) -> Option<Reply> {
-        let assignment = Assignment::read(&request.messages);
+    fn shortcut(&self, request: &ModelRequest) -> Option<OfflineReply> {
+        let assignment = OfflineTask::read(&request.messages);
         if !assignment.done.is_empty() || !assignment.is_first {
             return None;
         }
-        let router = Router::read(&request.system);
-        if !orchestrating::parts(assignment.request, &router).is_empty() {
+        let router = OfflineRouter::read(&request.system);
+        if !orchestrator::parts(assignment.request, &router).is_empty() {
             return None;
         }
         let routing = router.route(assignment.request);
         match &routing.decision {
-            Decision::Agent(agent) if routing.confidence >= self.confidence => Some(transfer(
+            RoutingDecision::Agent(agent) if routing.confidence >= self.confidence => Some(transfer(
                 agent,
                 routing.task.as_deref(),
-                &format!("the model was not asked: {}", because(&routing)),
+                &format!("the model was not asked: {}", reasons_text(&routing)),
             )),
             _ => None,
         }

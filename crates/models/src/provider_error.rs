@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// An answer that is not a reply.
-pub(crate) struct Refusal<'a> {
+pub(crate) struct ErrorResponse<'a> {
     pub status: u16,
     pub retry_after: Option<&'a str>,
     pub body: &'a str,
@@ -29,13 +29,13 @@ struct Explained {
 #[serde(untagged)]
 enum Explanation {
     Words(String),
-    Detail(Detail),
+    Detail(ProviderErrorDetail),
     Other(serde::de::IgnoredAny),
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(crate) struct Detail {
+pub(crate) struct ProviderErrorDetail {
     pub message: String,
     #[serde(rename = "type")]
     pub kind: Option<String>,
@@ -45,7 +45,7 @@ pub(crate) struct Detail {
     pub details: Option<Vec<Value>>,
 }
 
-impl Refusal<'_> {
+impl ErrorResponse<'_> {
     pub fn error(&self) -> ModelError {
         let detail = detail(self.body);
         match self.status {
@@ -72,9 +72,9 @@ impl Refusal<'_> {
 }
 
 /// What the provider said about its refusal, in a body or inside a stream.
-pub(crate) fn detail(body: &str) -> Detail {
+pub(crate) fn detail(body: &str) -> ProviderErrorDetail {
     let explained = json::read::<Explained>(body.as_bytes(), MAX_VALUES).unwrap_or_default();
-    let words = |message: String| Detail { message, ..Detail::default() };
+    let words = |message: String| ProviderErrorDetail { message, ..ProviderErrorDetail::default() };
     match (explained.error, explained.message, explained.detail) {
         (Some(Explanation::Detail(detail)), ..) => detail,
         (Some(Explanation::Words(message)), ..) | (_, Some(message), _) => words(message),
@@ -83,7 +83,7 @@ pub(crate) fn detail(body: &str) -> Detail {
     }
 }
 
-impl Detail {
+impl ProviderErrorDetail {
     /// The meaning of an error that came with no telling status.
     pub fn error(&self) -> ModelError {
         if self.is_about_length() {
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     fn error(status: u16, retry_after: Option<&str>, body: &str) -> ModelError {
-        Refusal { status, retry_after, body }.error()
+        ErrorResponse { status, retry_after, body }.error()
     }
 
     #[test]

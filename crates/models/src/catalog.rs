@@ -46,7 +46,7 @@ impl Price {
 /// One row. Its window holds for every model whose name begins so, its price for that model and its dated versions only:
 /// what is like it may cost something else.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Entry {
+pub struct CatalogEntry {
     pub model: String,
     pub window: Option<usize>,
     #[serde(flatten)]
@@ -54,20 +54,20 @@ pub struct Entry {
 }
 
 #[derive(Clone, Debug)]
-pub struct Catalogue {
-    entries: Vec<Entry>,
+pub struct ModelCatalog {
+    entries: Vec<CatalogEntry>,
 }
 
-impl Catalogue {
+impl ModelCatalog {
     /// The built-in table, and prices of the user's that stand before it.
     pub fn new(prices: &BTreeMap<String, Price>) -> Self {
-        let mut entries: Vec<Entry> = serde_json::from_str(include_str!("models.json")).unwrap_or_default();
+        let mut entries: Vec<CatalogEntry> = serde_json::from_str(include_str!("models.json")).unwrap_or_default();
         for (model, price) in prices {
             let window = None;
             entries.retain(|entry| entry.model != *model || entry.window.is_some());
             match entries.iter_mut().find(|entry| entry.model == *model) {
                 Some(entry) => entry.price = Some(*price),
-                None => entries.push(Entry { model: model.clone(), window, price: Some(*price) }),
+                None => entries.push(CatalogEntry { model: model.clone(), window, price: Some(*price) }),
             }
         }
         Self { entries }
@@ -79,12 +79,12 @@ impl Catalogue {
 
     pub fn price(&self, model: &str) -> Option<Price> {
         let bare = model.rsplit('/').next().unwrap_or(model);
-        let is_it = |entry: &&Entry| is_version(model, &entry.model) || is_version(bare, &entry.model);
+        let is_it = |entry: &&CatalogEntry| is_version(model, &entry.model) || is_version(bare, &entry.model);
         self.entries.iter().filter(is_it).find_map(|entry| entry.price)
     }
 
     /// The longest row about `model` that says something; a maker's prefix (`openai/gpt-5`) does not matter.
-    fn best<T>(&self, model: &str, says: impl Fn(&Entry) -> Option<T>) -> Option<T> {
+    fn best<T>(&self, model: &str, says: impl Fn(&CatalogEntry) -> Option<T>) -> Option<T> {
         let bare = model.rsplit('/').next().unwrap_or(model);
         let about = self
             .entries
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_longest_row_wins_and_unknown_stays_unknown() {
-        let catalogue = Catalogue::new(&BTreeMap::new());
+        let catalogue = ModelCatalog::new(&BTreeMap::new());
         assert_eq!(catalogue.price("gpt-5-mini-2025-08-07").unwrap().output, 2.0);
         assert_eq!(catalogue.price("openai/gpt-5").unwrap().output, 10.0);
         for unknown in ["claude-next", "gpt-5-pro", "gpt-4o-audio-preview", "claude-opus-4-6"] {
@@ -124,7 +124,7 @@ mod tests {
     fn prices_of_the_users_stand_first() {
         let mine = Price { input: 1.0, cached: None, cache_write: None, output: 2.0 };
         let prices = BTreeMap::from([("qwen3".to_owned(), mine), ("gpt-5".to_owned(), mine)]);
-        let catalogue = Catalogue::new(&prices);
+        let catalogue = ModelCatalog::new(&prices);
         assert_eq!(catalogue.price("qwen3"), Some(mine));
         assert_eq!(catalogue.price("gpt-5"), Some(mine));
         assert_eq!(catalogue.window("gpt-5"), 400_000);

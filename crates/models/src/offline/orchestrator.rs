@@ -4,11 +4,11 @@ use lango_domain::model::{ToolCall, ToolCallResult};
 use lango_domain::markers::TRANSFER;
 use serde_json::{Value, json};
 
-use super::acting::NOT_DONE;
+use super::specialist::NOT_DONE;
 use super::addressing::addressed;
-use super::assignment::{Assignment, unfenced};
-use super::reply::Reply;
-use super::router::{Decision, Router, Routing};
+use super::task::{OfflineTask, unfenced};
+use super::reply::OfflineReply;
+use super::router::{RoutingDecision, OfflineRouter, Routing};
 use super::{FIRST_WORDS, HOW_TO_CONNECT, small_talk};
 
 /// An agent that gave a request back is followed by the next one only if it has this share of what speaks for the rest.
@@ -24,7 +24,7 @@ const LONGEST_IN_PARTS: usize = 2_000;
 /// The agent whose work begins with a time.
 const SCHEDULES: &str = "automator";
 
-pub fn reply(assignment: &Assignment<'_>, router: &Router) -> Reply {
+pub fn reply(assignment: &OfflineTask<'_>, router: &OfflineRouter) -> OfflineReply {
     let parts = parts(assignment.request, router);
     match assignment.done.last() {
         None if parts.len() > 1 => transfer_part(&parts[0]),
@@ -35,21 +35,21 @@ pub fn reply(assignment: &Assignment<'_>, router: &Router) -> Reply {
     }
 }
 
-fn first(request: &str, router: &Router) -> Reply {
+fn first(request: &str, router: &OfflineRouter) -> OfflineReply {
     let routing = router.route(request);
     match &routing.decision {
-        Decision::Agent(agent) => transfer(agent, routing.task.as_deref(), &because(&routing)),
-        Decision::Direct => Reply::Words(small_talk::answer(request, &team(router))),
-        Decision::Nobody { absent: Some(agent) } => Reply::Words(format!(
+        RoutingDecision::Agent(agent) => transfer(agent, routing.task.as_deref(), &reasons_text(&routing)),
+        RoutingDecision::Direct => OfflineReply::Words(small_talk::answer(request, &team(router))),
+        RoutingDecision::Nobody { absent: Some(agent) } => OfflineReply::Words(format!(
             "This is work for the {agent}, and the team has none: none of its tools is set up. The team is {}.",
             team(router)
         )),
-        Decision::Nobody { absent: None } => Reply::Words(undecided(&routing, router)),
+        RoutingDecision::Nobody { absent: None } => OfflineReply::Words(undecided(&routing, router)),
     }
 }
 
 /// One part of a request, and whose it is.
-pub struct Part {
+pub struct RequestPart {
     agent: String,
     task: String,
     because: String,
@@ -57,7 +57,7 @@ pub struct Part {
 
 /// The parts of a request that different agents must do one after the other; none when it is for one agent. What is
 /// to happen later or again and again is one part, however many steps it has.
-pub fn parts(request: &str, router: &Router) -> Vec<Part> {
+pub fn parts(request: &str, router: &OfflineRouter) -> Vec<RequestPart> {
     let has_address = addressed(request, router.agents()).is_some();
     if has_address || request.len() > LONGEST_IN_PARTS {
         return Vec::new();
@@ -73,9 +73,9 @@ pub fn parts(request: &str, router: &Router) -> Vec<Part> {
     for text in texts {
         let routing = router.route(text);
         match &routing.decision {
-            Decision::Agent(agent) if routing.confidence >= SURE_OF_PART => {
-                let (agent, task, because) = (agent.clone(), text.trim().to_owned(), because(&routing));
-                parts.push(Part { agent, task, because });
+            RoutingDecision::Agent(agent) if routing.confidence >= SURE_OF_PART => {
+                let (agent, task, because) = (agent.clone(), text.trim().to_owned(), reasons_text(&routing));
+                parts.push(RequestPart { agent, task, because });
             }
             _ => return Vec::new(),
         }
@@ -90,8 +90,8 @@ pub fn parts(request: &str, router: &Router) -> Vec<Part> {
     parts
 }
 
-fn transfer_part(part: &Part) -> Reply {
-    Reply::Call {
+fn transfer_part(part: &RequestPart) -> OfflineReply {
+    OfflineReply::Call {
         name: TRANSFER.to_owned(),
         arguments: json!({ "agent_name": part.agent, "task": part.task, "report_back": true }),
         because: Some(part.because.clone()),
@@ -99,7 +99,7 @@ fn transfer_part(part: &Part) -> Reply {
 }
 
 /// The next part, as long as the parts before it worked; then everything that was reported.
-fn next_part(assignment: &Assignment<'_>, parts: &[Part]) -> Reply {
+fn next_part(assignment: &OfflineTask<'_>, parts: &[RequestPart]) -> OfflineReply {
     let done = &assignment.done;
     let worked = |result: &ToolCallResult| result.ok && !unfenced(&result.content).starts_with(NOT_DONE);
     let all_worked = done.iter().all(|(_, result)| worked(result));
@@ -114,21 +114,21 @@ fn next_part(assignment: &Assignment<'_>, parts: &[Part]) -> Reply {
             for part in parts.iter().skip(done.len()) {
                 text.push_str(&format!("\n\nNot done: {}", part.task));
             }
-            Reply::Words(text)
+            OfflineReply::Words(text)
         }
     }
 }
 
 /// Another agent, if one is likely among those that were not tried; else what was said.
-fn after_failure(assignment: &Assignment<'_>, router: &Router, result: &ToolCallResult) -> Reply {
+fn after_failure(assignment: &OfflineTask<'_>, router: &OfflineRouter, result: &ToolCallResult) -> OfflineReply {
     let tried: Vec<&str> = assignment.done.iter().map(|(call, _)| addressee(call)).collect();
     let routing = router.route(assignment.request);
     let left: Vec<_> =
         routing.ranking.iter().filter(|ranked| !tried.contains(&ranked.agent.as_str())).collect();
     let total: f32 = left.iter().map(|ranked| ranked.score).sum();
     match left.first() {
-        Some(next) if next.score >= WORTH_TRYING * total => transfer(&next.agent, None, &because(&routing)),
-        _ => Reply::Words(not_done(&tried, unfenced(&result.content), routing.task.is_some())),
+        Some(next) if next.score >= WORTH_TRYING * total => transfer(&next.agent, None, &reasons_text(&routing)),
+        _ => OfflineReply::Words(not_done(&tried, unfenced(&result.content), routing.task.is_some())),
     }
 }
 
@@ -147,23 +147,23 @@ fn addressee(call: &ToolCall) -> &str {
 }
 
 /// To do what the user asks, unless a task says it better.
-pub fn transfer(agent: &str, task: Option<&str>, because: &str) -> Reply {
+pub fn transfer(agent: &str, task: Option<&str>, because: &str) -> OfflineReply {
     let mut arguments = json!({ "agent_name": agent });
     if let Some(task) = task {
         arguments["task"] = Value::from(task);
     }
-    Reply::Call { name: TRANSFER.to_owned(), arguments, because: Some(because.to_owned()) }
+    OfflineReply::Call { name: TRANSFER.to_owned(), arguments, because: Some(because.to_owned()) }
 }
 
 /// The likeliest agents, with the words that speak for them.
-pub fn because(routing: &Routing) -> String {
+pub fn reasons_text(routing: &Routing) -> String {
     let likely = routing.ranking.iter().take(2).filter(|ranked| ranked.score >= 0.01);
     let reasons =
         likely.map(|ranked| format!("{} {:.2} ({})", ranked.agent, ranked.score, ranked.matched.join(", ")));
     reasons.collect::<Vec<_>>().join("; ")
 }
 
-fn undecided(routing: &Routing, router: &Router) -> String {
+fn undecided(routing: &Routing, router: &OfflineRouter) -> String {
     let likely: Vec<&str> = routing.ranking.iter().take(2).map(|ranked| ranked.agent.as_str()).collect();
     match likely.as_slice() {
         [one, other] => format!(
@@ -175,7 +175,7 @@ fn undecided(routing: &Routing, router: &Router) -> String {
     }
 }
 
-fn team(router: &Router) -> String {
+fn team(router: &OfflineRouter) -> String {
     let agents: Vec<&str> = router.agents().collect();
     if agents.is_empty() { "the orchestrator alone".to_owned() } else { agents.join(", ") }
 }

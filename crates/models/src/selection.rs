@@ -8,19 +8,19 @@ use lango_domain::model::{Model, ModelError};
 use lango_domain::suggest;
 use reqwest::header::{HeaderName, HeaderValue};
 
-use crate::catalogue::{Catalogue, Price};
-use crate::dialect::{Dialect, Target};
-use crate::http::{HttpModel, Timing, client};
+use crate::catalog::{ModelCatalog, Price};
+use crate::dialect::{Dialect, ModelEndpoint};
+use crate::http::{HttpModel, Timeouts, client};
 use crate::offline::{self, OfflineModel};
-use crate::retry::{Policy, Resilient};
+use crate::retry::{RetryPolicy, FallbackModel};
 use crate::settings::{
-    AgentSettings, ModelOverride, ProviderKind, ProviderSettings, Providers, without_credentials,
+    ModelSettings, ModelOverride, ProviderKind, ProviderSettings, Providers, without_credentials,
 };
 use lango_domain::secret::Secret;
 
 /// What a choice is made from.
-pub struct Plan<'a> {
-    pub agent: &'a AgentSettings,
+pub struct SelectionInput<'a> {
+    pub agent: &'a ModelSettings,
     pub providers: &'a Providers,
     pub prices: &'a BTreeMap<String, Price>,
     pub variable: &'a dyn Fn(&str) -> Option<String>,
@@ -30,7 +30,7 @@ pub struct Plan<'a> {
 
 /// A provider and a model, and why they were chosen.
 #[derive(Clone, Debug)]
-pub struct Chosen {
+pub struct SelectedModel {
     pub provider: String,
     pub kind: ProviderKind,
     pub model: String,
@@ -42,7 +42,7 @@ pub struct Chosen {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoModel {
+pub enum SelectionError {
     #[error(
         "nobody was found to ask for the model `{0}`: no key is set, and no Ollama answers on this machine"
     )]
@@ -60,7 +60,7 @@ pub enum NoModel {
 }
 
 /// A provider that everybody knows.
-struct Known {
+struct KnownProvider {
     id: &'static str,
     kind: ProviderKind,
     /// The variables that may hold its key.
@@ -69,36 +69,36 @@ struct Known {
     usual_model: Option<&'static str>,
 }
 
-const KNOWN: [Known; 5] = [
-    Known {
+const KNOWN: [KnownProvider; 5] = [
+    KnownProvider {
         id: "anthropic",
         kind: ProviderKind::Anthropic,
         variables: &["ANTHROPIC_API_KEY"],
         base_url: "https://api.anthropic.com",
         usual_model: Some("claude-sonnet-4-5"),
     },
-    Known {
+    KnownProvider {
         id: "openai",
         kind: ProviderKind::Openai,
         variables: &["OPENAI_API_KEY"],
         base_url: "https://api.openai.com/v1",
         usual_model: Some("gpt-5-mini"),
     },
-    Known {
+    KnownProvider {
         id: "gemini",
         kind: ProviderKind::Gemini,
         variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         base_url: "https://generativelanguage.googleapis.com",
         usual_model: Some("gemini-2.5-flash"),
     },
-    Known {
+    KnownProvider {
         id: "ollama",
         kind: ProviderKind::Ollama,
         variables: &[],
         base_url: "http://127.0.0.1:11434/v1",
         usual_model: None,
     },
-    Known {
+    KnownProvider {
         id: offline::PROVIDER,
         kind: ProviderKind::Offline,
         variables: &[],
@@ -107,26 +107,26 @@ const KNOWN: [Known; 5] = [
     },
 ];
 
-fn known(id: &str) -> Option<&'static Known> {
+fn known_provider(id: &str) -> Option<&'static KnownProvider> {
     KNOWN.iter().find(|known| known.id == id)
 }
 
 /// What is usual for a kind of provider.
-fn usual(kind: ProviderKind) -> Option<&'static Known> {
+fn default_provider(kind: ProviderKind) -> Option<&'static KnownProvider> {
     KNOWN.iter().find(|known| known.kind == kind)
 }
 
 /// The provider and model to ask.
-pub fn choose(plan: &Plan<'_>) -> Result<Chosen, NoModel> {
+pub fn select_model(plan: &SelectionInput<'_>) -> Result<SelectedModel, SelectionError> {
     match &plan.agent.provider {
         Some(id) => plan.provider(id, plan.agent.model.as_deref(), "agent.provider says so"),
         None => plan.found(),
     }
 }
 
-impl Plan<'_> {
+impl SelectionInput<'_> {
     /// The model of one agent, where it has its own.
-    pub fn for_agent(&self, agent: &str, default: &Chosen) -> Option<Result<Chosen, NoModel>> {
+    pub fn for_agent(&self, agent: &str, default: &SelectedModel) -> Option<Result<SelectedModel, SelectionError>> {
         if self.stays_offline() {
             return None;
         }
@@ -135,7 +135,7 @@ impl Plan<'_> {
     }
 
     /// What to ask when the model cannot be reached.
-    pub fn fallback(&self, default: &Chosen) -> Option<Result<Chosen, NoModel>> {
+    pub fn fallback(&self, default: &SelectedModel) -> Option<Result<SelectedModel, SelectionError>> {
         if self.stays_offline() {
             return None;
         }
@@ -148,20 +148,20 @@ impl Plan<'_> {
         self.agent.provider.as_deref() == Some(offline::PROVIDER)
     }
 
-    fn named(&self, wish: &str, default: &Chosen, why: &str) -> Result<Chosen, NoModel> {
-        let wish = ModelOverride::read(wish, |id| self.providers.contains_key(id) || known(id).is_some());
+    fn named(&self, wish: &str, default: &SelectedModel, why: &str) -> Result<SelectedModel, SelectionError> {
+        let wish = ModelOverride::read(wish, |id| self.providers.contains_key(id) || known_provider(id).is_some());
         self.provider(wish.provider.as_deref().unwrap_or(&default.provider), Some(&wish.model), why)
     }
 
     /// With nothing said: one configured provider, then keys in the environment, then an Ollama.
-    fn found(&self) -> Result<Chosen, NoModel> {
+    fn found(&self) -> Result<SelectedModel, SelectionError> {
         let model = self.agent.model.as_deref();
         if self.providers.len() == 1
             && let Some(id) = self.providers.keys().next()
         {
             return self.provider(id, model, "it is the one that is configured");
         }
-        for Known { id, variables, .. } in &KNOWN {
+        for KnownProvider { id, variables, .. } in &KNOWN {
             if let Some(name) = variables.iter().find(|name| (self.variable)(name).is_some()) {
                 return self.provider(id, model, &format!("{name} is set"));
             }
@@ -170,7 +170,7 @@ impl Plan<'_> {
             Some(found) => {
                 self.provider("ollama", Some(model.unwrap_or(&found)), "it answers on this machine")
             }
-            None if model.is_some() => Err(NoModel::NothingFound(model.unwrap_or_default().to_owned())),
+            None if model.is_some() => Err(SelectionError::NothingFound(model.unwrap_or_default().to_owned())),
             None => self.provider(
                 offline::PROVIDER,
                 None,
@@ -179,27 +179,27 @@ impl Plan<'_> {
         }
     }
 
-    fn provider(&self, id: &str, model: Option<&str>, why: &str) -> Result<Chosen, NoModel> {
-        let settings = match (self.providers.get(id), known(id)) {
+    fn provider(&self, id: &str, model: Option<&str>, why: &str) -> Result<SelectedModel, SelectionError> {
+        let settings = match (self.providers.get(id), known_provider(id)) {
             (Some(settings), _) => settings.clone(),
             (None, Some(_)) => ProviderSettings::default(),
             (None, None) => return Err(self.unknown(id)),
         };
-        let kind = settings.r#type.or_else(|| known(id).map(|known| known.kind));
-        let kind = kind.ok_or_else(|| NoModel::UnknownKind(id.to_owned()))?;
+        let kind = settings.r#type.or_else(|| known_provider(id).map(|known| known.kind));
+        let kind = kind.ok_or_else(|| SelectionError::UnknownKind(id.to_owned()))?;
         let is_address = |url: &String| {
             (url.starts_with("http://") || url.starts_with("https://")) && !url.contains(['?', '#', ' '])
         };
         if !settings.base_url.as_ref().is_none_or(is_address) {
-            return Err(NoModel::BadAddress(id.to_owned()));
+            return Err(SelectionError::BadAddress(id.to_owned()));
         }
         let is_header = |(name, value): &(&String, &Secret)| {
             HeaderName::try_from(name.as_str()).is_ok() && HeaderValue::from_str(value.expose()).is_ok()
         };
         if let Some((name, _)) = settings.headers.iter().find(|header| !is_header(header)) {
-            return Err(NoModel::BadHeader { id: id.to_owned(), name: name.clone() });
+            return Err(SelectionError::BadHeader { id: id.to_owned(), name: name.clone() });
         }
-        let usual = usual(kind).and_then(|known| known.usual_model).filter(|_| settings.base_url.is_none());
+        let usual = default_provider(kind).and_then(|known| known.usual_model).filter(|_| settings.base_url.is_none());
         let usual = usual.map(str::to_owned);
         let ollama =
             || (kind == ProviderKind::Ollama && settings.base_url.is_none()).then(self.ollama).flatten();
@@ -207,9 +207,9 @@ impl Plan<'_> {
             ProviderKind::Offline => Some(offline::MODEL.to_owned()),
             _ => model.map(str::to_owned).or(usual).or_else(ollama),
         };
-        let model = model.ok_or_else(|| NoModel::NoModelName(id.to_owned()))?;
-        let catalogue = Catalogue::new(self.prices);
-        Ok(Chosen {
+        let model = model.ok_or_else(|| SelectionError::NoModelName(id.to_owned()))?;
+        let catalogue = ModelCatalog::new(self.prices);
+        Ok(SelectedModel {
             provider: id.to_owned(),
             kind,
             key: self.key(&settings, kind),
@@ -227,7 +227,7 @@ impl Plan<'_> {
     /// A key from the environment goes to its provider's own address only.
     fn key(&self, settings: &ProviderSettings, kind: ProviderKind) -> Option<Secret> {
         let from_environment =
-            || usual(kind)?.variables.iter().find_map(|name| (self.variable)(name)).map(Secret::new);
+            || default_provider(kind)?.variables.iter().find_map(|name| (self.variable)(name)).map(Secret::new);
         match &settings.api_key {
             Some(key) => Some(key.clone()),
             None if settings.base_url.is_none() => from_environment(),
@@ -235,20 +235,20 @@ impl Plan<'_> {
         }
     }
 
-    fn unknown(&self, id: &str) -> NoModel {
+    fn unknown(&self, id: &str) -> SelectionError {
         let ids = self.providers.keys().map(String::as_str).chain(KNOWN.iter().map(|known| known.id));
-        NoModel::UnknownProvider { id: id.to_owned(), hint: suggest::did_you_mean(id, ids) }
+        SelectionError::UnknownProvider { id: id.to_owned(), hint: suggest::did_you_mean(id, ids) }
     }
 }
 
-impl Chosen {
+impl SelectedModel {
     pub fn base_url(&self) -> String {
-        let usual = usual(self.kind).map_or("", |known| known.base_url);
+        let usual = default_provider(self.kind).map_or("", |known| known.base_url);
         self.settings.base_url.clone().unwrap_or_else(|| usual.to_owned())
     }
 
     /// The address without a name and password that may stand in it.
-    pub fn shown_url(&self) -> String {
+    pub fn display_url(&self) -> String {
         without_credentials(&self.base_url())
     }
 
@@ -256,12 +256,12 @@ impl Chosen {
     pub fn connect(
         &self,
         jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
-    ) -> Result<(Arc<dyn Model>, Policy), ModelError> {
+    ) -> Result<(Arc<dyn Model>, RetryPolicy), ModelError> {
         let settings = &self.settings;
         let delay = Duration::from_millis(settings.retry_delay_ms);
-        let policy = Policy { retries: settings.retries, delay, jitter };
+        let policy = RetryPolicy { retries: settings.retries, delay, jitter };
         let Some(dialect) = self.dialect() else { return Ok((Arc::new(OfflineModel), policy)) };
-        let timing = Timing {
+        let timing = Timeouts {
             connect: Duration::from_secs(settings.connect_seconds),
             first_byte: Duration::from_secs(settings.first_byte_seconds),
             idle: Duration::from_secs(settings.idle_seconds),
@@ -269,7 +269,7 @@ impl Chosen {
         let model = HttpModel {
             client: client(timing.connect)?,
             dialect,
-            target: Target {
+            target: ModelEndpoint {
                 provider: self.provider.clone(),
                 base_url: self.base_url(),
                 key: self.key.clone(),
@@ -306,6 +306,6 @@ impl Chosen {
     ) -> Result<Arc<dyn Model>, ModelError> {
         let all = std::iter::once(self).chain(fallback);
         let models = all.map(|chosen| chosen.connect(Arc::clone(jitter))).collect::<Result<_, _>>()?;
-        Ok(Arc::new(Resilient { models }))
+        Ok(Arc::new(FallbackModel { models }))
     }
 }

@@ -4,7 +4,7 @@ use lango_domain::model::ToolDeclaration;
 use serde_json::{Map, Value as Json};
 
 use super::lexer::{Token, tokens};
-use super::phrase::{Filling, Pattern, Taken, Value};
+use super::phrase::{Filling, PhrasePattern, PhraseMatch, ArgumentValue};
 
 /// At most so many steps in one request.
 const MAX_STEPS: usize = 5;
@@ -55,13 +55,13 @@ const BETWEEN: [&[&str]; 6] =
 
 /// One call to make; arguments may wait for the result before.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct PlannedCall {
     pub tool: String,
     arguments: Map<String, Json>,
     waiting: Vec<(String, Filling)>,
 }
 
-impl Step {
+impl PlannedCall {
     /// Whether it is made of what the step before gave.
     pub fn takes_result(&self) -> bool {
         !self.waiting.is_empty()
@@ -82,23 +82,23 @@ impl Step {
 }
 
 /// The steps that a request asks for; none when it has no phrase's form.
-pub fn plan(request: &str, tools: &[ToolDeclaration]) -> Option<Vec<Step>> {
+pub fn plan(request: &str, tools: &[ToolDeclaration]) -> Option<Vec<PlannedCall>> {
     if request.len() > MAX_BYTES {
         return None;
     }
     let all = tokens(request);
-    let known: Vec<(&ToolDeclaration, Vec<Pattern>)> = tools
+    let known: Vec<(&ToolDeclaration, Vec<PhrasePattern>)> = tools
         .iter()
-        .map(|tool| (tool, tool.phrases.iter().map(|phrase| Pattern::read(phrase)).collect()))
+        .map(|tool| (tool, tool.phrases.iter().map(|phrase| PhrasePattern::read(phrase)).collect()))
         .collect();
     let planned = plan_from(undecorated(&all), &known, 1)?;
     Some(planned.1)
 }
 
-type Known<'a> = [(&'a ToolDeclaration, Vec<Pattern>)];
+type ToolPatterns<'a> = [(&'a ToolDeclaration, Vec<PhrasePattern>)];
 
 /// The best reading of these tokens, and how much speaks for it.
-fn plan_from(tokens: &[Token<'_>], known: &Known<'_>, number: usize) -> Option<(f32, Vec<Step>)> {
+fn plan_from(tokens: &[Token<'_>], known: &ToolPatterns<'_>, number: usize) -> Option<(f32, Vec<PlannedCall>)> {
     let mut best = one_step(tokens, known, number).map(|(weight, step)| (weight, vec![step]));
     if number == MAX_STEPS || tokens.len() > MAX_TOKENS_IN_STEPS {
         return best;
@@ -147,8 +147,8 @@ fn undecorated<'a, 't>(mut tokens: &'a [Token<'t>]) -> &'a [Token<'t>] {
 }
 
 /// The phrase with most words of its own; what goes into arguments counts against it.
-fn one_step(tokens: &[Token<'_>], known: &Known<'_>, number: usize) -> Option<(f32, Step)> {
-    let mut best: Option<(f32, Step)> = None;
+fn one_step(tokens: &[Token<'_>], known: &ToolPatterns<'_>, number: usize) -> Option<(f32, PlannedCall)> {
+    let mut best: Option<(f32, PlannedCall)> = None;
     for (tool, patterns) in known {
         for taken in patterns.iter().filter_map(|pattern| pattern.take(tokens)) {
             let weight = taken.literal as f32 - 0.4 * taken.captured as f32;
@@ -163,14 +163,14 @@ fn one_step(tokens: &[Token<'_>], known: &Known<'_>, number: usize) -> Option<(f
 }
 
 /// A call, if the arguments fit the tool's schema.
-fn step(tool: &ToolDeclaration, taken: Taken, number: usize) -> Option<Step> {
-    let mut step = Step { tool: tool.name.clone(), arguments: Map::new(), waiting: Vec::new() };
+fn step(tool: &ToolDeclaration, taken: PhraseMatch, number: usize) -> Option<PlannedCall> {
+    let mut step = PlannedCall { tool: tool.name.clone(), arguments: Map::new(), waiting: Vec::new() };
     for (argument, value) in taken.arguments {
         let schema = tool.parameters.get("properties")?.get(&argument)?;
         match value {
-            Value::Said(text) => _ = step.arguments.insert(argument, typed(&text, schema)?),
-            Value::Filled(filling) if number > 1 => step.waiting.push((argument, filling)),
-            Value::Filled(_) => return None,
+            ArgumentValue::Said(text) => _ = step.arguments.insert(argument, typed(&text, schema)?),
+            ArgumentValue::Filled(filling) if number > 1 => step.waiting.push((argument, filling)),
+            ArgumentValue::Filled(_) => return None,
         }
     }
     let required = tool.parameters.get("required").and_then(Json::as_array).cloned().unwrap_or_default();

@@ -6,12 +6,12 @@ use lango_domain::model::{ToolCall, ToolCallResult, ModelRequest, ToolDeclaratio
 use lango_domain::markers::REJECT;
 use serde_json::Value;
 
-use super::assignment::Assignment;
-use super::features::Reading;
-use super::learned::{DIRECT, LABELS, LEARNED};
-use super::reply::Reply;
+use super::task::OfflineTask;
+use super::features::RequestFeatures;
+use super::weights::{DIRECT, LABELS, LEARNED};
+use super::reply::OfflineReply;
 use super::router::shares;
-use super::{HOW_TO_CONNECT, small_talk, steps};
+use super::{HOW_TO_CONNECT, small_talk, phrase_plan};
 
 /// A task is handed back when it is this clearly somebody else's.
 const SURELY_ANOTHERS: f32 = 0.9;
@@ -22,38 +22,38 @@ pub const NOT_DONE: &str = "Not done: ";
 const MAX_EXAMPLES: usize = 8;
 const MAX_REPORT_CHARS: usize = 20_000;
 
-pub fn reply(assignment: &Assignment<'_>, request: &ModelRequest, is_alone: bool) -> Reply {
-    let planned = assignment.wordings().find_map(|words| steps::plan(words, &request.tools));
-    let Some(planned) = planned else { return without_steps(assignment, request, is_alone) };
+pub fn reply(assignment: &OfflineTask<'_>, request: &ModelRequest, is_alone: bool) -> OfflineReply {
+    let planned = assignment.request_texts().find_map(|words| phrase_plan::plan(words, &request.tools));
+    let Some(planned) = planned else { return no_matching_phrase(assignment, request, is_alone) };
     let done = &assignment.done;
     let has_failed = done.last().is_some_and(|(_, result)| !result.ok);
     match planned.get(done.len()) {
         Some(step) if !has_failed => {
             let before = done.last().map_or("", |(_, result)| result.content.as_str());
-            Reply::Call { name: step.tool.clone(), arguments: step.arguments(before), because: None }
+            OfflineReply::Call { name: step.tool.clone(), arguments: step.arguments(before), because: None }
         }
-        _ => Reply::Words(report(done, &planned)),
+        _ => OfflineReply::Words(report(done, &planned)),
     }
 }
 
 /// Nothing that the phrases understand: hand it back, or say what they do understand.
-fn without_steps(assignment: &Assignment<'_>, request: &ModelRequest, is_alone: bool) -> Reply {
+fn no_matching_phrase(assignment: &OfflineTask<'_>, request: &ModelRequest, is_alone: bool) -> OfflineReply {
     let agent = request.agent.as_str();
     let words = assignment.task.unwrap_or(assignment.request);
-    let (best, best_share, own_share) = judge(words, agent);
+    let (best, best_share, own_share) = rate_fit(words, agent);
     if is_alone && best == DIRECT {
-        return Reply::Words(small_talk::answer(words, agent));
+        return OfflineReply::Words(small_talk::answer(words, agent));
     }
     let is_anothers =
         best != agent && best != DIRECT && best_share >= SURELY_ANOTHERS && own_share <= HARDLY_OWN;
     if is_anothers && !is_alone && LABELS.contains(&agent) {
-        return Reply::Words(format!("{REJECT} this looks like work for the {best}"));
+        return OfflineReply::Words(format!("{REJECT} this looks like work for the {best}"));
     }
-    Reply::Words(explanation(agent, &request.tools))
+    OfflineReply::Words(explanation(agent, &request.tools))
 }
 
-fn judge(words: &str, agent: &str) -> (&'static str, f32, f32) {
-    let shares = shares(&LEARNED.scores(&Reading::of(words).features));
+fn rate_fit(words: &str, agent: &str) -> (&'static str, f32, f32) {
+    let shares = shares(&LEARNED.scores(&RequestFeatures::of(words).features));
     let best = (0..LABELS.len()).max_by(|a, b| shares[*a].total_cmp(&shares[*b])).unwrap_or_default();
     let own = LABELS.iter().position(|label| *label == agent).map_or(0.0, |label| shares[label]);
     (LABELS[best], shares[best], own)
@@ -101,10 +101,10 @@ fn shown(phrase: &str) -> String {
 }
 
 /// What the calls gave, readably; what went into a next step is not shown as well.
-fn report(done: &[(&ToolCall, ToolCallResult)], planned: &[steps::Step]) -> String {
+fn report(done: &[(&ToolCall, ToolCallResult)], planned: &[phrase_plan::PlannedCall]) -> String {
     let mut pieces = Vec::new();
     for (at, (call, result)) in done.iter().enumerate() {
-        let is_used = planned.get(at + 1).is_some_and(steps::Step::takes_result) && at + 1 < done.len();
+        let is_used = planned.get(at + 1).is_some_and(phrase_plan::PlannedCall::takes_result) && at + 1 < done.len();
         if !result.ok {
             pieces.insert(0, format!("{NOT_DONE}{} did not work: {}", call.name, result.content.trim()));
         } else if !is_used {

@@ -1,10 +1,10 @@
 //! The routing table, read out of the orchestrator's prompt as any model reads it.
 
-use super::words::{Word, words};
+use super::words::{RequestWord, words};
 
 /// What the prompt says about one agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Entry {
+pub struct RoutingEntry {
     pub agent: String,
     pub keywords: Vec<Phrase>,
     /// Keywords that settle a request by themselves.
@@ -36,7 +36,7 @@ impl Phrase {
 
     /// Whether its words stand in a request in order, each at most two words behind the one before it: "read the file"
     /// holds "read file".
-    pub fn is_in(&self, request: &[Word]) -> bool {
+    pub fn is_in(&self, request: &[RequestWord]) -> bool {
         const REACH: usize = 3;
         let Some((first, rest)) = self.stems.split_first() else { return false };
         let starts = request.iter().enumerate().filter(|(_, word)| word.stem == *first).map(|(at, _)| at);
@@ -50,19 +50,19 @@ impl Phrase {
 }
 
 /// Every entry of the table; none where a prompt has no table.
-pub fn read(prompt: &str) -> Vec<Entry> {
+pub fn read(prompt: &str) -> Vec<RoutingEntry> {
     let Some((_, table)) = prompt.split_once("## Routing Table\n") else { return Vec::new() };
     let table = table.split("\n## ").next().unwrap_or_default();
     table.split("### ").filter_map(entry).collect()
 }
 
-fn entry(text: &str) -> Option<Entry> {
+fn entry(text: &str) -> Option<RoutingEntry> {
     let mut lines = text.lines();
     let agent = lines.next()?.trim().to_owned();
     if agent.is_empty() {
         return None;
     }
-    let mut entry = Entry { agent, ..Entry::default() };
+    let mut entry = RoutingEntry { agent, ..RoutingEntry::default() };
     let name = entry.agent.replace(['-', '_'], " ");
     entry.words = stems(&name);
     for line in lines {

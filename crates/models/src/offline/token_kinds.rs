@@ -32,7 +32,7 @@ const CHECKS: [Check; 13] = [
 ];
 
 /// The mark of a whitespace-delimited token, if it is one.
-pub fn of(token: &str) -> Option<&'static str> {
+pub fn token_kind(token: &str) -> Option<&'static str> {
     if token.len() > 1 && token.starts_with('`') && token.ends_with('`') {
         return Some("code");
     }
@@ -63,7 +63,7 @@ pub fn of(token: &str) -> Option<&'static str> {
 }
 
 /// The mark of a plain word, if it is one.
-pub fn of_word(word: &str) -> Option<String> {
+pub fn word_kind(word: &str) -> Option<String> {
     let digits = word.chars().filter(char::is_ascii_digit).count();
     if digits == 0 {
         return None;
@@ -275,7 +275,7 @@ mod tests {
             ("1.5", None),
             ("don't", None),
         ] {
-            assert_eq!(of(token), mark, "{token}");
+            assert_eq!(token_kind(token), mark, "{token}");
         }
     }
 }

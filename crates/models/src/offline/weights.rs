@@ -16,19 +16,19 @@ pub const LABELS: [&str; 8] =
 pub type Scores = [f32; LABELS.len()];
 
 /// Keys in order, a row of small numbers for each, and the scale that makes weights of them.
-pub struct Learned {
+pub struct RoutingWeights {
     bias: Scores,
     scale: f32,
     keys: &'static [[u8; NUMBER_BYTES]],
     rows: &'static [[u8; LABELS.len()]],
 }
 
-pub static LEARNED: LazyLock<Learned> = LazyLock::new(|| Learned::read(include_bytes!("routing.bin")));
+pub static LEARNED: LazyLock<RoutingWeights> = LazyLock::new(|| RoutingWeights::read(include_bytes!("routing.bin")));
 
 const NUMBER_BYTES: usize = 4;
 const HEAD_BYTES: usize = (LABELS.len() + 1) * NUMBER_BYTES;
 
-impl Learned {
+impl RoutingWeights {
     /// Bias and scale as little-endian floats, then the keys in order, then a row of signed bytes for each.
     pub fn read(bytes: &'static [u8]) -> Self {
         let (head, rest) = bytes.split_at_checked(HEAD_BYTES).unwrap_or_default();
@@ -43,7 +43,7 @@ impl Learned {
     }
 
     /// The file for weights as they were learned, by key.
-    pub fn written(bias: &Scores, weights: &BTreeMap<u32, Scores>) -> Vec<u8> {
+    pub fn to_bytes(bias: &Scores, weights: &BTreeMap<u32, Scores>) -> Vec<u8> {
         let largest = weights.values().flatten().fold(1e-6_f32, |largest, weight| largest.max(weight.abs()));
         let scale = largest / 127.0;
         let head = bias.iter().chain([&scale]).flat_map(|number| number.to_le_bytes());

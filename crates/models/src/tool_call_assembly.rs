@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 /// A piece of a call, as OpenAI-compatible servers send it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Piece<'a> {
+pub(crate) struct ToolCallDelta<'a> {
     pub index: Option<u64>,
     pub id: &'a str,
     pub name: &'a str,
@@ -17,13 +17,13 @@ pub(crate) struct Piece<'a> {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Assembler {
-    open: Vec<Open>,
+pub(crate) struct ToolCallAssembler {
+    open: Vec<PartialToolCall>,
     meter: ReplyMeter,
 }
 
 #[derive(Debug)]
-struct Open {
+struct PartialToolCall {
     index: Option<u64>,
     id: String,
     name: String,
@@ -60,8 +60,8 @@ impl Wholeness {
     }
 }
 
-impl Assembler {
-    pub fn take(&mut self, piece: &Piece<'_>) -> Result<(), ModelError> {
+impl ToolCallAssembler {
+    pub fn take(&mut self, piece: &ToolCallDelta<'_>) -> Result<(), ModelError> {
         let at = self.place(piece)?;
         let open = &mut self.open[at];
         if open.id.is_empty() {
@@ -96,7 +96,7 @@ impl Assembler {
     }
 
     /// The open call that a piece belongs to; a new one where it begins one.
-    fn place(&mut self, piece: &Piece<'_>) -> Result<usize, ModelError> {
+    fn place(&mut self, piece: &ToolCallDelta<'_>) -> Result<usize, ModelError> {
         let found = if piece.id.is_empty() {
             self.by_index_or_last(piece)
         } else {
@@ -113,11 +113,11 @@ impl Assembler {
         self.meter.call()?;
         let (id, name, arguments) = (String::new(), String::new(), String::new());
         let wholeness = Wholeness::default();
-        self.open.push(Open { index: piece.index, id, name, arguments, wholeness });
+        self.open.push(PartialToolCall { index: piece.index, id, name, arguments, wholeness });
         Ok(self.open.len() - 1)
     }
 
-    fn by_index_or_last(&self, piece: &Piece<'_>) -> Option<usize> {
+    fn by_index_or_last(&self, piece: &ToolCallDelta<'_>) -> Option<usize> {
         let at = match piece.index {
             Some(index) => self.open.iter().rposition(|open| open.index == Some(index))?,
             None => self.open.len().checked_sub(1)?,
@@ -144,9 +144,9 @@ mod tests {
     use serde_json::json;
 
     fn calls(pieces: &[(Option<u64>, &str, &str, &str)]) -> Vec<(String, String, Value)> {
-        let mut assembler = Assembler::default();
+        let mut assembler = ToolCallAssembler::default();
         for (index, id, name, arguments) in pieces {
-            assembler.take(&Piece { index: *index, id, name, arguments }).unwrap();
+            assembler.take(&ToolCallDelta { index: *index, id, name, arguments }).unwrap();
         }
         let calls = assembler.finish(&HashMap::new()).unwrap().into_iter();
         calls.map(|call| (call.id.to_string(), call.name, call.arguments)).collect()
@@ -208,11 +208,11 @@ mod tests {
     /// B105: the time that pieces take does not grow with what came before them.
     #[test]
     fn many_pieces_of_long_arguments_are_taken() {
-        let mut assembler = Assembler::default();
+        let mut assembler = ToolCallAssembler::default();
         let begin = format!("{{\"a\":\"{}", "x".repeat(1024 * 1024));
-        assembler.take(&Piece { index: Some(0), id: "", name: "a", arguments: &begin }).unwrap();
+        assembler.take(&ToolCallDelta { index: Some(0), id: "", name: "a", arguments: &begin }).unwrap();
         for _ in 0..100_000 {
-            assembler.take(&Piece { index: Some(0), id: "", name: "a", arguments: "y" }).unwrap();
+            assembler.take(&ToolCallDelta { index: Some(0), id: "", name: "a", arguments: "y" }).unwrap();
         }
         assert_eq!(assembler.finish(&HashMap::new()).unwrap().len(), 1);
     }

@@ -5,7 +5,7 @@ use lango_domain::model::{ToolCall, ToolCallResult, Message};
 use lango_domain::markers::{ASK_AGAIN, ASK_IN_PASSING, DO_WHAT_IS_ASKED, LEFT_OUT, STEPS_LEFT_OUT};
 
 /// The request at hand and what was done about it so far.
-pub struct Assignment<'a> {
+pub struct OfflineTask<'a> {
     /// The user's own words: their first paragraph.
     pub request: &'a str,
     /// What a specialist was told to do, where it is more than "what the user asks".
@@ -18,7 +18,7 @@ pub struct Assignment<'a> {
     pub is_first: bool,
 }
 
-impl<'a> Assignment<'a> {
+impl<'a> OfflineTask<'a> {
     pub fn read(messages: &'a [Message]) -> Self {
         let asked =
             messages.iter().rposition(|message| matches!(message, Message::User(text) if !is_fenced(text)));
@@ -37,13 +37,13 @@ impl<'a> Assignment<'a> {
             request,
             task: tasks.next_back().filter(|task| *task != DO_WHAT_IS_ASKED),
             done: done(own),
-            aside: after.first().and_then(user).and_then(aside),
+            aside: after.first().and_then(user).and_then(inquiry_line),
             is_first,
         }
     }
 
     /// What to do, most exact first.
-    pub fn wordings(&self) -> impl Iterator<Item = &'a str> {
+    pub fn request_texts(&self) -> impl Iterator<Item = &'a str> {
         self.task.into_iter().chain([self.request])
     }
 }
@@ -72,7 +72,7 @@ fn without_fences(text: &str) -> &str {
 }
 
 /// Of what was looked up for a request, the one line that begins so.
-fn aside(text: &str) -> Option<&str> {
+fn inquiry_line(text: &str) -> Option<&str> {
     let (_, looked_up) = text.split_once("\n\n<context ")?;
     looked_up.lines().find_map(|line| line.strip_prefix(ASK_IN_PASSING)).map(str::trim)
 }
