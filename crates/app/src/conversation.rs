@@ -14,7 +14,7 @@ use lango_engine::{TurnHooks, Models, RunnerParts, Runner, ClockAndIds};
 use lango_models::offline::{self, OfflineFirst};
 use lango_models::{ModelSettings, SelectedModel, SelectionError, SelectionInput, RouterChoice, Secret, select_model};
 use lango_remote::RemoteTeam;
-use lango_store::{Place, SqliteStore, Trouble};
+use lango_store::{StoreLocation, SqliteStore, SqliteStoreError};
 use uuid::Uuid;
 
 use crate::beside::beside;
@@ -40,7 +40,7 @@ pub enum CannotStart {
     #[error(transparent)]
     Model(#[from] ModelError),
     #[error(transparent)]
-    Store(#[from] Trouble),
+    Store(#[from] SqliteStoreError),
 }
 
 /// A team, its models, and a place for its sessions.
@@ -87,7 +87,7 @@ impl Conversation {
         };
         // What is played again has been kept before.
         let store = match tape {
-            Tape::Replay(_) => SqliteStore::open(Place::Memory)?,
+            Tape::Replay(_) => SqliteStore::open(StoreLocation::Memory)?,
             Tape::Off | Tape::Record(_) => stores.open()?,
         };
         let beside = beside(loaded, environment, &store, tape, &connected)?;

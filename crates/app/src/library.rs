@@ -9,7 +9,7 @@ use lango_domain::Tool;
 use lango_knowledge::embedding::{self, Means, Provider};
 use lango_knowledge::library::{Library, LibraryError, Taking};
 use lango_knowledge::{Along, LazyLibrary, graph, web};
-use lango_store::{Place, SqliteStore};
+use lango_store::{StoreLocation, SqliteStore};
 
 use crate::config::{ConfigError, Loaded};
 use crate::conversation::jitter;
@@ -30,7 +30,7 @@ pub fn library(
     store: SqliteStore,
 ) -> Result<Library, LibraryError> {
     // What belongs to a store that ends with the process is not left among what is kept.
-    let kept = environment.data_folder().filter(|_| *store.place() != Place::Memory);
+    let kept = environment.data_folder().filter(|_| *store.place() != StoreLocation::Memory);
     // Of each store its own: numbers of changes mean nothing in another one.
     let folder = kept.unwrap_or_else(std::env::temp_dir).join(WORDS).join(store.identity());
     let mut settings = loaded.settings.embedding.clone();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::{Timestamp, ToSpan};
 use lango_domain::event::{Principal, SessionId};
-use lango_store::{Place, SqliteStore, Trouble};
+use lango_store::{StoreLocation, SqliteStore, SqliteStoreError};
 use lango_tools::files::forget_turns;
 use lango_tools::shell::forget_outputs;
 
@@ -14,11 +14,11 @@ use crate::environment::Environment;
 const FILE: &str = "lango.sqlite";
 
 /// The file that is in force; a machine without a home folder keeps nothing.
-pub fn store_place(loaded: &Loaded, environment: &Environment) -> Place {
+pub fn store_place(loaded: &Loaded, environment: &Environment) -> StoreLocation {
     match &loaded.settings.store.path {
-        Some(path) if path == Path::new(":memory:") => Place::Memory,
-        Some(path) => Place::File(loaded.resolve(environment, "store.path", path)),
-        None => environment.data_folder().map_or(Place::Memory, |folder| Place::File(folder.join(FILE))),
+        Some(path) if path == Path::new(":memory:") => StoreLocation::Memory,
+        Some(path) => StoreLocation::File(loaded.resolve(environment, "store.path", path)),
+        None => environment.data_folder().map_or(StoreLocation::Memory, |folder| StoreLocation::File(folder.join(FILE))),
     }
 }
 
@@ -37,7 +37,7 @@ pub async fn keep_retention(
     environment: &Environment,
     store: &SqliteStore,
     now: Timestamp,
-) -> Result<usize, Trouble> {
+) -> Result<usize, SqliteStoreError> {
     let Some(days) = loaded.settings.store.retention_days else { return Ok(0) };
     let hours = i64::from(days.get()).saturating_mul(24).min(24 * 365 * 100);
     let before = now.checked_sub(hours.hours()).unwrap_or(Timestamp::MIN);
@@ -59,7 +59,7 @@ pub fn forget_files(environment: &Environment, principal: &Principal, session: &
 }
 
 /// Where what a restore replaces is kept.
-pub fn before_restore(place: &Place, now: Timestamp) -> PathBuf {
+pub fn before_restore(place: &StoreLocation, now: Timestamp) -> PathBuf {
     let stamp = now.strftime("%Y%m%d-%H%M%S");
     place.file().with_file_name(format!("before-restore-{stamp}.sqlite"))
 }

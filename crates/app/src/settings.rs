@@ -22,7 +22,7 @@ pub struct Settings {
     /// `lango serve`.
     pub server: lango_gateway::Settings,
     /// Where sessions are kept.
-    pub store: lango_store::Settings,
+    pub store: lango_store::StoreSettings,
     /// What may happen without a question.
     pub security: Security,
     /// The workspace and commands.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lango_store::{Place, SqliteStore, Trouble};
+use lango_store::{StoreLocation, SqliteStore, SqliteStoreError};
 
 use crate::config::Loaded;
 use crate::environment::Environment;
@@ -12,7 +12,7 @@ use crate::sessions::store_place;
 /// memory only is one database, too. Cheap to clone.
 #[derive(Clone)]
 pub struct Stores {
-    place: Place,
+    place: StoreLocation,
     opened: Arc<Mutex<Option<SqliteStore>>>,
 }
 
@@ -23,7 +23,7 @@ impl Stores {
     }
 
     /// What could not be opened is tried again.
-    pub fn open(&self) -> Result<SqliteStore, Trouble> {
+    pub fn open(&self) -> Result<SqliteStore, SqliteStoreError> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(store) = &*opened {
             return Ok(store.clone());

@@ -18,7 +18,7 @@ use lango_domain::event::{Principal, TurnId, Usage};
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
 use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, Models, Runner};
 use lango_gateway::{Gateway, Lobby, Parts, Settings, Surroundings, Team, TeamFacts};
-use lango_store::{AccessToken, Place, SqliteStore, TokenScope, token_value};
+use lango_store::{AccessToken, StoreLocation, SqliteStore, TokenScope, token_value};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -71,7 +71,7 @@ fn with_memory(mut measured: Value, process: u32) -> Result<Value> {
 }
 
 async fn make_token(file: &Path) -> Result<String> {
-    let store = SqliteStore::open(Place::of(file))?;
+    let store = SqliteStore::open(StoreLocation::of(file))?;
     let value = token_value(&[7; 32]);
     let token = AccessToken {
         name: "bench".to_owned(),
@@ -99,7 +99,7 @@ fn start(file: &Path) -> Result<(Server, u16)> {
 pub fn child(file: &Path) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
-        let store = SqliteStore::open(Place::of(file))?;
+        let store = SqliteStore::open(StoreLocation::of(file))?;
         let lobby = Lobby::new(store.clone(), Arc::new(Timestamp::now));
         let most = NonZeroUsize::MIN.saturating_add(8_191);
         let settings = Settings {

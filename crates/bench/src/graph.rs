@@ -10,7 +10,7 @@ use lango_domain::event::Principal;
 use lango_domain::graph::FactSource;
 use lango_knowledge::graph::exchange::{self, Format};
 use lango_knowledge::graph::{Direction, Graph, Pattern, View, Walk, When};
-use lango_store::{Place, SqliteStore};
+use lango_store::{StoreLocation, SqliteStore};
 use serde_json::json;
 
 use crate::chance::Chance;
@@ -26,7 +26,7 @@ pub fn run(triples: usize, questions: usize, file: Option<&Path>) -> Result<()> 
         write_facts(&made, triples)?;
     }
     let home = folder.path().join("home");
-    let place = || Place::File(home.join("store.sqlite"));
+    let place = || StoreLocation::File(home.join("store.sqlite"));
     runtime.block_on(async {
         load(&open(place())?, file.unwrap_or(&made), &home).await?;
         let began = Instant::now();
@@ -46,7 +46,7 @@ pub fn run(triples: usize, questions: usize, file: Option<&Path>) -> Result<()> 
     })
 }
 
-fn open(place: Place) -> Result<Graph> {
+fn open(place: StoreLocation) -> Result<Graph> {
     Ok(Graph::new(Arc::new(SqliteStore::open(place)?), Arc::new(jiff::Timestamp::now)))
 }
 

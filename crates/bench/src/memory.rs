@@ -16,7 +16,7 @@ use lango_domain::seams::SessionKey;
 use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, Models, RunnerParts, Runner, ClockAndIds, TurnRequest};
 use lango_knowledge::memory::{Chronicle, Observer, Settings};
 use lango_knowledge::secrecy::Secrecy;
-use lango_store::{Place, SqliteStore};
+use lango_store::{StoreLocation, SqliteStore};
 use serde_json::json;
 
 use crate::team;
@@ -44,7 +44,7 @@ pub fn run(observations: usize, turns: usize) -> Result<()> {
 /// Turns of one call each, with so many observations; without any memory at all for `None`.
 async fn cost(observations: Option<usize>, turns: usize) -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let store = SqliteStore::open(Place::File(folder.path().join("store.sqlite")))?;
+    let store = SqliteStore::open(StoreLocation::File(folder.path().join("store.sqlite")))?;
     for number in 0..observations.unwrap_or(0) {
         store.store(&of("before"), observation(number)).await?;
     }
@@ -75,7 +75,7 @@ async fn cost(observations: Option<usize>, turns: usize) -> Result<()> {
 /// one before it at the same place.
 async fn prefix() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let store = SqliteStore::open(Place::File(folder.path().join("store.sqlite")))?;
+    let store = SqliteStore::open(StoreLocation::File(folder.path().join("store.sqlite")))?;
     let model = Arc::new(Answering::default());
     let name = "bench".to_owned();
     let observer = Observer::Model { model: Arc::clone(&model) as Arc<dyn Model>, name };

@@ -42,7 +42,7 @@ pub fn run(pieces: usize, queries: usize) -> Result<()> {
 
 /// As a new process finds it.
 fn open(folder: &Path) -> Result<Library> {
-    let store = SqliteStore::open(lango_store::Place::File(folder.join("store.sqlite")))?;
+    let store = SqliteStore::open(lango_store::StoreLocation::File(folder.join("store.sqlite")))?;
     Ok(Library::new(Arc::new(store), folder.join("words"), Some(Arc::new(Hashed::default()))))
 }
 

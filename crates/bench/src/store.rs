@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use lango_domain::event::{EventBody, NewEvent, Principal, SessionId};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
-use lango_store::{Place, SqliteStore};
+use lango_store::{StoreLocation, SqliteStore};
 use lango_testkit::conformance::{asks, draft};
 use serde_json::json;
 
@@ -24,7 +24,7 @@ pub fn run(folder: Option<&Path>, seconds: f64) -> Result<()> {
     println!("{}", json!({ "bench": "plain loop", "appends_per_s": plain }));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
-        let store = SqliteStore::open(Place::File(folder.join("bench.sqlite")))?;
+        let store = SqliteStore::open(StoreLocation::File(folder.join("bench.sqlite")))?;
         for sessions in [1, 8, 64] {
             let appends = appends(&store, sessions, time).await?;
             let ratio = appends / plain;

@@ -13,7 +13,7 @@ use lango_domain::event::{EventBody, Principal, SessionId, TurnId, Update};
 use lango_domain::session::SessionStore;
 use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, InMemorySessionStore, Models, RunnerParts, Runner, ClockAndIds, TurnRequest};
 use lango_models::{Dialect, HttpModel, ModelEndpoint, Timeouts, client};
-use lango_store::{Place, SqliteStore};
+use lango_store::{StoreLocation, SqliteStore};
 
 use crate::{Load, measure, team};
 
@@ -27,7 +27,7 @@ pub fn run(load: &Load, started: Instant) -> Result<()> {
 
 fn runner(base_url: String, file: Option<&Path>) -> Result<Runner> {
     let store: Arc<dyn SessionStore> = match file {
-        Some(file) => Arc::new(SqliteStore::open(Place::of(file))?),
+        Some(file) => Arc::new(SqliteStore::open(StoreLocation::of(file))?),
         None => Arc::new(InMemorySessionStore::default()),
     };
     let timing = Timeouts {

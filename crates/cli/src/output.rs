@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 use lango_app::{CannotStart, ConfigError};
 use lango_models::SelectionError;
-use lango_store::Trouble;
+use lango_store::SqliteStoreError;
 use serde_json::{Value, json};
 
 /// For people, or for programs.
@@ -146,21 +146,21 @@ impl From<SelectionError> for Failure {
     }
 }
 
-impl From<Trouble> for Failure {
-    fn from(trouble: Trouble) -> Self {
+impl From<SqliteStoreError> for Failure {
+    fn from(trouble: SqliteStoreError) -> Self {
         let is_typed = matches!(
             trouble,
-            Trouble::NoSession(_)
-                | Trouble::SessionExists(_)
-                | Trouble::FileExists(_)
-                | Trouble::NoBackup { .. }
-                | Trouble::NoWholeTurn(_)
-                | Trouble::NoToken(_)
-                | Trouble::TokenExists(_)
+            SqliteStoreError::NoSession(_)
+                | SqliteStoreError::SessionExists(_)
+                | SqliteStoreError::FileExists(_)
+                | SqliteStoreError::NoBackup { .. }
+                | SqliteStoreError::NoWholeTurn(_)
+                | SqliteStoreError::NoToken(_)
+                | SqliteStoreError::TokenExists(_)
         );
         let failure =
             if is_typed { Self::usage(trouble.to_string()) } else { Self::store(trouble.to_string()) };
-        failure.with_hint(trouble.remedy())
+        failure.with_hint(trouble.hint())
     }
 }
 

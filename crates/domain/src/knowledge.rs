@@ -14,7 +14,7 @@ use crate::session::StoreFuture;
 /// Keeps facts with their history, and what helped when something failed. Ships as SQLite.
 pub trait KnowledgeStore: Send + Sync {
     /// Keeps something under its key: as its first version, as its next one, or not at all when nothing changed.
-    fn keep<'a>(&'a self, of: &'a Principal, entry: NewKnowledgeEntry) -> StoreFuture<'a, EntrySaved>;
+    fn save_entry<'a>(&'a self, of: &'a Principal, entry: NewKnowledgeEntry) -> StoreFuture<'a, EntrySaved>;
 
     /// The newest version of every key, the one kept last first.
     fn entries<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<KnowledgeEntry>>;

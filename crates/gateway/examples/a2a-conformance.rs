@@ -27,7 +27,7 @@ use lango_net::AddressPolicy;
 use lango_remote::a2a::{
     Artifact, ArtifactId, Content, Message, MessageId, Part, ProtocolError, Role, TaskState,
 };
-use lango_store::{AccessToken, Place, SqliteStore, TokenScope, token_value};
+use lango_store::{AccessToken, StoreLocation, SqliteStore, TokenScope, token_value};
 use lango_team::{Config, build_agent_tree};
 use lango_testkit::scripted::{ScriptedModel, tool};
 use lango_testkit::story;
@@ -40,7 +40,7 @@ const LONG: Duration = Duration::from_millis(4_500);
 async fn main() -> Result<(), Box<dyn Error>> {
     let port = std::env::args().nth(1).unwrap_or_else(|| "9999".to_owned()).parse()?;
     let folder = tempfile::tempdir()?;
-    let store = SqliteStore::open(Place::File(folder.path().join("conformance.db")))?;
+    let store = SqliteStore::open(StoreLocation::File(folder.path().join("conformance.db")))?;
     let value = token_value(&[7; 32]);
     store.add_token(token(), &value).await?;
     let gateway = gateway(store, port)?;

@@ -175,12 +175,12 @@ impl Drop for Closed {
 mod tests {
     use super::*;
     use lango_domain::{AgentName, Intent, Safety};
-    use lango_store::{AccessToken, Place, token_value};
+    use lango_store::{AccessToken, StoreLocation, token_value};
     use serde_json::json;
 
     #[tokio::test]
     async fn a_pattern_is_allowed_only_where_one_is_offered() {
-        let store = SqliteStore::open(Place::Memory).unwrap();
+        let store = SqliteStore::open(StoreLocation::Memory).unwrap();
         let ann = Principal::new("ann");
         let token = AccessToken {
             name: "ann".into(),

@@ -10,7 +10,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use jiff::{Timestamp, ToSpan};
 use lango_domain::event::Principal;
-use lango_store::{AccessToken, TokenHash, TokenScope, Trouble};
+use lango_store::{AccessToken, TokenHash, TokenScope, SqliteStoreError};
 
 use crate::gateway::Gateway;
 use crate::refusal::Refusal;
@@ -83,7 +83,7 @@ impl Gate {
         }
         if self.is_use_to_note(&hash, now) {
             let (store, name) = (gateway.store().clone(), token.name.clone());
-            tokio::spawn(async move { store.token_was_used(&name, now).await });
+            tokio::spawn(async move { store.record_token_use(&name, now).await });
         }
         Ok(Caller { token, hash })
     }
@@ -107,11 +107,11 @@ impl Gate {
         gateway: &Gateway,
         hash: TokenHash,
         now: Timestamp,
-    ) -> Result<Option<Arc<AccessToken>>, Trouble> {
+    ) -> Result<Option<Arc<AccessToken>>, SqliteStoreError> {
         if let Some(token) = self.remembered(&hash, now) {
             return Ok(Some(token));
         }
-        let found = gateway.store().token_by(hash).await?;
+        let found = gateway.store().find_token(hash).await?;
         Ok(found.map(|token| self.remember(hash, Arc::new(token), now)))
     }
 

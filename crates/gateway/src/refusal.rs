@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use lango_domain::failure::{FailureCode, FailureFamily};
 use lango_domain::session::StoreError;
-use lango_store::Trouble;
+use lango_store::SqliteStoreError;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -121,12 +121,12 @@ impl IntoResponse for Refusal {
     }
 }
 
-impl From<Trouble> for Refusal {
-    fn from(trouble: Trouble) -> Self {
+impl From<SqliteStoreError> for Refusal {
+    fn from(trouble: SqliteStoreError) -> Self {
         match trouble {
-            Trouble::NoSession(_) => Self::not_found(trouble.to_string()),
-            Trouble::TurnRunning(_) => {
-                Self::new(StatusCode::CONFLICT, "running", trouble.to_string(), trouble.remedy())
+            SqliteStoreError::NoSession(_) => Self::not_found(trouble.to_string()),
+            SqliteStoreError::TurnRunning(_) => {
+                Self::new(StatusCode::CONFLICT, "running", trouble.to_string(), trouble.hint())
             }
             other => {
                 tracing::error!(trouble = %other, "the store has trouble");

@@ -10,8 +10,8 @@ use lango_domain::event::{
 use rusqlite::params;
 use serde_json::Value;
 
-use crate::error::Trouble;
-use crate::rows;
+use crate::error::SqliteStoreError;
+use crate::event_rows;
 use crate::store::SqliteStore;
 
 /// One call of a tool.
@@ -31,7 +31,7 @@ pub struct AuditEntry {
 
 impl AuditEntry {
     /// What was decided, in one word, and whose decision it was.
-    pub fn decided(&self) -> (&'static str, Option<&'static str>) {
+    pub fn decision(&self) -> (&'static str, Option<&'static str>) {
         let Some((state, by)) = self.decision else { return ("auto", Some("policy")) };
         let word = match (state, by) {
             (ApprovalState::Approved, Some(Decider::Policy)) => "auto",
@@ -72,7 +72,7 @@ impl SqliteStore {
         principal: &Principal,
         session: Option<&SessionId>,
         most: usize,
-    ) -> Result<Vec<AuditEntry>, Trouble> {
+    ) -> Result<Vec<AuditEntry>, SqliteStoreError> {
         let (principal, session) = (principal.to_string(), session.map(ToString::to_string));
         self.read(move |connection| {
             let sql =
@@ -81,10 +81,10 @@ impl SqliteStore {
                 ORDER BY session, seq";
             let mut query = connection.prepare(sql)?;
             let mut found = query.query(params![principal, session])?;
-            let mut ledger = Ledger::default();
+            let mut ledger = AuditBuilder::default();
             while let Some(row) = found.next()? {
-                let event = rows::event(row, &SessionId::new(row.get::<_, String>(6)?));
-                if let Some(event) = connection.checked(row, rows::named_event, event)? {
+                let event = event_rows::event(row, &SessionId::new(row.get::<_, String>(6)?));
+                if let Some(event) = connection.checked(row, event_rows::named_event, event)? {
                     ledger.add(&event);
                 }
             }
@@ -96,12 +96,12 @@ impl SqliteStore {
 
 /// Calls, and where each stands until its result is there.
 #[derive(Default)]
-struct Ledger {
+struct AuditBuilder {
     entries: Vec<AuditEntry>,
     open: HashMap<(SessionId, TurnId, CallId), usize>,
 }
 
-impl Ledger {
+impl AuditBuilder {
     fn add(&mut self, event: &Event) {
         let key = |id: &CallId| (event.session.clone(), event.turn.clone(), id.clone());
         match &event.body {

@@ -8,12 +8,12 @@ use lango_domain::graph::FactSourceFilter;
 use lango_domain::session::{SessionKeyRef, TurnLock};
 use rusqlite::{Connection, TransactionBehavior, params};
 
-use crate::error::Trouble;
-use crate::file::PATIENCE;
+use crate::error::SqliteStoreError;
+use crate::database::PATIENCE;
 use crate::graph;
 use crate::memory;
 use crate::reserve::Reserve;
-use crate::rows;
+use crate::event_rows;
 use crate::store::SqliteStore;
 
 /// How often emptying the log is tried.
@@ -27,16 +27,16 @@ const PAGES_AT_ONCE: u32 = 64;
 impl SqliteStore {
     /// Takes a session out of every file: rows are overwritten, and the log of recent changes is emptied. Not while one
     /// of its turns is running.
-    pub async fn delete(&self, principal: &Principal, session: &SessionId) -> Result<(), Trouble> {
+    pub async fn delete(&self, principal: &Principal, session: &SessionId) -> Result<(), SqliteStoreError> {
         match self.delete_unused(principal, session, None).await? {
             true => Ok(()),
-            false => Err(Trouble::NoSession(session.to_string())),
+            false => Err(SqliteStoreError::NoSession(session.to_string())),
         }
     }
 
     /// Deletes what nobody used since, except what is in use now; gives their names.
-    pub async fn prune(&self, principal: &Principal, before: Timestamp) -> Result<Vec<SessionId>, Trouble> {
-        let (owner, limit) = (principal.to_string(), rows::sortable(before));
+    pub async fn prune(&self, principal: &Principal, before: Timestamp) -> Result<Vec<SessionId>, SqliteStoreError> {
+        let (owner, limit) = (principal.to_string(), event_rows::sortable(before));
         let old: Vec<SessionId> = self
             .read(move |connection| {
                 let mut query =
@@ -49,7 +49,7 @@ impl SqliteStore {
         for session in old {
             match self.delete_unused(principal, &session, Some(before)).await {
                 Ok(true) => gone.push(session),
-                Ok(false) | Err(Trouble::TurnRunning(_)) => {}
+                Ok(false) | Err(SqliteStoreError::TurnRunning(_)) => {}
                 Err(trouble) => return Err(trouble),
             }
         }
@@ -61,34 +61,34 @@ impl SqliteStore {
         principal: &Principal,
         session: &SessionId,
         before: Option<Timestamp>,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, SqliteStoreError> {
         let key = SessionKeyRef { session, principal };
         self.writer()?;
         let lock = self.lock_to_delete(key).await?;
-        let lock = lock.ok_or_else(|| Trouble::TurnRunning(session.to_string()))?;
+        let lock = lock.ok_or_else(|| SqliteStoreError::TurnRunning(session.to_string()))?;
         let (owner, name) = (principal.to_string(), session.to_string());
-        let deleted = self.change(move |connection| delete(connection, &owner, &name, before)).await;
+        let deleted = self.write(move |connection| delete(connection, &owner, &name, before)).await;
         let deleted = match deleted {
-            Err(Trouble::DiskFull) => self.delete_by_pieces(principal, session, before).await?,
+            Err(SqliteStoreError::DiskFull) => self.delete_by_pieces(principal, session, before).await?,
             deleted => deleted?,
         };
         if deleted {
             self.empty_log().await;
         }
-        self.locks().forget(key);
+        self.locks().remove_lock_file(key);
         drop(lock);
         self.reserve().into_iter().for_each(Reserve::keep);
         Ok(deleted)
     }
 
     /// A lock is a file, and takes room.
-    async fn lock_to_delete(&self, key: SessionKeyRef<'_>) -> Result<Option<TurnLock>, Trouble> {
+    async fn lock_to_delete(&self, key: SessionKeyRef<'_>) -> Result<Option<TurnLock>, SqliteStoreError> {
         let file = || self.place().file().to_path_buf();
-        let trouble = |error: std::io::Error| Trouble::Disk { file: file(), why: error.to_string() };
+        let trouble = |error: std::io::Error| SqliteStoreError::Disk { file: file(), why: error.to_string() };
         match self.locks().try_lock(key).await {
             Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {
                 if !self.reserve().is_some_and(Reserve::give_up) {
-                    return Err(Trouble::DiskFull);
+                    return Err(SqliteStoreError::DiskFull);
                 }
                 self.locks().try_lock(key).await.map_err(trouble)
             }
@@ -100,7 +100,7 @@ impl SqliteStore {
     /// this very moment it is tried again, without keeping anyone waiting.
     pub(crate) async fn empty_log(&self) {
         for _ in 0..EMPTYING_TRIES {
-            let emptied = self.change(|connection| Ok(try_to_empty_log(connection))).await;
+            let emptied = self.write(|connection| Ok(try_to_empty_log(connection))).await;
             if emptied.unwrap_or(false) {
                 return;
             }
@@ -119,11 +119,11 @@ impl SqliteStore {
         principal: &Principal,
         session: &SessionId,
         before: Option<Timestamp>,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, SqliteStoreError> {
         self.reserve().map(Reserve::give_up);
         let (owner, name) = (principal.to_string(), session.to_string());
         let deleted = self
-            .change(move |connection| {
+            .write(move |connection| {
                 try_to_empty_log(connection);
                 while delete_newest(connection, &owner, &name, before)? {
                     try_to_empty_log(connection);
@@ -131,7 +131,7 @@ impl SqliteStore {
                 delete(connection, &owner, &name, before)
             })
             .await?;
-        self.change(|connection| give_back(connection)).await?;
+        self.write(|connection| give_back(connection)).await?;
         Ok(deleted)
     }
 }
@@ -144,7 +144,7 @@ fn delete(
     before: Option<Timestamp>,
 ) -> rusqlite::Result<bool> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let limit = before.map(rows::sortable);
+    let limit = before.map(event_rows::sortable);
     let unused = "principal = ?1 AND name = ?2 AND (?3 IS NULL OR updated < ?3)";
     let found: i64 = change.query_row(
         &format!("SELECT count(*) FROM sessions WHERE {unused}"),
@@ -152,7 +152,7 @@ fn delete(
         |row| row.get(0),
     )?;
     if found > 0 {
-        rows::keep_usage(&change, principal, name, 0)?;
+        event_rows::detach_usage(&change, principal, name, 0)?;
         if before.is_none() {
             memory::delete_asked(&change, principal, name)?;
         }
@@ -178,7 +178,7 @@ fn delete_newest(
     before: Option<Timestamp>,
 ) -> rusqlite::Result<bool> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let limit = before.map(rows::sortable);
+    let limit = before.map(event_rows::sortable);
     let sql = "SELECT e.seq, length(e.body) FROM events e JOIN sessions s ON s.id = e.session
         WHERE s.principal = ?1 AND s.name = ?2 AND (?3 IS NULL OR s.updated < ?3) ORDER BY e.seq DESC";
     let mut query = change.prepare(sql)?;
@@ -194,7 +194,7 @@ fn delete_newest(
     drop(found);
     drop(query);
     let Some(first) = first else { return Ok(false) };
-    rows::keep_usage(&change, principal, name, first)?;
+    event_rows::detach_usage(&change, principal, name, first)?;
     let sql = "DELETE FROM events WHERE seq >= ?3
         AND session = (SELECT id FROM sessions WHERE principal = ?1 AND name = ?2)";
     change.execute(sql, params![principal, name, first])?;

@@ -81,12 +81,12 @@ impl DocumentStore for SqliteStore {
 
     fn put<'a>(&'a self, of: &'a Principal, documents: Vec<NewDocument>) -> StoreFuture<'a, ()> {
         let of = of.to_string();
-        async move { Ok(self.change(move |connection| put(connection, &of, &documents)).await?) }.boxed()
+        async move { Ok(self.write(move |connection| put(connection, &of, &documents)).await?) }.boxed()
     }
 
     fn remove<'a>(&'a self, of: &'a Principal, collection: &'a str, sources: DocumentFilter) -> StoreFuture<'a, usize> {
         let (of, collection) = (of.to_string(), collection.to_owned());
-        async move { Ok(self.change(move |connection| remove(connection, &of, &collection, &sources)).await?) }
+        async move { Ok(self.write(move |connection| remove(connection, &of, &collection, &sources)).await?) }
             .boxed()
     }
 
@@ -110,7 +110,7 @@ impl DocumentStore for SqliteStore {
 
     fn put_vectors<'a>(&'a self, embedder: &'a str, vectors: Vec<(String, Vec<u8>)>) -> StoreFuture<'a, ()> {
         let embedder = embedder.to_owned();
-        async move { Ok(self.change(move |connection| put_vectors(connection, &embedder, &vectors)).await?) }
+        async move { Ok(self.write(move |connection| put_vectors(connection, &embedder, &vectors)).await?) }
             .boxed()
     }
 
@@ -122,7 +122,7 @@ impl DocumentStore for SqliteStore {
     fn forget_unused_vectors(&self) -> StoreFuture<'_, ()> {
         async move {
             let sql = "DELETE FROM vectors WHERE hash NOT IN (SELECT hash FROM pieces)";
-            Ok(self.change(move |connection| connection.execute(sql, [])).await.map(drop)?)
+            Ok(self.write(move |connection| connection.execute(sql, [])).await.map(drop)?)
         }
         .boxed()
     }

@@ -6,7 +6,7 @@ use lango_domain::session::StoreError;
 use rusqlite::ErrorCode;
 
 #[derive(Debug, thiserror::Error)]
-pub enum Trouble {
+pub enum SqliteStoreError {
     #[error("the disk is full; nothing was lost, but nothing more can be kept")]
     DiskFull,
     #[error("{} cannot be written: {why}", file.display())]
@@ -41,9 +41,9 @@ pub enum Trouble {
     Other(String),
 }
 
-impl Trouble {
+impl SqliteStoreError {
     /// What the user can do about it.
-    pub fn remedy(&self) -> &'static str {
+    pub fn hint(&self) -> &'static str {
         match self {
             Self::DiskFull => "make room on the disk, then go on where you were",
             Self::ReadOnly { .. } => {
@@ -92,8 +92,8 @@ impl Trouble {
     }
 }
 
-impl From<Trouble> for StoreError {
-    fn from(trouble: Trouble) -> Self {
+impl From<SqliteStoreError> for StoreError {
+    fn from(trouble: SqliteStoreError) -> Self {
         Self(trouble.to_string())
     }
 }

@@ -8,10 +8,10 @@ use lango_domain::forgetting::{BatchChange, ForgettingStore, Removal};
 use lango_domain::session::StoreFuture;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
-use crate::error::Trouble;
+use crate::error::SqliteStoreError;
 use crate::memory;
 use crate::reserve::Reserve;
-use crate::rows;
+use crate::event_rows;
 use crate::store::SqliteStore;
 
 impl ForgettingStore for SqliteStore {
@@ -19,9 +19,9 @@ impl ForgettingStore for SqliteStore {
         let of = of.to_string();
         async move {
             let (again, whose) = (removal.clone(), of.clone());
-            match self.change(move |connection| remove(connection, &of, &removal)).await {
-                Err(Trouble::DiskFull) if self.reserve().is_some_and(Reserve::give_up) => {
-                    self.change(move |connection| remove(connection, &whose, &again)).await?;
+            match self.write(move |connection| remove(connection, &of, &removal)).await {
+                Err(SqliteStoreError::DiskFull) if self.reserve().is_some_and(Reserve::give_up) => {
+                    self.write(move |connection| remove(connection, &whose, &again)).await?;
                 }
                 removed => removed?,
             }
@@ -41,10 +41,10 @@ impl ForgettingStore for SqliteStore {
                     "SELECT {}, name FROM events JOIN sessions ON id = session WHERE principal = ?1 AND seq >
                         coalesce((SELECT max(last) FROM observed_pieces o WHERE o.session = events.session), 0)
                     ORDER BY session, seq",
-                    rows::COLUMNS
+                    event_rows::COLUMNS
                 );
-                connection.all(&sql, params![of], rows::named_event, |row| {
-                    rows::event(row, &SessionId::new(row.get::<_, String>(6)?))
+                connection.all(&sql, params![of], event_rows::named_event, |row| {
+                    event_rows::event(row, &SessionId::new(row.get::<_, String>(6)?))
                 })
             });
             Ok(found.await?)
@@ -72,7 +72,7 @@ fn remove(connection: &mut Connection, of: &str, removal: &Removal) -> rusqlite:
     for (session, seq) in &removal.events {
         memory::mark(&change, of, session, *seq)?;
     }
-    memory::take_out(&change, of, &removal.memories)?;
+    memory::delete_rows(&change, of, &removal.memories)?;
     change.commit()
 }
 

@@ -11,8 +11,8 @@ use lango_domain::graph::{
 use lango_domain::session::StoreFuture;
 use rusqlite::{Connection, TransactionBehavior, params};
 
-use crate::file::Place;
-use crate::rows;
+use crate::database::StoreLocation;
+use crate::event_rows;
 use crate::store::SqliteStore;
 
 /// Numbers are never used again, and the trigger sees to it that nothing goes unnoticed.
@@ -45,7 +45,7 @@ const SETTLED: Duration = Duration::from_millis(50);
 impl GraphStore for SqliteStore {
     fn append<'a>(&'a self, of: &'a Principal, batches: Vec<NewFactBatch>) -> StoreFuture<'a, ()> {
         let of = of.to_string();
-        async move { Ok(self.change(move |connection| append(connection, &of, &batches)).await?) }.boxed()
+        async move { Ok(self.write(move |connection| append(connection, &of, &batches)).await?) }.boxed()
     }
 
     fn changes<'a>(&'a self, of: &'a Principal, seen: FactLogPosition) -> StoreFuture<'a, Changes> {
@@ -56,7 +56,7 @@ impl GraphStore for SqliteStore {
     fn forget<'a>(&'a self, of: &'a Principal, range: FactSourceFilter) -> StoreFuture<'a, usize> {
         let of = of.to_string();
         async move {
-            let gone = self.change(move |connection| {
+            let gone = self.write(move |connection| {
                 let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
                 let gone = forget(&change, &of, &range)?;
                 change.commit()?;
@@ -72,7 +72,7 @@ impl GraphStore for SqliteStore {
     }
 
     fn pulse(&self) -> Option<FactLogVersion> {
-        let Place::File(file) = self.place() else { return None };
+        let StoreLocation::File(file) = self.place() else { return None };
         let mut log = file.clone().into_os_string();
         log.push("-wal");
         let found = std::fs::metadata(log).ok()?;
@@ -89,7 +89,7 @@ fn append(connection: &mut Connection, of: &str, batches: &[NewFactBatch]) -> ru
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for batch in batches {
         let sql = "INSERT INTO graph_batches (principal, source, body, label) VALUES (?1, ?2, ?3, ?4)";
-        let (source, label) = (batch.source.to_string(), rows::label_text(&batch.label));
+        let (source, label) = (batch.source.to_string(), event_rows::label_text(&batch.label));
         change.prepare_cached(sql)?.execute(params![of, source, batch.body, label])?;
     }
     change.commit()
@@ -106,7 +106,7 @@ fn changes(connection: &Connection, of: &str, seen: FactLogPosition) -> rusqlite
         let (number, body) = (row.get::<_, i64>(0)? as u64, row.get::<_, Vec<u8>>(2)?);
         bytes += body.len();
         let source = FactSource::from(row.get_ref(1)?.as_str()?);
-        let label = rows::label(row, 3)?.unwrap_or_else(|| Provenance::from(source.clone()).label);
+        let label = event_rows::label(row, 3)?.unwrap_or_else(|| Provenance::from(source.clone()).label);
         found.batches.push(FactBatch { number, source, label, body });
         found.seen.batch = number;
         if bytes > MOST_BYTES {

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::damage::shown;
 use crate::knowledge::{keep, time};
-use crate::rows;
+use crate::event_rows;
 use crate::store::SqliteStore;
 
 /// Whose usage it is, where no turn runs any more.
@@ -56,13 +56,13 @@ impl InquiryStore for SqliteStore {
     fn offer<'a>(&'a self, of: &'a SessionKey, inquiry: u64, at: Timestamp) -> StoreFuture<'a, bool> {
         let of = of.clone();
         async move {
-            let offered = self.change(move |connection| {
+            let offered = self.write(move |connection| {
                 let sql = "UPDATE inquiries SET offers = offers + 1, offered_at = ?4,
                     offered_in = (SELECT id FROM sessions WHERE principal = ?1 AND name = ?2)
                     WHERE principal = ?1 AND id = ?3 AND status = 'pending'";
                 let (principal, session) = (of.principal.as_str(), of.session.as_str());
                 let changed = connection
-                    .execute(sql, params![principal, session, inquiry as i64, rows::sortable(at)])?;
+                    .execute(sql, params![principal, session, inquiry as i64, event_rows::sortable(at)])?;
                 Ok(changed > 0)
             });
             Ok(offered.await?)
@@ -73,10 +73,10 @@ impl InquiryStore for SqliteStore {
     fn dismiss<'a>(&'a self, of: &'a Principal, inquiry: u64, at: Timestamp) -> StoreFuture<'a, bool> {
         let of = of.to_string();
         async move {
-            let dismissed = self.change(move |connection| {
+            let dismissed = self.write(move |connection| {
                 let sql = "UPDATE inquiries SET status = 'dismissed', closed = ?3
                     WHERE principal = ?1 AND id = ?2 AND status = 'pending'";
-                Ok(connection.execute(sql, params![of, inquiry as i64, rows::sortable(at)])? > 0)
+                Ok(connection.execute(sql, params![of, inquiry as i64, event_rows::sortable(at)])? > 0)
             });
             Ok(dismissed.await?)
         }
@@ -90,13 +90,13 @@ impl InquiryStore for SqliteStore {
 
     fn settle<'a>(&'a self, of: &'a SessionKey, settled: ScanResult) -> StoreFuture<'a, ()> {
         let of = of.clone();
-        async move { Ok(self.change(move |connection| settle(connection, &of, &settled)).await?) }.boxed()
+        async move { Ok(self.write(move |connection| settle(connection, &of, &settled)).await?) }.boxed()
     }
 
     fn spent<'a>(&'a self, of: &'a SessionKey, turn: TurnId, usage: Usage) -> StoreFuture<'a, ()> {
         let of = of.principal.to_string();
         async move {
-            let spent = self.change(move |connection| {
+            let spent = self.write(move |connection| {
                 let body = serde_json::to_string(&usage)
                     .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
                 let sql =
@@ -174,11 +174,11 @@ fn marks(connection: &Connection, principal: &str, session: &str) -> rusqlite::R
 fn settle(connection: &mut Connection, of: &SessionKey, settled: &ScanResult) -> rusqlite::Result<()> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let (principal, session) = (of.principal.as_str(), of.session.as_str());
-    let Some(place) = rows::find(&change, principal, session)? else { return Ok(()) };
+    let Some(place) = event_rows::find(&change, principal, session)? else { return Ok(()) };
     if marks(&change, principal, session)? != settled.behind {
         return Ok(());
     }
-    let at = rows::sortable(settled.at);
+    let at = event_rows::sortable(settled.at);
     let asked = (settled.by == Finder::Model).then_some(&at);
     let sql =
         "INSERT INTO looked_at (session, answers, gaps, asked) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (session)
@@ -190,7 +190,7 @@ fn settle(connection: &mut Connection, of: &SessionKey, settled: &ScanResult) ->
     }
     let sql = "UPDATE inquiries SET status = 'lapsed', closed = ?2
         WHERE principal = ?1 AND status = 'pending' AND offers >= ?3 AND offered_at < ?4";
-    let before = rows::sortable(settled.lapse.before);
+    let before = event_rows::sortable(settled.lapse.before);
     change.execute(sql, params![principal, at, settled.lapse.offers, before])?;
     for found in &settled.found {
         add(&change, (principal, place.id), found, (&at, settled.most_pending))?;

@@ -13,7 +13,7 @@ use lango_domain::session::StoreFuture;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
 use crate::damage::shown;
-use crate::rows;
+use crate::event_rows;
 use crate::store::SqliteStore;
 
 /// What is known stays when its session is deleted, without the session's name; what would still be asked about it goes.
@@ -90,10 +90,10 @@ pub(crate) const RESTORE: &str = "
 ";
 
 impl KnowledgeStore for SqliteStore {
-    fn keep<'a>(&'a self, of: &'a Principal, entry: NewKnowledgeEntry) -> StoreFuture<'a, EntrySaved> {
+    fn save_entry<'a>(&'a self, of: &'a Principal, entry: NewKnowledgeEntry) -> StoreFuture<'a, EntrySaved> {
         let of = of.to_string();
         async move {
-            let kept = self.change(move |connection| {
+            let kept = self.write(move |connection| {
                 let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
                 let kept = keep(&change, &of, &entry)?;
                 change.commit()?;
@@ -136,7 +136,7 @@ impl KnowledgeStore for SqliteStore {
         let (of, key) = (of.to_string(), key.to_owned());
         async move {
             let gone = self
-                .change(move |connection| {
+                .write(move |connection| {
                     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
                     let sql = "DELETE FROM knowledge WHERE principal = ?1 AND key = ?2";
                     let gone = change.execute(sql, params![of, key])?;
@@ -158,7 +158,7 @@ impl KnowledgeStore for SqliteStore {
 
     fn learn<'a>(&'a self, of: &'a Principal, learning: NewLearning) -> StoreFuture<'a, LearningSaved> {
         let of = of.to_string();
-        async move { Ok(self.change(move |connection| learn(connection, &of, &learning)).await?) }.boxed()
+        async move { Ok(self.write(move |connection| learn(connection, &of, &learning)).await?) }.boxed()
     }
 
     fn learnings<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<Learning>> {
@@ -180,7 +180,7 @@ impl KnowledgeStore for SqliteStore {
 
     fn count<'a>(&'a self, of: &'a SessionKey, tally: OutcomeBatch) -> StoreFuture<'a, ()> {
         let of = of.clone();
-        async move { Ok(self.change(move |connection| count(connection, &of, &tally)).await?) }.boxed()
+        async move { Ok(self.write(move |connection| count(connection, &of, &tally)).await?) }.boxed()
     }
 }
 
@@ -206,7 +206,7 @@ pub(crate) fn keep(change: &Connection, of: &str, new: &NewKnowledgeEntry) -> ru
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     let sql = "INSERT INTO knowledge (principal, key, version, category, content, tags, session, turn, source, at, label)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, (SELECT id FROM sessions WHERE principal = ?1 AND name = ?7), ?8, ?9, ?10, ?11)";
-    let (category, at) = (new.category.as_str(), rows::sortable(new.at));
+    let (category, at) = (new.category.as_str(), event_rows::sortable(new.at));
     let session = new.source.session.as_ref().map(SessionId::as_str);
     let (turn, by) = (new.source.turn.as_str(), &new.source.by);
     change.prepare_cached(sql)?.execute(params![
@@ -220,7 +220,7 @@ pub(crate) fn keep(change: &Connection, of: &str, new: &NewKnowledgeEntry) -> ru
         turn,
         by,
         at,
-        rows::label_text(&new.source.label)
+        event_rows::label_text(&new.source.label)
     ])?;
     Ok(if version == 1 { EntrySaved::New } else { EntrySaved::Changed(version) })
 }
@@ -247,7 +247,7 @@ pub(crate) fn entry(row: &Row<'_>) -> rusqlite::Result<KnowledgeEntry> {
 
 /// Three columns, the session's name, the turn, and who; then the time, and the label.
 fn source(row: &Row<'_>, at: usize) -> rusqlite::Result<Provenance> {
-    let label = rows::label(row, at + 4)?.unwrap_or_else(|| Label::untrusted("an earlier conversation"));
+    let label = event_rows::label(row, at + 4)?.unwrap_or_else(|| Label::untrusted("an earlier conversation"));
     Ok(Provenance {
         label,
         session: row.get::<_, Option<String>>(at)?.map(SessionId::new),
@@ -266,10 +266,10 @@ fn learn(connection: &mut Connection, of: &str, new: &NewLearning) -> rusqlite::
     let sql = "SELECT id, fix, failed FROM learnings WHERE principal = ?1 AND folded = ?2";
     let known = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, u32>(2)?));
     let known = change.query_row(sql, params![of, folded], known).optional()?;
-    let (category, at) = (new.category.as_str(), rows::sortable(new.at));
+    let (category, at) = (new.category.as_str(), event_rows::sortable(new.at));
     let session = new.source.session.as_ref().map(SessionId::as_str);
     let (turn, by) = (new.source.turn.as_str(), &new.source.by);
-    let label = rows::label_text(&new.source.label);
+    let label = event_rows::label_text(&new.source.label);
     let learned = match known {
         Some((id, fix, 0)) if fix == new.fix => LearningSaved::Same(id as u64),
         Some((id, ..)) => {
@@ -319,7 +319,7 @@ fn counted(connection: &Connection, of: &SessionKey) -> rusqlite::Result<u64> {
 
 fn count(connection: &mut Connection, of: &SessionKey, tally: &OutcomeBatch) -> rusqlite::Result<()> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let Some(place) = rows::find(&change, of.principal.as_str(), of.session.as_str())? else { return Ok(()) };
+    let Some(place) = event_rows::find(&change, of.principal.as_str(), of.session.as_str())? else { return Ok(()) };
     if counted(&change, of)? != tally.behind {
         return Ok(());
     }
@@ -337,7 +337,7 @@ fn count(connection: &mut Connection, of: &SessionKey, tally: &OutcomeBatch) -> 
 }
 
 /// What a session was made of happened elsewhere, and was looked at there.
-pub(crate) fn count_as_seen(change: &Connection, session: i64, events: usize) -> rusqlite::Result<()> {
+pub(crate) fn mark_as_counted(change: &Connection, session: i64, events: usize) -> rusqlite::Result<()> {
     let sql = "INSERT INTO looked_at (session, outcomes, answers, gaps) VALUES (?1, ?2, ?2, ?2)";
     change.execute(sql, params![session, events as i64]).map(drop)
 }

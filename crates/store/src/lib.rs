@@ -2,34 +2,34 @@
 //! append acknowledged survives whatever happens next (B71, B73).
 
 mod audit;
-mod catalogue;
+mod sessions;
 mod damage;
 mod deleting;
 mod documents;
 mod error;
-mod file;
+mod database;
 mod forgetting;
 mod graph;
 mod inquiries;
 mod knowledge;
-mod locks;
+mod session_locks;
 mod memory;
 mod reserve;
-mod rows;
+mod event_rows;
 mod settings;
 mod store;
-mod tasks;
-mod tokens;
-mod upkeep;
+mod a2a_tasks;
+mod access_tokens;
+mod maintenance;
 mod writer;
 
 pub use audit::AuditEntry;
-pub use catalogue::{Hit, SessionInfo, UsageRow};
+pub use sessions::{SessionSearchHit, SessionInfo, UsageRow};
 pub use damage::DamagedRow;
-pub use error::Trouble;
-pub use file::Place;
-pub use settings::Settings;
+pub use error::SqliteStoreError;
+pub use database::StoreLocation;
+pub use settings::StoreSettings;
 pub use store::SqliteStore;
-pub use tasks::{NewTask, TaskBegun, TaskListener, TaskQuery, TaskRow};
-pub use tokens::{AccessToken, TokenHash, TokenScope, UnknownScope, token_value};
-pub use upkeep::Health;
+pub use a2a_tasks::{NewTask, TaskCreation, PushConfigRow, TaskQuery, TaskRow};
+pub use access_tokens::{AccessToken, TokenHash, TokenScope, UnknownScope, token_value};
+pub use maintenance::StoreHealth;

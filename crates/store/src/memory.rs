@@ -1,9 +1,9 @@
 //! Memory of conversations, in the same file as the sessions that it comes from.
 
-mod forgetting;
-mod observing;
-mod reflecting;
-mod remembered;
+mod forget;
+mod observations;
+mod reflections;
+mod rows;
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use rusqlite::Connection;
 use crate::damage::Reader;
 use crate::store::SqliteStore;
 
-pub(crate) use forgetting::{mark, take_out};
+pub(crate) use forget::{mark, delete_rows};
 
 /// The tables. What was observed goes with its session; what somebody asked for stays, and cites it no more.
 pub(crate) const TABLES: &str = "
@@ -120,8 +120,8 @@ pub(crate) fn delete_asked(
 
 /// Every memory, only to see whether it can be read.
 pub(crate) fn read_all(reader: &Reader<'_>) -> rusqlite::Result<()> {
-    remembered::observations(reader, "TRUE", [])?;
-    remembered::reflections(reader, "TRUE", []).map(drop)
+    rows::observations(reader, "TRUE", [])?;
+    rows::reflections(reader, "TRUE", []).map(drop)
 }
 
 /// Whose session, and which, as rows have it.
@@ -151,14 +151,14 @@ impl SqliteStore {
         T: Send + 'static,
         Keep: FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
     {
-        async move { Ok(self.change(keep).await?) }.boxed()
+        async move { Ok(self.write(keep).await?) }.boxed()
     }
 }
 
 impl MemoryStore for SqliteStore {
     fn progress<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, ObservationProgress> {
         let of = Owned::from(of);
-        self.look(move |connection| observing::progress(connection, &of))
+        self.look(move |connection| observations::progress(connection, &of))
     }
 
     fn turns_behind<'a>(
@@ -168,86 +168,86 @@ impl MemoryStore for SqliteStore {
         bytes: usize,
     ) -> StoreFuture<'a, Vec<Arc<Event>>> {
         let of = Owned::from(of);
-        self.look(move |connection| observing::turns_behind(connection, &of, seq, bytes))
+        self.look(move |connection| observations::turns_after(connection, &of, seq, bytes))
     }
 
     fn request<'a>(&'a self, of: &'a SessionKey, turn: &'a TurnId) -> StoreFuture<'a, Option<(u64, String)>> {
         let (of, turn) = (Owned::from(of), turn.clone());
-        self.look(move |connection| observing::request(connection, &of, &turn))
+        self.look(move |connection| observations::request(connection, &of, &turn))
     }
 
     fn events<'a>(&'a self, of: &'a SessionKey, seqs: Vec<u64>) -> StoreFuture<'a, Vec<Arc<Event>>> {
         let of = Owned::from(of);
-        self.look(move |connection| observing::events(connection, &of, &seqs))
+        self.look(move |connection| observations::events(connection, &of, &seqs))
     }
 
     fn forgotten<'a>(&'a self, of: &'a Principal, events: Vec<(TurnId, u64)>) -> StoreFuture<'a, Vec<u64>> {
         let of = of.to_string();
-        self.look(move |connection| forgetting::forgotten(connection, &of, &events))
+        self.look(move |connection| forget::forgotten(connection, &of, &events))
     }
 
     fn keep_piece<'a>(&'a self, of: &'a SessionKey, piece: ObservedSpan) -> StoreFuture<'a, MemoryWrite> {
         let of = Owned::from(of);
-        self.keep(move |connection| observing::keep_piece(connection, &of, &piece))
+        self.keep(move |connection| observations::save_span(connection, &of, &piece))
     }
 
     fn activate<'a>(&'a self, of: &'a SessionKey, through: u64) -> StoreFuture<'a, ()> {
         let of = Owned::from(of);
-        self.keep(move |connection| observing::activate(connection, &of, through))
+        self.keep(move |connection| observations::activate(connection, &of, through))
     }
 
     fn told<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, Vec<Memory>> {
         let of = Owned::from(of);
-        self.look(move |connection| reflecting::told(connection, &of))
+        self.look(move |connection| reflections::digest_memories(connection, &of))
     }
 
     fn uncondensed<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, Vec<Memory>> {
         let of = Owned::from(of);
-        self.look(move |connection| reflecting::uncondensed(connection, &of))
+        self.look(move |connection| reflections::uncondensed(connection, &of))
     }
 
     fn keep_reflections<'a>(&'a self, of: &'a SessionKey, new: NewReflections) -> StoreFuture<'a, MemoryWrite> {
         let of = Owned::from(of);
-        self.keep(move |connection| reflecting::keep(connection, &of, &new))
+        self.keep(move |connection| reflections::keep(connection, &of, &new))
     }
 
     fn store<'a>(&'a self, of: &'a SessionKey, memory: NewMemory) -> StoreFuture<'a, MemoryId> {
         let of = Owned::from(of);
-        self.keep(move |connection| remembered::store(connection, &of, &memory))
+        self.keep(move |connection| rows::store(connection, &of, &memory))
     }
 
     fn put_off<'a>(&'a self, of: &'a SessionKey, setback: ObserverBackoff) -> StoreFuture<'a, ()> {
         let of = Owned::from(of);
-        self.keep(move |connection| observing::put_off(connection, &of, &setback))
+        self.keep(move |connection| observations::save_backoff(connection, &of, &setback))
     }
 
     fn spent<'a>(&'a self, of: &'a SessionKey, turn: TurnId, usage: Usage) -> StoreFuture<'a, ()> {
         let principal = of.principal.to_string();
-        self.keep(move |connection| observing::spent(connection, &principal, &turn, &usage))
+        self.keep(move |connection| observations::record_usage(connection, &principal, &turn, &usage))
     }
 
     fn revision<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Revision> {
         let of = of.to_string();
-        self.look(move |connection| remembered::revision(connection, &of))
+        self.look(move |connection| rows::revision(connection, &of))
     }
 
     fn observations_behind<'a>(&'a self, of: &'a Principal, id: u64, most: usize) -> StoreFuture<'a, Vec<Memory>> {
         let of = of.to_string();
-        self.look(move |connection| remembered::behind(connection, &of, id, most))
+        self.look(move |connection| rows::behind(connection, &of, id, most))
     }
 
     fn list<'a>(&'a self, of: &'a Principal, which: MemoryQuery) -> StoreFuture<'a, Vec<Memory>> {
         let of = of.to_string();
-        self.look(move |connection| remembered::list(connection, &of, &which))
+        self.look(move |connection| rows::list(connection, &of, &which))
     }
 
     fn memory<'a>(&'a self, of: &'a Principal, id: MemoryId) -> StoreFuture<'a, Option<Memory>> {
         let of = of.to_string();
-        self.look(move |connection| remembered::memory(connection, &of, id))
+        self.look(move |connection| rows::memory(connection, &of, id))
     }
 
     fn census<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, MemoryStats> {
         let of = of.to_string();
-        self.look(move |connection| remembered::census(connection, &of))
+        self.look(move |connection| rows::census(connection, &of))
     }
 }

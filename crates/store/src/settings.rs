@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Settings {
+pub struct StoreSettings {
     /// The file that sessions are kept in; `lango.sqlite` in the data folder when not set, `:memory:` for none.
     pub path: Option<PathBuf>,
     /// Sessions that nobody used for so many days are deleted; kept for good when not set.

@@ -9,12 +9,12 @@ use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreErr
 use rusqlite::{Connection, params};
 
 use crate::damage::{Damage, DamagedRow, Reader};
-use crate::error::Trouble;
-use crate::file::{self, Place, Sharing};
-use crate::locks::Locks;
+use crate::error::SqliteStoreError;
+use crate::database::{self, StoreLocation, Sharing};
+use crate::session_locks::SessionLocks;
 use crate::reserve::Reserve;
-use crate::rows;
-use crate::writer::Writer;
+use crate::event_rows;
+use crate::writer::StoreWriter;
 
 /// So many idle connections are kept for reading.
 const MOST_READERS: usize = 4;
@@ -22,26 +22,26 @@ const MOST_READERS: usize = 4;
 /// Sessions in one SQLite file; cheap to clone.
 #[derive(Clone)]
 pub struct SqliteStore {
-    shared: Arc<Shared>,
+    shared: Arc<SqliteStoreInner>,
 }
 
-struct Shared {
-    place: Place,
+struct SqliteStoreInner {
+    place: StoreLocation,
     identity: String,
     pen: Pen,
     /// Room for deleting on a full disk; a store in memory has none.
     reserve: Option<Reserve>,
     readers: Mutex<Vec<Connection>>,
-    locks: Locks,
+    locks: SessionLocks,
     damage: Damage,
 }
 
 /// Who writes.
 enum Pen {
-    Writer(Writer),
+    Writer(StoreWriter),
     /// Nobody: what is kept can only be looked at.
     Nobody {
-        trouble: Trouble,
+        trouble: SqliteStoreError,
         sharing: Sharing,
     },
 }
@@ -49,14 +49,14 @@ enum Pen {
 impl SqliteStore {
     /// Opens the file, makes it where there is none, and brings an older one to the newest format. A file that is there and
     /// cannot be written is opened to be looked at.
-    pub fn open(place: Place) -> Result<Self, Trouble> {
+    pub fn open(place: StoreLocation) -> Result<Self, SqliteStoreError> {
         let reserve = match &place {
-            Place::File(file) => Some(Reserve::beside(file)),
-            Place::Memory => None,
+            StoreLocation::File(file) => Some(Reserve::beside(file)),
+            StoreLocation::Memory => None,
         };
-        let opened = match file::open_to_write(&place) {
-            Err(Trouble::DiskFull) if reserve.as_ref().is_some_and(Reserve::give_up) => {
-                file::open_to_write(&place)
+        let opened = match database::open_writer(&place) {
+            Err(SqliteStoreError::DiskFull) if reserve.as_ref().is_some_and(Reserve::give_up) => {
+                database::open_writer(&place)
             }
             opened => opened,
         };
@@ -66,37 +66,37 @@ impl SqliteStore {
         }
     }
 
-    fn with_writer(place: Place, connection: Connection, reserve: Option<Reserve>) -> Result<Self, Trouble> {
-        let identity = file::identity(&connection, &place)?;
+    fn with_writer(place: StoreLocation, connection: Connection, reserve: Option<Reserve>) -> Result<Self, SqliteStoreError> {
+        let identity = database::identity(&connection, &place)?;
         let writer =
-            Writer::start(connection, place.clone()).map_err(|error| Trouble::Other(error.to_string()))?;
+            StoreWriter::start(connection, place.clone()).map_err(|error| SqliteStoreError::Other(error.to_string()))?;
         reserve.iter().for_each(Reserve::keep);
         Ok(Self::made_of(place, identity, Pen::Writer(writer), reserve))
     }
 
     /// A full disk is one that cannot be written, too.
-    fn to_look_at(place: Place, trouble: Trouble) -> Result<Self, Trouble> {
-        let (Place::File(file), Trouble::ReadOnly { .. } | Trouble::DiskFull) = (&place, &trouble) else {
+    fn to_look_at(place: StoreLocation, trouble: SqliteStoreError) -> Result<Self, SqliteStoreError> {
+        let (StoreLocation::File(file), SqliteStoreError::ReadOnly { .. } | SqliteStoreError::DiskFull) = (&place, &trouble) else {
             return Err(trouble);
         };
         if !std::fs::metadata(file).is_ok_and(|found| found.is_file() && found.len() > 0) {
             return Err(trouble);
         }
-        let (connection, sharing) = file::how_to_read(file)?;
-        let identity = file::identity(&connection, &place)?;
+        let (connection, sharing) = database::how_to_read(file)?;
+        let identity = database::identity(&connection, &place)?;
         Ok(Self::made_of(place, identity, Pen::Nobody { trouble, sharing }, None))
     }
 
-    fn made_of(place: Place, identity: String, pen: Pen, reserve: Option<Reserve>) -> Self {
+    fn made_of(place: StoreLocation, identity: String, pen: Pen, reserve: Option<Reserve>) -> Self {
         let folder = match &place {
-            Place::File(file) => Some(lock_folder(file)),
-            Place::Memory => None,
+            StoreLocation::File(file) => Some(lock_folder(file)),
+            StoreLocation::Memory => None,
         };
-        let (locks, readers, damage) = (Locks::new(folder), Mutex::default(), Damage::default());
-        Self { shared: Arc::new(Shared { place, identity, pen, reserve, readers, locks, damage }) }
+        let (locks, readers, damage) = (SessionLocks::new(folder), Mutex::default(), Damage::default());
+        Self { shared: Arc::new(SqliteStoreInner { place, identity, pen, reserve, readers, locks, damage }) }
     }
 
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &StoreLocation {
         &self.shared.place
     }
 
@@ -115,62 +115,62 @@ impl SqliteStore {
     }
 
     /// Whoever writes; what cannot be written says so.
-    pub(crate) fn writer(&self) -> Result<&Writer, Trouble> {
+    pub(crate) fn writer(&self) -> Result<&StoreWriter, SqliteStoreError> {
         match &self.shared.pen {
             Pen::Writer(writer) => Ok(writer),
-            Pen::Nobody { trouble: Trouble::ReadOnly { file, why }, .. } => {
-                Err(Trouble::ReadOnly { file: file.clone(), why: why.clone() })
+            Pen::Nobody { trouble: SqliteStoreError::ReadOnly { file, why }, .. } => {
+                Err(SqliteStoreError::ReadOnly { file: file.clone(), why: why.clone() })
             }
-            Pen::Nobody { .. } => Err(Trouble::DiskFull),
+            Pen::Nobody { .. } => Err(SqliteStoreError::DiskFull),
         }
     }
 
-    pub(crate) fn locks(&self) -> &Locks {
+    pub(crate) fn locks(&self) -> &SessionLocks {
         &self.shared.locks
     }
 
     /// Changes something that is no append.
-    pub(crate) async fn change<T, Change>(&self, change: Change) -> Result<T, Trouble>
+    pub(crate) async fn write<T, Change>(&self, change: Change) -> Result<T, SqliteStoreError>
     where
         T: Send + 'static,
         Change: FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
     {
         let place = self.shared.place.clone();
         let changed = move |connection: &mut Connection| {
-            change(connection).map_err(|error| Trouble::of(error, place.file()))
+            change(connection).map_err(|error| SqliteStoreError::of(error, place.file()))
         };
         self.writer()?.run(changed).await
     }
 
     /// Looks something up beside the writer; in memory there is only its connection.
-    pub(crate) async fn read<T, Look>(&self, look: Look) -> Result<T, Trouble>
+    pub(crate) async fn read<T, Look>(&self, look: Look) -> Result<T, SqliteStoreError>
     where
         T: Send + 'static,
         Look: FnOnce(&Reader<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
-        let Place::File(file) = self.shared.place.clone() else {
+        let StoreLocation::File(file) = self.shared.place.clone() else {
             let damage = self.shared.damage.clone();
-            return self.change(move |connection| look(&Reader::new(connection, &damage))).await;
+            return self.write(move |connection| look(&Reader::new(connection, &damage))).await;
         };
         let shared = Arc::clone(&self.shared);
         let task = tokio::task::spawn_blocking(move || {
             let connection = match shared.idle().pop() {
                 Some(connection) => connection,
-                None => file::open_to_read(&file, shared.sharing())?,
+                None => database::open_reader(&file, shared.sharing())?,
             };
             let found =
-                look(&Reader::new(&connection, &shared.damage)).map_err(|error| Trouble::of(error, &file))?;
+                look(&Reader::new(&connection, &shared.damage)).map_err(|error| SqliteStoreError::of(error, &file))?;
             let mut idle = shared.idle();
             if idle.len() < MOST_READERS {
                 idle.push(connection);
             }
             Ok(found)
         });
-        task.await.map_err(|error| Trouble::Other(error.to_string()))?
+        task.await.map_err(|error| SqliteStoreError::Other(error.to_string()))?
     }
 }
 
-impl Shared {
+impl SqliteStoreInner {
     fn sharing(&self) -> Sharing {
         match self.pen {
             Pen::Writer(_) => Sharing::WithWriters,
@@ -236,16 +236,16 @@ fn grants(
     session: &SessionId,
     tool: &str,
 ) -> rusqlite::Result<Vec<Grant>> {
-    let Some(place) = rows::find(connection, principal.as_str(), session.as_str())? else {
+    let Some(place) = event_rows::find(connection, principal.as_str(), session.as_str())? else {
         return Ok(Vec::new());
     };
     let sql =
-        format!("SELECT {} FROM events WHERE session = ?1 AND kind = 'approval' ORDER BY seq", rows::COLUMNS);
+        format!("SELECT {} FROM events WHERE session = ?1 AND kind = 'approval' ORDER BY seq", event_rows::COLUMNS);
     let mut query = connection.prepare_cached(&sql)?;
     let mut found = query.query(params![place.id])?;
     let mut grants = Vec::new();
     while let Some(row) = found.next()? {
-        let event = connection.checked(row, rows::event_name(session.as_str()), rows::event(row, session))?;
+        let event = connection.checked(row, event_rows::event_name(session.as_str()), event_rows::event(row, session))?;
         grants.extend(event.and_then(|event| grant_from_event(&event, tool)));
     }
     Ok(grants)
@@ -258,16 +258,16 @@ pub(crate) fn load(
     session: &SessionId,
     reach: HistoryWindow,
 ) -> rusqlite::Result<Vec<Arc<Event>>> {
-    let Some(place) = rows::find(connection, principal.as_str(), session.as_str())? else {
+    let Some(place) = event_rows::find(connection, principal.as_str(), session.as_str())? else {
         return Ok(Vec::new());
     };
-    let sql = format!("SELECT {} FROM events WHERE session = ?1 ORDER BY seq DESC", rows::COLUMNS);
+    let sql = format!("SELECT {} FROM events WHERE session = ?1 ORDER BY seq DESC", event_rows::COLUMNS);
     let mut query = connection.prepare_cached(&sql)?;
     let mut found = query.query(params![place.id])?;
     let (mut events, mut bytes) = (Vec::new(), 0);
     while let Some(row) = found.next()? {
         bytes += row.get_ref(5)?.as_str().map_or(0, str::len);
-        let event = connection.checked(row, rows::event_name(session.as_str()), rows::event(row, session))?;
+        let event = connection.checked(row, event_rows::event_name(session.as_str()), event_rows::event(row, session))?;
         let Some(event) = event else { continue };
         let begins_turn = matches!(event.body, EventBody::User { .. });
         events.push(event);

@@ -10,9 +10,9 @@ use lango_domain::event::{NewEvent, Event, Principal, SessionId};
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
-use crate::error::Trouble;
-use crate::file::Place;
-use crate::rows;
+use crate::error::SqliteStoreError;
+use crate::database::StoreLocation;
+use crate::event_rows;
 
 /// So many wishes share a commit at most; those behind them wait for the next.
 const MOST_AT_ONCE: usize = 512;
@@ -20,31 +20,31 @@ const MOST_AT_ONCE: usize = 512;
 /// More sessions than this are forgotten and looked up again.
 const MOST_KNOWN: usize = 4_096;
 
-type Answer<T> = oneshot::Sender<Result<T, Trouble>>;
-type Task = Box<dyn FnOnce(&mut Connection) + Send>;
+type JobResponder<T> = oneshot::Sender<Result<T, SqliteStoreError>>;
+type ExclusiveJob = Box<dyn FnOnce(&mut Connection) + Send>;
 
 /// What the thread is asked to do.
-enum Wish {
-    Append(Append),
+enum WriteJob {
+    Append(AppendJob),
     /// Something that is not an append and has the connection to itself.
-    Task(Task),
+    Task(ExclusiveJob),
 }
 
-struct Append {
+struct AppendJob {
     principal: Principal,
     session: SessionId,
     drafts: Vec<NewEvent>,
-    answer: Answer<Vec<Arc<Event>>>,
+    answer: JobResponder<Vec<Arc<Event>>>,
 }
 
 /// The way to the thread; it ends when every one of these is gone.
 #[derive(Clone)]
-pub(crate) struct Writer {
-    wishes: Sender<Wish>,
+pub(crate) struct StoreWriter {
+    wishes: Sender<WriteJob>,
 }
 
-impl Writer {
-    pub fn start(connection: Connection, place: Place) -> std::io::Result<Self> {
+impl StoreWriter {
+    pub fn start(connection: Connection, place: StoreLocation) -> std::io::Result<Self> {
         let (wishes, received) = channel();
         let thread = thread::Builder::new().name("lango-store".to_owned());
         thread.spawn(move || run(connection, &place, &received))?;
@@ -57,43 +57,43 @@ impl Writer {
         principal: Principal,
         session: SessionId,
         drafts: Vec<NewEvent>,
-    ) -> Result<Vec<Arc<Event>>, Trouble> {
+    ) -> Result<Vec<Arc<Event>>, SqliteStoreError> {
         let (answer, answered) = oneshot::channel();
-        self.send(Wish::Append(Append { principal, session, drafts, answer }), answered).await
+        self.send(WriteJob::Append(AppendJob { principal, session, drafts, answer }), answered).await
     }
 
     /// Does something else on the thread.
-    pub async fn run<T, Run>(&self, run: Run) -> Result<T, Trouble>
+    pub async fn run<T, Run>(&self, run: Run) -> Result<T, SqliteStoreError>
     where
         T: Send + 'static,
-        Run: FnOnce(&mut Connection) -> Result<T, Trouble> + Send + 'static,
+        Run: FnOnce(&mut Connection) -> Result<T, SqliteStoreError> + Send + 'static,
     {
         let (answer, answered) = oneshot::channel();
-        let task: Task = Box::new(move |connection| {
+        let task: ExclusiveJob = Box::new(move |connection| {
             let _ = answer.send(run(connection));
         });
-        self.send(Wish::Task(task), answered).await
+        self.send(WriteJob::Task(task), answered).await
     }
 
     async fn send<T>(
         &self,
-        wish: Wish,
-        answered: oneshot::Receiver<Result<T, Trouble>>,
-    ) -> Result<T, Trouble> {
-        let gone = || Trouble::Other("the store has stopped".to_owned());
+        wish: WriteJob,
+        answered: oneshot::Receiver<Result<T, SqliteStoreError>>,
+    ) -> Result<T, SqliteStoreError> {
+        let gone = || SqliteStoreError::Other("the store has stopped".to_owned());
         self.wishes.send(wish).map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
 }
 
-fn run(connection: Connection, place: &Place, wishes: &Receiver<Wish>) {
-    let mut desk = Desk { connection, known: HashMap::new(), version: 0 };
+fn run(connection: Connection, place: &StoreLocation, wishes: &Receiver<WriteJob>) {
+    let mut desk = WriterState { connection, known: HashMap::new(), version: 0 };
     while let Ok(first) = wishes.recv() {
         let (mut appends, mut next) = (Vec::new(), Some(first));
         while let Some(wish) = next.take() {
             match wish {
-                Wish::Append(append) => appends.push(append),
-                Wish::Task(task) => {
+                WriteJob::Append(append) => appends.push(append),
+                WriteJob::Task(task) => {
                     desk.commit(place, std::mem::take(&mut appends));
                     desk.known.clear();
                     task(&mut desk.connection);
@@ -110,32 +110,32 @@ fn run(connection: Connection, place: &Place, wishes: &Receiver<Wish>) {
 /// Whose session, and which.
 type Owned = (Principal, SessionId);
 
-type Written = Result<Vec<Arc<Event>>, Trouble>;
+type AppendedEvents = Result<Vec<Arc<Event>>, SqliteStoreError>;
 
 /// The connection, and what it need not look up again.
-struct Desk {
+struct WriterState {
     connection: Connection,
     /// Sessions that were written to; true for as long as nobody else writes to the file.
-    known: HashMap<Owned, rows::Place>,
+    known: HashMap<Owned, event_rows::SessionRow>,
     /// SQLite's number for what others wrote.
     version: i64,
 }
 
-impl Desk {
+impl WriterState {
     /// One commit for all; each is acknowledged only behind it. One that cannot be written does not take others along.
-    fn commit(&mut self, file: &Place, appends: Vec<Append>) {
+    fn commit(&mut self, file: &StoreLocation, appends: Vec<AppendJob>) {
         if appends.is_empty() {
             return;
         }
         let (wishes, answers): (Vec<_>, Vec<_>) = appends
             .into_iter()
-            .map(|Append { principal, session, drafts, answer }| (((principal, session), drafts), answer))
+            .map(|AppendJob { principal, session, drafts, answer }| (((principal, session), drafts), answer))
             .unzip();
         let written = self.write_all(wishes, file).unwrap_or_else(|error| {
             self.known.clear();
-            let words = Trouble::of(error, file.file()).to_string();
+            let words = SqliteStoreError::of(error, file.file()).to_string();
             tracing::error!(words, "events could not be kept");
-            answers.iter().map(|_| Err(Trouble::Other(words.clone()))).collect()
+            answers.iter().map(|_| Err(SqliteStoreError::Other(words.clone()))).collect()
         });
         for (answer, events) in answers.into_iter().zip(written) {
             let _ = answer.send(events);
@@ -145,8 +145,8 @@ impl Desk {
     fn write_all(
         &mut self,
         wishes: Vec<(Owned, Vec<NewEvent>)>,
-        file: &Place,
-    ) -> rusqlite::Result<Vec<Written>> {
+        file: &StoreLocation,
+    ) -> rusqlite::Result<Vec<AppendedEvents>> {
         let mut change = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let version: i64 = change.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
         if version != self.version || self.known.len() > MOST_KNOWN {
@@ -169,7 +169,7 @@ impl Desk {
                     // Dropping the step takes back what it did.
                     drop(step);
                     self.known.remove(&owned);
-                    all.push(Err(Trouble::of(error, file.file())));
+                    all.push(Err(SqliteStoreError::of(error, file.file())));
                 }
             }
         }
@@ -180,7 +180,7 @@ impl Desk {
 
 fn write(
     connection: &Connection,
-    known: &mut HashMap<Owned, rows::Place>,
+    known: &mut HashMap<Owned, event_rows::SessionRow>,
     owned: &Owned,
     drafts: Vec<NewEvent>,
 ) -> rusqlite::Result<Vec<Arc<Event>>> {
@@ -188,10 +188,10 @@ fn write(
     let (principal, session) = owned;
     let place = match known.get(owned) {
         Some(place) => *place,
-        None => match rows::find(connection, principal.as_str(), session.as_str())? {
+        None => match event_rows::find(connection, principal.as_str(), session.as_str())? {
             Some(place) => place,
             None => {
-                rows::create(connection, principal.as_str(), session.as_str(), &rows::sortable(first.at))?
+                event_rows::create(connection, principal.as_str(), session.as_str(), &event_rows::sortable(first.at))?
             }
         },
     };
@@ -199,10 +199,10 @@ fn write(
     let events: Vec<Arc<Event>> =
         numbers.zip(drafts).map(|(seq, draft)| Arc::new(draft.into_event(session.clone(), seq))).collect();
     for event in &events {
-        rows::insert(connection, place.id, event)?;
+        event_rows::insert(connection, place.id, event)?;
     }
-    rows::touch(connection, place.id, &events)?;
+    event_rows::update_session(connection, place.id, &events)?;
     let last = place.last + events.len() as u64;
-    known.insert(owned.clone(), rows::Place { last, ..place });
+    known.insert(owned.clone(), event_rows::SessionRow { last, ..place });
     Ok(events)
 }

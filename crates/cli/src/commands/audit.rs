@@ -35,7 +35,7 @@ pub fn run(global: &Global, wish: &Audit) -> Result<Output, Failure> {
 }
 
 fn line(entry: &AuditEntry) -> String {
-    let (decision, by) = entry.decided();
+    let (decision, by) = entry.decision();
     let by = by.map_or(String::new(), |by| format!(" by {by}"));
     let decision = match decision {
         "auto" | "approved" => styled(DIM, format!("{decision}{by}")),
@@ -46,7 +46,7 @@ fn line(entry: &AuditEntry) -> String {
 }
 
 fn item(entry: &AuditEntry) -> Value {
-    let (decision, by) = entry.decided();
+    let (decision, by) = entry.decision();
     json!({
         "at": entry.at,
         "session": entry.session,

@@ -193,7 +193,7 @@ async fn import(
     let source = Label::untrusted(format!("{IMPORTED}{}", file.display()));
     let events: Vec<_> = events.into_iter().map(|event| Arc::new(imported(event, &source))).collect();
     let count = events.len();
-    store.add_session(&Principal::local(), &session, events).await?;
+    store.import_session(&Principal::local(), &session, events).await?;
     let json = json!({ "session": session, "events": count });
     Ok(Output::new(format!("{session}: {count} events.\n"), json))
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use lango_app::{
     Environment, Loaded, Stores, before_restore, chosen_models, confinement, store_place, workspace_folder,
 };
-use lango_store::{Place, SqliteStore};
+use lango_store::{StoreLocation, SqliteStore};
 use lango_tools::shell::SandboxChoice;
 use serde_json::{Value, json};
 
@@ -105,14 +105,14 @@ fn look(loaded: &Loaded, environment: &Environment) -> Result<Vec<Check>, Failur
     checks.push(workspace(loaded, environment));
     checks.push(runtime()?.block_on(sandbox(loaded, environment)));
     let place = store_place(loaded, environment);
-    if place == Place::Memory {
+    if place == StoreLocation::Memory {
         let nothing = Check::new("store", Status::Warn, "sessions are kept in memory only");
         checks.push(nothing.with_remedy("set HOME, LANGO_HOME or store.path"));
         return Ok(checks);
     }
     match Stores::new(loaded, environment).open() {
         Err(trouble) => {
-            checks.push(Check::new("store", Status::Fail, trouble.to_string()).with_remedy(trouble.remedy()));
+            checks.push(Check::new("store", Status::Fail, trouble.to_string()).with_remedy(trouble.hint()));
         }
         Ok(store) => runtime()?.block_on(look_into(&store, &mut checks)),
     }
@@ -123,7 +123,7 @@ async fn look_into(store: &SqliteStore, checks: &mut Vec<Check>) {
     let file = store.place().file();
     match store.health().await {
         Err(trouble) => {
-            checks.push(Check::new("store", Status::Fail, trouble.to_string()).with_remedy(trouble.remedy()));
+            checks.push(Check::new("store", Status::Fail, trouble.to_string()).with_remedy(trouble.hint()));
             return;
         }
         Ok(health) if health.complaints.is_empty() => {
@@ -145,10 +145,10 @@ async fn look_into(store: &SqliteStore, checks: &mut Vec<Check>) {
     }
     checks.push(rows(store).await);
     checks.push(permissions(file));
-    match store.try_to_write().await {
+    match store.check_writable().await {
         Ok(()) => checks.push(Check::new("disk", Status::Pass, "there is room to write")),
         Err(trouble) => {
-            checks.push(Check::new("disk", Status::Fail, trouble.to_string()).with_remedy(trouble.remedy()));
+            checks.push(Check::new("disk", Status::Fail, trouble.to_string()).with_remedy(trouble.hint()));
         }
     }
 }
@@ -166,7 +166,7 @@ async fn rows(store: &SqliteStore) -> Check {
                 takes a session out, and `lango session export` saves what can be read of it";
             Check::new("rows", Status::Warn, detail).with_remedy(remedy)
         }
-        Err(trouble) => Check::new("rows", Status::Fail, trouble.to_string()).with_remedy(trouble.remedy()),
+        Err(trouble) => Check::new("rows", Status::Fail, trouble.to_string()).with_remedy(trouble.hint()),
     }
 }
 

@@ -157,7 +157,7 @@ impl Live {
         }
         let is_chunk = matches!(step, Step::Artifact { .. });
         let event = apply(&mut kept, step, gateway.now());
-        if !is_chunk && let Err(trouble) = gateway.store().keep_task(kept.row()).await {
+        if !is_chunk && let Err(trouble) = gateway.store().update_task(kept.row()).await {
             tracing::error!(%trouble, "a task could not be kept");
         }
         let mut state = self.state();

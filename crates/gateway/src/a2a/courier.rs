@@ -109,7 +109,7 @@ impl Courier {
     }
 
     async fn carry(&self, gateway: &Gateway, task: &Task) {
-        let kept = gateway.store().task_listeners(task.id.as_str()).await.unwrap_or_default();
+        let kept = gateway.store().push_configs(task.id.as_str()).await.unwrap_or_default();
         let listeners: Vec<Listener> = kept.iter().filter_map(|kept| Listener::read(kept).ok()).collect();
         // What is begun when the server stops has until its very end; what was begun before makes room for it.
         let end = if gateway.parking().is_cancelled() { gateway.over() } else { gateway.parking() };

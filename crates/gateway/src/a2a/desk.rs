@@ -9,7 +9,7 @@ use lango_remote::a2a::{
     Call, ContextId, ErrorKind, Message, Metadata, ProtocolError, Reply, Request, Role, SendMessage,
     StreamEvent, Task, TaskId, TaskState, TaskStatus, Waiting, Wire,
 };
-use lango_store::{NewTask, TaskBegun, TokenScope, Trouble};
+use lango_store::{NewTask, TaskCreation, TokenScope, SqliteStoreError};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -141,12 +141,12 @@ impl Desk {
         // Live before it is kept, so that nobody finds it kept and takes it for left behind.
         let live = board.open(self.new_task(session, send.message.clone()));
         match self.keep_new(&live.kept(), &send.message).await {
-            Ok(TaskBegun::New) => {}
-            Ok(TaskBegun::Repeated(row)) => {
+            Ok(TaskCreation::New) => {}
+            Ok(TaskCreation::Repeated(row)) => {
                 board.remove(&live);
                 return self.again(&TaskId::new(row.id)).await;
             }
-            Ok(TaskBegun::TooMany) => {
+            Ok(TaskCreation::TooMany) => {
                 board.remove(&live);
                 let message = "too many of your tasks are open; wait for some to end, or cancel them";
                 return Err(ProtocolError::new(ErrorKind::Busy, message));
@@ -159,14 +159,14 @@ impl Desk {
         let watch = live.watch();
         if let Err(error) = self.start(&live, send, wire).await {
             board.remove(&live);
-            let forgotten = self.gateway.store().forget_task(self.caller.principal(), watch.task.id.as_str());
+            let forgotten = self.gateway.store().delete_task(self.caller.principal(), watch.task.id.as_str());
             forgotten.await.map_err(trouble)?;
             return Err(error);
         }
         Ok(Sent::Watch(watch))
     }
 
-    async fn keep_new(&self, kept: &Kept, message: &Message) -> Result<TaskBegun, Trouble> {
+    async fn keep_new(&self, kept: &Kept, message: &Message) -> Result<TaskCreation, SqliteStoreError> {
         let settings = &self.gateway.settings().a2a;
         let since = self.gateway.now().checked_sub(settings.repeat_time());
         let new = NewTask {
@@ -175,7 +175,7 @@ impl Desk {
             repeated_since: since.unwrap_or(jiff::Timestamp::MIN),
             most: settings.tasks.get(),
         };
-        self.gateway.store().begin_task(new).await
+        self.gateway.store().create_task(new).await
     }
 
     async fn start(&self, live: &Arc<Live>, send: SendMessage, wire: Wire) -> Result<(), ProtocolError> {

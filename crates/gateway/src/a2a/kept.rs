@@ -61,7 +61,7 @@ pub(crate) fn broken() -> ProtocolError {
     ProtocolError::new(ErrorKind::Internal, "what is kept could not be read or written")
 }
 
-pub(crate) fn trouble(trouble: lango_store::Trouble) -> ProtocolError {
+pub(crate) fn trouble(trouble: lango_store::SqliteStoreError) -> ProtocolError {
     tracing::error!(%trouble, "the store has trouble with a task");
     broken()
 }

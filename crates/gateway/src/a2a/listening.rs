@@ -4,7 +4,7 @@ use axum::http::HeaderValue;
 use lango_remote::a2a::{
     ErrorKind, ProtocolError, PushConfig, PushConfigId, TaskId, Version, Wire, write_push_configs,
 };
-use lango_store::TaskListener;
+use lango_store::PushConfigRow;
 use serde_json::{Value, json};
 
 use super::desk::Desk;
@@ -21,7 +21,7 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    pub fn read(kept: &TaskListener) -> Result<Self, ProtocolError> {
+    pub fn read(kept: &PushConfigRow) -> Result<Self, ProtocolError> {
         let value: Value = serde_json::from_str(&kept.body).map_err(|_| broken())?;
         let version = value.get("version").and_then(Value::as_str).and_then(Version::named);
         let config = value.get("config").and_then(|config| PushConfig::read(config, Wire::V1).ok());
@@ -61,7 +61,7 @@ impl Desk {
 
     pub async fn stop_listening(&self, task: &TaskId, id: &PushConfigId) -> Result<(), ProtocolError> {
         self.owns(task).await?;
-        let gone = self.gateway.store().forget_task_listener(task.as_str(), id.as_str());
+        let gone = self.gateway.store().delete_push_config(task.as_str(), id.as_str());
         gone.await.map_err(trouble)
     }
 
@@ -100,9 +100,9 @@ impl Desk {
         let id = config.id.get_or_insert_with(|| PushConfigId::new(UNNAMED)).to_string();
         config.task = Some(task.clone());
         let body = json!({ "version": wire.version().as_str(), "config": config.write(Wire::V1) });
-        let listener = TaskListener { id, body: body.to_string() };
+        let listener = PushConfigRow { id, body: body.to_string() };
         let most = self.gateway.settings().a2a.push_addresses;
-        let kept = self.gateway.store().keep_task_listener(task.as_str(), listener, most);
+        let kept = self.gateway.store().upsert_push_config(task.as_str(), listener, most);
         if kept.await.map_err(trouble)? {
             return Ok(config);
         }
@@ -112,7 +112,7 @@ impl Desk {
 
     async fn all_listeners(&self, task: &TaskId) -> Result<Vec<PushConfig>, ProtocolError> {
         self.owns(task).await?;
-        let kept = self.gateway.store().task_listeners(task.as_str()).await.map_err(trouble)?;
+        let kept = self.gateway.store().push_configs(task.as_str()).await.map_err(trouble)?;
         kept.iter().map(|kept| Listener::read(kept).map(|listener| listener.config)).collect()
     }
 }

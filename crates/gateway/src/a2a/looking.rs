@@ -68,7 +68,7 @@ async fn find(gateway: &Gateway, mut kept: Kept) -> Result<Looked, ProtocolError
             for step in steps {
                 apply(&mut kept, step, gateway.now());
             }
-            gateway.store().keep_task(kept.row()).await.map_err(trouble)?;
+            gateway.store().update_task(kept.row()).await.map_err(trouble)?;
             gateway.a2a().courier.tell(gateway, &Arc::default(), kept.task.clone());
             Standing::Over
         }

@@ -90,7 +90,7 @@ pub(crate) struct AuditItem {
 
 impl AuditItem {
     fn of(entry: AuditEntry, caller: &Caller) -> Self {
-        let (decision, by) = entry.decided();
+        let (decision, by) = entry.decision();
         Self {
             outcome: entry.outcome_word(),
             at: entry.at.to_string(),

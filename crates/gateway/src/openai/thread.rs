@@ -65,7 +65,7 @@ pub(crate) async fn place(gateway: &Gateway, principal: &Principal, chat: &Chat)
     if chat.history.is_empty() {
         return Ok(Place { session, is_new: true, claim: None });
     }
-    for found in gateway.store().sessions_named(principal, &beginning, MOST_CANDIDATES).await? {
+    for found in gateway.store().sessions_with_prefix(principal, &beginning, MOST_CANDIDATES).await? {
         let thread = Thread { principal: principal.clone(), session: found };
         let Some(claim) = gateway.claims().claim(&thread) else { continue };
         if gateway.running().has(&thread) {

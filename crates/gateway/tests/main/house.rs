@@ -11,7 +11,7 @@ use lango_domain::model::Model;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, Models, Runner};
 use lango_gateway::{Gateway, Lobby, Parts, Settings, Surroundings, Team, TeamFacts};
-use lango_store::{AccessToken, Place, SqliteStore, TokenScope, token_value};
+use lango_store::{AccessToken, StoreLocation, SqliteStore, TokenScope, token_value};
 use lango_team::{Config, build_agent_tree};
 use lango_testkit::script::Script;
 use lango_testkit::scripted::{ScriptedModel, tool};
@@ -46,7 +46,7 @@ impl House {
     }
 
     pub async fn in_folder(folder: TempDir, script: &str, settings: Settings) -> Self {
-        let store = SqliteStore::open(Place::File(folder.path().join("lango.sqlite"))).unwrap();
+        let store = SqliteStore::open(StoreLocation::File(folder.path().join("lango.sqlite"))).unwrap();
         let script = Script::parse(script).unwrap();
         let model = Arc::new(ScriptedModel::new(script.replies.clone(), 128_000));
         let ahead = Arc::new(AtomicI64::new(0));

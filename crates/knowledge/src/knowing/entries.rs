@@ -60,7 +60,7 @@ impl Knowing {
         self.refuse_secrets(&[&key, &content, &tags.join(" ")])?;
         let at = (self.now)();
         let entry = NewKnowledgeEntry { key: key.clone(), category: said.category, content, tags, source, at };
-        Ok((key, self.store.get().await?.keep(of, entry).await?))
+        Ok((key, self.store.get().await?.save_entry(of, entry).await?))
     }
 
     /// What covers most of a question, best first.

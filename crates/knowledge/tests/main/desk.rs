@@ -12,7 +12,7 @@ use lango_domain::{AgentName, Label, Tool, ToolContext, ToolError, ToolOutput};
 use lango_knowledge::knowing::{self, Knowing};
 use lango_knowledge::secrecy::Secrecy;
 use lango_knowledge::{Lazily, inquiries};
-use lango_store::{Place, SqliteStore};
+use lango_store::{StoreLocation, SqliteStore};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -27,7 +27,7 @@ pub struct Desk {
 impl Desk {
     pub fn new() -> Self {
         let folder = TempDir::new().unwrap();
-        let store = SqliteStore::open(Place::File(folder.path().join("store.sqlite"))).unwrap();
+        let store = SqliteStore::open(StoreLocation::File(folder.path().join("store.sqlite"))).unwrap();
         let now = "2026-11-16T08:00:00Z".parse().unwrap();
         Self { folder, store, now: Arc::new(Mutex::new(now)) }
     }

@@ -87,10 +87,10 @@ async fn learn(desk: &Desk, of: &SessionKey) {
     let piece = ObservedSpan { behind: 0, last: 4, tokens: 9, origin, observations };
     desk.store.keep_piece(of, piece).await.unwrap();
     for content in [format!("coffee from {MARK}"), format!("tea from {MARK}, at four")] {
-        desk.store.keep(&of.principal, entry(desk, of, "drink", &content)).await.unwrap();
+        desk.store.save_entry(&of.principal, entry(desk, of, "drink", &content)).await.unwrap();
     }
     desk.store
-        .keep(&of.principal, entry(desk, of, "home", "Vienna is where the sister lives"))
+        .save_entry(&of.principal, entry(desk, of, "home", "Vienna is where the sister lives"))
         .await
         .unwrap();
     let (trigger, fix) = (format!("tea is asked for {MARK}"), "bring milk".to_owned());
@@ -283,7 +283,7 @@ async fn what_is_not_surely_meant_is_shown_and_stays() {
         ("party", "The tea party is at six"),
         ("bob", "My brother Bob prefers tea"),
     ] {
-        desk.store.keep(&of.principal, entry(&desk, &of, key, content)).await.unwrap();
+        desk.store.save_entry(&of.principal, entry(&desk, &of, key, content)).await.unwrap();
     }
     let forgetting = forgetting(&desk);
     let meant = async |what: &str| forgetting.meant(&of.principal, what).await.unwrap();
@@ -300,7 +300,7 @@ async fn what_is_not_surely_meant_is_shown_and_stays() {
         json!({ "kind": "knowledge", "id": "party", "text": "The tea party is at six" })
     );
     // What says it plainly is meant; what says something else, too, is named and stays.
-    desk.store.keep(&of.principal, entry(&desk, &of, "drink", "I prefer tea")).await.unwrap();
+    desk.store.save_entry(&of.principal, entry(&desk, &of, "drink", "I prefer tea")).await.unwrap();
     let Meant::These { gone, left } = meant("that I prefer tea").await else { panic!("that one") };
     assert_eq!((gone.len(), gone[0].text.as_str(), left.len()), (1, "I prefer tea", 2));
 }
@@ -311,7 +311,7 @@ async fn a_version_that_is_not_the_newest_goes_alone() {
     let (desk, of) = (Desk::new(), conversation("s"));
     desk.turn(&of, "t1", "hello", answer("hello")).await;
     for content in ["I prefer tea", "I prefer cocoa"] {
-        desk.store.keep(&of.principal, entry(&desk, &of, "drink", content)).await.unwrap();
+        desk.store.save_entry(&of.principal, entry(&desk, &of, "drink", content)).await.unwrap();
     }
     let gone = meant(&desk, &of.principal, REQUEST).await;
     forgetting(&desk).forget(&of.principal, &gone).await.unwrap();
@@ -326,7 +326,7 @@ async fn what_nobody_observed_yet_is_not_learned_later() {
     desk.turn(&of, "t1", "I prefer tea.", answer("As you like.")).await;
     desk.turn(&of, "t2", "I live in Vienna.", answer("As you like.")).await;
     desk.store
-        .keep(&of.principal, entry(&desk, &conversation("other"), "drink", "I prefer tea"))
+        .save_entry(&of.principal, entry(&desk, &conversation("other"), "drink", "I prefer tea"))
         .await
         .unwrap();
     let gone = meant(&desk, &of.principal, REQUEST).await;

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use lango_domain::event::Principal;
 use lango_domain::graph::FactSource;
 use lango_knowledge::graph::{Graph, Moment, NewFact, View, When};
-use lango_store::{Place, SqliteStore};
+use lango_store::{StoreLocation, SqliteStore};
 use tempfile::TempDir;
 
 pub const NOW: &str = "2026-01-01T00:00:00Z";
@@ -45,7 +45,7 @@ impl Desk {
 }
 
 pub fn open(folder: &TempDir) -> SqliteStore {
-    SqliteStore::open(Place::File(folder.path().join("store.sqlite"))).unwrap()
+    SqliteStore::open(StoreLocation::File(folder.path().join("store.sqlite"))).unwrap()
 }
 
 pub fn graph(store: &SqliteStore) -> Graph {

@@ -4,7 +4,7 @@ use lango_domain::event::Principal;
 use lango_domain::knowledge::{Category, KnowledgeStore};
 use lango_domain::seams::{Advisor, AfterTurn, ContextRequest, ContextSource, FailedCall};
 use lango_knowledge::knowing::{Advice, Outcomes, Recalling};
-use lango_store::{Place, SqliteStore};
+use lango_store::{StoreLocation, SqliteStore};
 use serde_json::{Value, json};
 
 use crate::desk::{Desk, answer, called, conversation, of_bob};
@@ -212,7 +212,7 @@ async fn outcomes_are_counted_once_across_processes_and_forks() {
     desk.call(&of, "save_learning", learning).await.unwrap();
     shown_in_turn(&desk, "t1", Ok(())).await;
     let file = desk.folder.path().join("store.sqlite");
-    let again = Desk { store: SqliteStore::open(Place::File(file)).unwrap(), ..desk };
+    let again = Desk { store: SqliteStore::open(StoreLocation::File(file)).unwrap(), ..desk };
     let outcomes = Outcomes { knowing: again.knowing(), sessions: again.sessions() };
     outcomes.turn_ended(of.clone()).await;
     let fork = conversation("fork");

@@ -11,7 +11,7 @@ use lango_domain::event::{Principal, SessionId};
 use lango_knowledge::Lazily;
 use lango_knowledge::embedding::{EmbedError, Embedder, Hashed, Purpose};
 use lango_knowledge::library::{Added, Library, LibraryError, Scope, Taking, pieces_of};
-use lango_store::{Place, SqliteStore};
+use lango_store::{StoreLocation, SqliteStore};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -25,7 +25,7 @@ struct Desk {
 impl Desk {
     fn new() -> Self {
         let folder = TempDir::new().unwrap();
-        let store = SqliteStore::open(Place::File(folder.path().join("store.sqlite"))).unwrap();
+        let store = SqliteStore::open(StoreLocation::File(folder.path().join("store.sqlite"))).unwrap();
         fs::create_dir(folder.path().join("docs")).unwrap();
         Self { folder, store }
     }

@@ -20,7 +20,7 @@ use lango_domain::session::{SessionKeyRef, SessionStore};
 use lango_knowledge::forgetting::{Forgetting, Meant, Trace};
 use lango_knowledge::memory::{Chronicle, Observer, Parts, Settings};
 use lango_knowledge::secrecy::Secrecy;
-use lango_store::{Place, SqliteStore};
+use lango_store::{StoreLocation, SqliteStore};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -151,7 +151,7 @@ impl Desk {
 }
 
 fn open(folder: &Path) -> SqliteStore {
-    SqliteStore::open(Place::File(folder.join("store.sqlite"))).unwrap()
+    SqliteStore::open(StoreLocation::File(folder.join("store.sqlite"))).unwrap()
 }
 
 pub fn of(session: &str) -> SessionKey {

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use lango_engine::InMemorySessionStore;
-use lango_store::{Place, SqliteStore};
+use lango_store::{StoreLocation, SqliteStore};
 use lango_testkit::conformance::check;
 
 use crate::setup::open;
@@ -15,7 +15,7 @@ async fn a_file_is_a_store() {
 
 #[tokio::test]
 async fn sqlite_in_memory_is_a_store() {
-    check(Arc::new(SqliteStore::open(Place::Memory).unwrap())).await;
+    check(Arc::new(SqliteStore::open(StoreLocation::Memory).unwrap())).await;
 }
 
 #[tokio::test]

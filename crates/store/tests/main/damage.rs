@@ -51,7 +51,7 @@ async fn filled(store: &SqliteStore) {
         };
         let (key, content) = (session.to_owned(), "tea".to_owned());
         let entry = NewKnowledgeEntry { key, category: Category::Fact, content, tags: Vec::new(), source, at };
-        store.keep(&me(), entry).await.unwrap();
+        store.save_entry(&me(), entry).await.unwrap();
     }
 }
 

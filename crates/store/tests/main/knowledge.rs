@@ -5,7 +5,7 @@ use lango_domain::knowledge::{
     Category, EntrySaved, KnowledgeStore, NewKnowledgeEntry, NewLearning, Provenance, OutcomeBatch, FailureCategory,
 };
 use lango_domain::seams::SessionKey;
-use lango_store::{Place, SqliteStore};
+use lango_store::{StoreLocation, SqliteStore};
 
 use crate::setup::{id, open, talk};
 
@@ -69,12 +69,12 @@ async fn a_backup_brings_back_what_was_known() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     talk(&store, "s", "t", "hello").await;
-    store.keep(&me(), entry("tea", "oolong")).await.unwrap();
+    store.save_entry(&me(), entry("tea", "oolong")).await.unwrap();
     store.learn(&me(), learning()).await.unwrap();
     store.settle(&of("s"), found(&["sister"], ScanPosition::default(), 3)).await.unwrap();
     let copy = folder.path().join("copy.sqlite");
     store.back_up(&copy).await.unwrap();
-    assert_eq!(store.keep(&me(), entry("tea", "sencha")).await.unwrap(), EntrySaved::Changed(2));
+    assert_eq!(store.save_entry(&me(), entry("tea", "sencha")).await.unwrap(), EntrySaved::Changed(2));
     let place = store.place().clone();
     drop(store);
     SqliteStore::restore(place.clone(), &copy, &folder.path().join("before.sqlite")).await.unwrap();
@@ -108,10 +108,10 @@ async fn what_is_forgotten_is_in_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     let words = "unforgettable-words-about-tea";
-    store.keep(&me(), entry("tea", words)).await.unwrap();
-    store.keep(&me(), entry("tea", "sencha")).await.unwrap();
+    store.save_entry(&me(), entry("tea", words)).await.unwrap();
+    store.save_entry(&me(), entry("tea", "sencha")).await.unwrap();
     assert_eq!(store.forget(&me(), "tea").await, Ok(2));
-    let Place::File(file) = store.place().clone() else { panic!("a file") };
+    let StoreLocation::File(file) = store.place().clone() else { panic!("a file") };
     for entry in std::fs::read_dir(file.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path()) {
         let bytes = if entry.is_file() { std::fs::read(&entry).unwrap() } else { Vec::new() };
         assert!(!bytes.windows(words.len()).any(|window| window == words.as_bytes()), "{}", entry.display());

@@ -21,11 +21,11 @@ mod setup {
 
     use lango_domain::event::{Principal, SessionId};
     use lango_domain::session::{SessionKeyRef, SessionStore};
-    use lango_store::{Place, SqliteStore};
+    use lango_store::{StoreLocation, SqliteStore};
     use lango_testkit::conformance::{answers, asks, draft};
 
     pub fn open(folder: &Path) -> SqliteStore {
-        SqliteStore::open(Place::File(folder.join("data/lango.sqlite"))).unwrap()
+        SqliteStore::open(StoreLocation::File(folder.join("data/lango.sqlite"))).unwrap()
     }
 
     pub fn id(name: &str) -> SessionId {

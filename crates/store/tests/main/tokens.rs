@@ -1,7 +1,7 @@
 use jiff::{Timestamp, ToSpan};
 use lango_domain::event::Principal;
 use lango_domain::secret::Secret;
-use lango_store::{AccessToken, TokenHash, TokenScope, Trouble, token_value};
+use lango_store::{AccessToken, TokenHash, TokenScope, SqliteStoreError, token_value};
 
 use crate::setup::open;
 
@@ -23,18 +23,18 @@ async fn a_token_is_found_by_its_value_until_it_is_revoked() {
     let value = token_value(&[1; 32]);
     store.add_token(token("a"), &value).await.unwrap();
     let hash = || TokenHash::of(value.expose()).unwrap();
-    assert_eq!(store.token_by(hash()).await.unwrap(), Some(token("a")));
+    assert_eq!(store.find_token(hash()).await.unwrap(), Some(token("a")));
     let other = token_value(&[2; 32]);
-    assert_eq!(store.token_by(TokenHash::of(other.expose()).unwrap()).await.unwrap(), None);
+    assert_eq!(store.find_token(TokenHash::of(other.expose()).unwrap()).await.unwrap(), None);
     let again = store.add_token(token("a"), &other).await;
-    assert!(matches!(again, Err(Trouble::TokenExists(_))));
+    assert!(matches!(again, Err(SqliteStoreError::TokenExists(_))));
     let now = Timestamp::UNIX_EPOCH + 5.minutes();
-    store.token_was_used("a", now).await.unwrap();
+    store.record_token_use("a", now).await.unwrap();
     let kept = open(folder.path()).tokens().await.unwrap();
     assert_eq!(kept, [AccessToken { used: Some(now), ..token("a") }]);
     store.revoke_token("a").await.unwrap();
-    assert_eq!(store.token_by(hash()).await.unwrap(), None);
-    assert!(matches!(store.revoke_token("a").await, Err(Trouble::NoToken(_))));
+    assert_eq!(store.find_token(hash()).await.unwrap(), None);
+    assert!(matches!(store.revoke_token("a").await, Err(SqliteStoreError::NoToken(_))));
 }
 
 #[test]

@@ -3,7 +3,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use lango_domain::event::Principal;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
-use lango_store::{Place, SqliteStore, Trouble};
+use lango_store::{StoreLocation, SqliteStore, SqliteStoreError};
 
 use crate::setup::{id, open, talk};
 
@@ -23,19 +23,19 @@ async fn only_the_user_can_read_it() {
 fn a_newer_or_foreign_or_damaged_file_is_left_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.sqlite");
-    let refused = || SqliteStore::open(Place::File(file.clone())).err().unwrap();
-    drop(SqliteStore::open(Place::File(file.clone())).unwrap());
+    let refused = || SqliteStore::open(StoreLocation::File(file.clone())).err().unwrap();
+    drop(SqliteStore::open(StoreLocation::File(file.clone())).unwrap());
     let sqlite = |sql: &str| rusqlite::Connection::open(&file).unwrap().execute_batch(sql).unwrap();
     sqlite("PRAGMA user_version = 99");
     let newer = refused();
-    assert!(matches!(newer, Trouble::Newer { found: 99, .. }), "{newer}");
-    assert!(newer.remedy().contains("newer Lango"));
+    assert!(matches!(newer, SqliteStoreError::Newer { found: 99, .. }), "{newer}");
+    assert!(newer.hint().contains("newer Lango"));
     fs::remove_file(&file).unwrap();
     sqlite("CREATE TABLE somebody_elses (x)");
-    assert!(matches!(refused(), Trouble::Damaged { .. }));
+    assert!(matches!(refused(), SqliteStoreError::Damaged { .. }));
     for bytes in [b"not a database at all".repeat(100), vec![0; 4096]] {
         fs::write(&file, &bytes).unwrap();
-        assert!(matches!(refused(), Trouble::Damaged { .. }));
+        assert!(matches!(refused(), SqliteStoreError::Damaged { .. }));
         assert_eq!(fs::read(&file).unwrap(), bytes, "nothing was destroyed");
     }
 }
@@ -45,8 +45,8 @@ fn a_place_that_cannot_be_written_is_named() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "x").unwrap();
     for place in [folder.path().join("file/lango.sqlite"), folder.path().to_path_buf()] {
-        let refused = SqliteStore::open(Place::File(place.clone())).err().unwrap();
-        assert!(matches!(refused, Trouble::ReadOnly { .. }), "{refused}");
+        let refused = SqliteStore::open(StoreLocation::File(place.clone())).err().unwrap();
+        assert!(matches!(refused, SqliteStoreError::ReadOnly { .. }), "{refused}");
         assert!(refused.to_string().contains(&place.display().to_string()));
     }
 }
@@ -56,7 +56,7 @@ fn a_place_that_cannot_be_written_is_named() {
 async fn a_full_disk_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("lango.sqlite");
-    let store = SqliteStore::open(Place::File(file.clone())).unwrap();
+    let store = SqliteStore::open(StoreLocation::File(file.clone())).unwrap();
     talk(&store, "s", "t1", "before").await;
     store.limit_pages_for_tests(Some(12)).await.unwrap();
     let key = SessionKeyRef { session: &id("s"), principal: &Principal::local() };

@@ -3,7 +3,7 @@ use std::fs;
 use jiff::Timestamp;
 use lango_domain::event::{EventBody, Principal};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
-use lango_store::{SqliteStore, Trouble};
+use lango_store::{SqliteStore, SqliteStoreError};
 use lango_testkit::conformance::{asks, draft};
 
 use crate::setup::{id, open, talk};
@@ -74,7 +74,7 @@ async fn what_is_deleted_is_in_no_file() {
     store.delete(&me(), &id("secret")).await.unwrap();
     assert_eq!(holding(folder.path(), "xyzzy"), Vec::<std::path::PathBuf>::new());
     assert_eq!((events(&other, "secret").await, events(&other, "kept").await), (0, 3));
-    assert!(matches!(store.delete(&me(), &id("secret")).await, Err(Trouble::NoSession(_))));
+    assert!(matches!(store.delete(&me(), &id("secret")).await, Err(SqliteStoreError::NoSession(_))));
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn a_fork_ends_with_a_whole_turn() {
     talk(&store, "a", "t2", "two").await;
     assert_eq!(store.fork(&me(), &id("a"), 5, &id("b")).await.unwrap(), 3);
     assert_eq!((events(&store, "b").await, events(&store, "a").await), (3, 6));
-    assert!(matches!(store.fork(&me(), &id("a"), 6, &id("b")).await, Err(Trouble::SessionExists(_))));
+    assert!(matches!(store.fork(&me(), &id("a"), 6, &id("b")).await, Err(SqliteStoreError::SessionExists(_))));
     assert!(store.fork(&me(), &id("a"), 1, &id("c")).await.is_err(), "nothing whole");
 }
 
@@ -114,9 +114,9 @@ async fn a_backup_restores_everything_and_keeps_what_was_there() {
     let running = store.lock(SessionKeyRef { session: &id("a"), principal: &me() }).await.unwrap();
     assert!(matches!(
         SqliteStore::restore(other.place().clone(), &backup, &kept).await,
-        Err(Trouble::TurnsRunning)
+        Err(SqliteStoreError::TurnsRunning)
     ));
-    assert!(matches!(other.delete(&me(), &id("a")).await, Err(Trouble::TurnRunning(_))), "not while it runs");
+    assert!(matches!(other.delete(&me(), &id("a")).await, Err(SqliteStoreError::TurnRunning(_))), "not while it runs");
     assert!(other.prune(&me(), Timestamp::MAX).await.unwrap() == [id("b")], "what is in use stays");
     drop(running);
     talk(&store, "b", "t", "after the backup").await;
@@ -131,7 +131,7 @@ async fn a_backup_restores_everything_and_keeps_what_was_there() {
             &folder.path().join("k2.sqlite"),
         )
         .await;
-        assert!(matches!(refused, Err(Trouble::NoBackup { .. })), "{bad}");
+        assert!(matches!(refused, Err(SqliteStoreError::NoBackup { .. })), "{bad}");
     }
     assert!(events(&store, "a").await == 3 && !folder.path().join("k2.sqlite").exists());
 }

@@ -11,7 +11,7 @@ use lango_domain::text::one_line;
 use lango_knowledge::evaluation::{Judgements, Measured, Tally};
 use lango_knowledge::library::{Added, Library, Scope, pieces_of};
 use lango_knowledge::reading::{self, BeirDocument, BeirError};
-use lango_store::{Place, SqliteStore};
+use lango_store::{StoreLocation, SqliteStore};
 
 use super::{failed, not_kept};
 use crate::args::Global;
@@ -137,7 +137,7 @@ async fn measure(
     }
     let queries: Result<Vec<_>, _> = reading::queries(&directory).map_err(|error| bad(&error))?.collect();
     let queries = queries.map_err(|error| bad(&error))?;
-    let store = SqliteStore::open(Place::File(folder.join("eval.sqlite")))?;
+    let store = SqliteStore::open(StoreLocation::File(folder.join("eval.sqlite")))?;
     let mut environment = setting.environment.clone();
     environment.variables.insert("LANGO_HOME".to_owned(), folder.display().to_string());
     let library = library(&setting.loaded, &environment, store).map_err(failed)?;

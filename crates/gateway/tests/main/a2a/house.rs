@@ -11,7 +11,7 @@ use lango_domain::event::Principal;
 use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, Models, Runner};
 use lango_gateway::{Gateway, Lobby, Parts, Settings, SkippedItem, Surroundings, Tasks, Team, TeamFacts};
 use lango_net::AddressPolicy;
-use lango_store::{AccessToken, Place, SqliteStore, TokenScope, token_value};
+use lango_store::{AccessToken, StoreLocation, SqliteStore, TokenScope, token_value};
 use lango_team::{Config, build_agent_tree};
 use lango_testkit::script::Script;
 use lango_testkit::scripted::{ScriptedModel, tool};
@@ -43,7 +43,7 @@ pub async fn house_with(script: &str, settings: Settings) -> House {
 }
 
 pub async fn open(folder: TempDir, script: &str, settings: Settings, reach: AddressPolicy) -> House {
-    let store = SqliteStore::open(Place::File(folder.path().join("lango.sqlite"))).unwrap();
+    let store = SqliteStore::open(StoreLocation::File(folder.path().join("lango.sqlite"))).unwrap();
     for (number, (name, scopes)) in [
         ("ann", vec![TokenScope::Chat]),
         ("ann-approves", vec![TokenScope::Chat, TokenScope::Approve]),

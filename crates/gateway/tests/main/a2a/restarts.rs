@@ -3,7 +3,7 @@
 use super::house::{House, answer, house, message, open};
 use lango_gateway::Settings;
 use lango_net::AddressPolicy;
-use lango_store::{Place, SqliteStore};
+use lango_store::{StoreLocation, SqliteStore};
 use serde_json::{Value, json};
 
 /// B93
@@ -53,14 +53,14 @@ async fn a_task_whose_process_died_is_told_as_its_log_tells_it() {
     let task = first.peer("ann").ask("m1", "hi").await;
     let folder = first.close().await;
     // As if the process had died between the turn's last event and the task's.
-    let store = SqliteStore::open(Place::File(House::file(folder.path()))).unwrap();
+    let store = SqliteStore::open(StoreLocation::File(House::file(folder.path()))).unwrap();
     let principal = lango_domain::event::Principal::new("ann");
     let mut row = store.task(&principal, task["id"].as_str().unwrap()).await.unwrap().unwrap();
     let mut working = task.clone();
     working["status"] = json!({ "state": "TASK_STATE_WORKING" });
     working["artifacts"] = json!([]);
     (row.state, row.is_over, row.body) = ("TASK_STATE_WORKING".to_owned(), false, working.to_string());
-    store.keep_task(row.clone()).await.unwrap();
+    store.update_task(row.clone()).await.unwrap();
     let second = open(folder, "", Settings::default(), AddressPolicy::Public).await;
     let ann = second.peer("ann");
     let listed =
@@ -72,7 +72,7 @@ async fn a_task_whose_process_died_is_told_as_its_log_tells_it() {
 
     // And as if it had died before the turn had written anything.
     (row.turn, row.state) = (None, "TASK_STATE_SUBMITTED".to_owned());
-    store.keep_task(row).await.unwrap();
+    store.update_task(row).await.unwrap();
     assert_eq!(ann.task(&task["id"]).await["status"]["state"], "TASK_STATE_FAILED");
     assert_eq!(ann.rpc("SubscribeToTask", json!({ "id": task["id"] })).await["error"]["code"], -32004);
 }
@@ -98,7 +98,7 @@ async fn whoever_waits_for_news_hears_that_a_task_was_interrupted_and_lists_say_
     ann.rpc("CreateTaskPushNotificationConfig", push).await;
     let folder = first.close().await;
     // As if the process had died in the middle of both.
-    let store = SqliteStore::open(Place::File(House::file(folder.path()))).unwrap();
+    let store = SqliteStore::open(StoreLocation::File(House::file(folder.path()))).unwrap();
     let dies = async |task: &Value| {
         let principal = lango_domain::event::Principal::new("ann");
         let mut row = store.task(&principal, task["id"].as_str().unwrap()).await.unwrap().unwrap();
@@ -106,7 +106,7 @@ async fn whoever_waits_for_news_hears_that_a_task_was_interrupted_and_lists_say_
         working["status"] = json!({ "state": "TASK_STATE_WORKING" });
         (row.turn, row.state, row.is_over) = (None, "TASK_STATE_WORKING".to_owned(), false);
         row.body = working.to_string();
-        store.keep_task(row).await.unwrap();
+        store.update_task(row).await.unwrap();
     };
     dies(&task).await;
     let second = open(folder, "", Settings::default(), AddressPolicy::Anywhere).await;

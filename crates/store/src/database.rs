@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::documents;
-use crate::error::Trouble;
+use crate::error::SqliteStoreError;
 use crate::graph;
 use crate::knowledge;
 use crate::memory;
-use crate::tasks;
-use crate::tokens;
+use crate::a2a_tasks;
+use crate::access_tokens;
 
 /// "Lang" in the header: what else is no store of Lango's.
 const APPLICATION_ID: i64 = 0x4c61_6e67;
@@ -55,10 +55,10 @@ const MIGRATIONS: &[&str] = &[
 ",
     documents::TABLES,
     graph::TABLES,
-    tokens::TABLES,
+    access_tokens::TABLES,
     memory::TABLES,
     knowledge::TABLES,
-    tasks::TABLES,
+    a2a_tasks::TABLES,
     "
     -- What is derived from this file knows by it that it is this one.
     CREATE TABLE identity (id TEXT NOT NULL) STRICT;
@@ -76,13 +76,13 @@ const MIGRATIONS: &[&str] = &[
 
 /// Where sessions are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum StoreLocation {
     File(PathBuf),
     /// For as long as the process lives.
     Memory,
 }
 
-impl Place {
+impl StoreLocation {
     /// `:memory:` is no file.
     pub fn of(path: &Path) -> Self {
         if path == Path::new(":memory:") { Self::Memory } else { Self::File(path.to_path_buf()) }
@@ -97,50 +97,50 @@ impl Place {
 }
 
 /// The connection that writes; brings the file to the newest format.
-pub(crate) fn open_to_write(place: &Place) -> Result<Connection, Trouble> {
+pub(crate) fn open_writer(place: &StoreLocation) -> Result<Connection, SqliteStoreError> {
     let file = place.file();
-    if let Place::File(file) = place {
+    if let StoreLocation::File(file) = place {
         create_private(file)?;
     }
-    let trouble = |error| Trouble::of(error, file);
+    let trouble = |error| SqliteStoreError::of(error, file);
     let mut connection = Connection::open(file).map_err(trouble)?;
     connection.busy_timeout(PATIENCE).map_err(trouble)?;
-    patiently(|| prepare(&mut connection, file))?;
+    retry_while_busy(|| prepare(&mut connection, file))?;
     Ok(connection)
 }
 
-fn prepare(connection: &mut Connection, file: &Path) -> Result<(), Trouble> {
-    if format_of(connection, file)?.is_some() {
-        close_to_others(file)?;
+fn prepare(connection: &mut Connection, file: &Path) -> Result<(), SqliteStoreError> {
+    if schema_version(connection, file)?.is_some() {
+        restrict_permissions(file)?;
     } else {
         // Only before there is anything in it: what is deleted can be given back to the disk.
         connection
             .execute_batch("PRAGMA auto_vacuum = INCREMENTAL;")
-            .map_err(|error| Trouble::of(error, file))?;
+            .map_err(|error| SqliteStoreError::of(error, file))?;
     }
     connection
         .execute_batch(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON;",
         )
-        .map_err(|error| Trouble::of(error, file))?;
+        .map_err(|error| SqliteStoreError::of(error, file))?;
     migrate(connection, file)
 }
 
 /// SQLite does not wait by itself where two processes both turn a new file to WAL; so whoever is told "busy" comes again.
-fn patiently(mut step: impl FnMut() -> Result<(), Trouble>) -> Result<(), Trouble> {
+fn retry_while_busy(mut step: impl FnMut() -> Result<(), SqliteStoreError>) -> Result<(), SqliteStoreError> {
     let until = Instant::now() + PATIENCE;
     loop {
         match step() {
-            Err(Trouble::Busy) if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
+            Err(SqliteStoreError::Busy) if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
             done => return done,
         }
     }
 }
 
 /// What no other file has; a copy has it too.
-pub(crate) fn identity(connection: &Connection, place: &Place) -> Result<String, Trouble> {
+pub(crate) fn identity(connection: &Connection, place: &StoreLocation) -> Result<String, SqliteStoreError> {
     let found = connection.query_row("SELECT id FROM identity", [], |row| row.get(0));
-    found.map_err(|error| Trouble::of(error, place.file()))
+    found.map_err(|error| SqliteStoreError::of(error, place.file()))
 }
 
 /// Who else may use the file while it is read.
@@ -154,8 +154,8 @@ pub(crate) enum Sharing {
 }
 
 /// A connection that cannot write.
-pub(crate) fn open_to_read(file: &Path, sharing: Sharing) -> Result<Connection, Trouble> {
-    let trouble = |error| Trouble::of(error, file);
+pub(crate) fn open_reader(file: &Path, sharing: Sharing) -> Result<Connection, SqliteStoreError> {
+    let trouble = |error| SqliteStoreError::of(error, file);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = match sharing {
         Sharing::WithWriters => Connection::open_with_flags(file, flags),
@@ -181,15 +181,15 @@ fn frozen(file: &Path) -> PathBuf {
 }
 
 /// How a file of ours can be read that cannot be written.
-pub(crate) fn how_to_read(file: &Path) -> Result<(Connection, Sharing), Trouble> {
+pub(crate) fn how_to_read(file: &Path) -> Result<(Connection, Sharing), SqliteStoreError> {
     let mut log = file.as_os_str().to_owned();
     log.push("-wal");
     let has_log = fs::metadata(log).is_ok_and(|log| log.len() > 0);
     let opened = |sharing: Sharing| {
-        let connection = open_to_read(file, sharing)?;
-        match format_of(&connection, file)? {
+        let connection = open_reader(file, sharing)?;
+        match schema_version(&connection, file)? {
             Some(format) if format == MIGRATIONS.len() as i64 => Ok((connection, sharing)),
-            _ => Err(Trouble::ReadOnly {
+            _ => Err(SqliteStoreError::ReadOnly {
                 file: file.to_path_buf(),
                 why: "it has an older format, and bringing it to the newest one needs writing".to_owned(),
             }),
@@ -197,20 +197,20 @@ pub(crate) fn how_to_read(file: &Path) -> Result<(Connection, Sharing), Trouble>
     };
     match opened(Sharing::WithWriters) {
         // What stands in a log would be passed over.
-        Err(Trouble::ReadOnly { .. } | Trouble::DiskFull) if !has_log => opened(Sharing::Frozen),
+        Err(SqliteStoreError::ReadOnly { .. } | SqliteStoreError::DiskFull) if !has_log => opened(Sharing::Frozen),
         opened => opened,
     }
 }
 
-fn refused(file: &Path, error: &std::io::Error) -> Trouble {
+fn refused(file: &Path, error: &std::io::Error) -> SqliteStoreError {
     match error.kind() {
-        std::io::ErrorKind::StorageFull => Trouble::DiskFull,
-        _ => Trouble::ReadOnly { file: file.to_path_buf(), why: error.to_string() },
+        std::io::ErrorKind::StorageFull => SqliteStoreError::DiskFull,
+        _ => SqliteStoreError::ReadOnly { file: file.to_path_buf(), why: error.to_string() },
     }
 }
 
 /// A new folder and a new file are the user's alone, from the first moment.
-fn create_private(file: &Path) -> Result<(), Trouble> {
+fn create_private(file: &Path) -> Result<(), SqliteStoreError> {
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
     if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
@@ -221,7 +221,7 @@ fn create_private(file: &Path) -> Result<(), Trouble> {
 }
 
 /// A file of ours that others can read is closed to them; nobody else's file is touched.
-fn close_to_others(file: &Path) -> Result<(), Trouble> {
+fn restrict_permissions(file: &Path) -> Result<(), SqliteStoreError> {
     use std::os::unix::fs::PermissionsExt;
     let Ok(found) = fs::metadata(file) else { return Ok(()) };
     if found.permissions().mode() & 0o077 == 0 {
@@ -231,29 +231,29 @@ fn close_to_others(file: &Path) -> Result<(), Trouble> {
 }
 
 /// The format of a file of ours, nothing for an empty one; a file of somebody else's or of a newer Lango is refused.
-pub(crate) fn format_of(connection: &Connection, file: &Path) -> Result<Option<i64>, Trouble> {
+pub(crate) fn schema_version(connection: &Connection, file: &Path) -> Result<Option<i64>, SqliteStoreError> {
     // In one look: another process may be making the file at this moment.
     let look = || -> rusqlite::Result<(i64, i64, bool)> {
         let look = connection.unchecked_transaction()?;
         let number = |pragma: &str| look.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
         Ok((number("application_id")?, number("user_version")?, number("schema_version")? == 0))
     };
-    let (owner, format, is_empty) = look().map_err(|error| Trouble::of(error, file))?;
+    let (owner, format, is_empty) = look().map_err(|error| SqliteStoreError::of(error, file))?;
     if is_empty && owner == 0 {
         return Ok(None);
     }
     if owner != APPLICATION_ID {
-        return Err(Trouble::Damaged { file: file.to_path_buf() });
+        return Err(SqliteStoreError::Damaged { file: file.to_path_buf() });
     }
     let known = MIGRATIONS.len() as i64;
     if format > known {
-        return Err(Trouble::Newer { file: file.to_path_buf(), found: format, known });
+        return Err(SqliteStoreError::Newer { file: file.to_path_buf(), found: format, known });
     }
     Ok(Some(format))
 }
 
 /// In one transaction: another process that opens the file at the same moment finds all of it or nothing.
-fn migrate(connection: &mut Connection, file: &Path) -> Result<(), Trouble> {
+fn migrate(connection: &mut Connection, file: &Path) -> Result<(), SqliteStoreError> {
     let run = |connection: &mut Connection| -> rusqlite::Result<()> {
         let known = MIGRATIONS.len() as i64;
         if connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))? == known {
@@ -268,5 +268,5 @@ fn migrate(connection: &mut Connection, file: &Path) -> Result<(), Trouble> {
         change.pragma_update(None, "user_version", known)?;
         change.commit()
     };
-    run(connection).map_err(|error| Trouble::of(error, file))
+    run(connection).map_err(|error| SqliteStoreError::of(error, file))
 }

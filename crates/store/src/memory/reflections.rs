@@ -5,32 +5,32 @@ use std::collections::BTreeSet;
 use lango_domain::memory::{MemoryWrite, Memory, Note, NewReflections};
 use rusqlite::{Connection, TransactionBehavior, params};
 
-use super::{Owned, observing, remembered};
+use super::{Owned, observations, rows};
 use crate::damage::Reader;
-use crate::rows;
+use crate::event_rows;
 
-pub fn told(connection: &Reader<'_>, of: &Owned) -> rusqlite::Result<Vec<Memory>> {
-    let active = observing::progress(connection, of)?.active;
+pub fn digest_memories(connection: &Reader<'_>, of: &Owned) -> rusqlite::Result<Vec<Memory>> {
+    let active = observations::progress(connection, of)?.active;
     let values = params![of.principal, of.session];
     let mut told =
-        remembered::reflections(connection, "principal = ?1 AND session = ?2 ORDER BY id", values)?;
+        rows::reflections(connection, "principal = ?1 AND session = ?2 ORDER BY id", values)?;
     let condition = "principal = ?1 AND session = ?2 AND through <= ?3 AND is_condensed = 0 ORDER BY id";
     let values = params![of.principal, of.session, active as i64];
-    told.extend(remembered::observations(connection, condition, values)?);
+    told.extend(rows::observations(connection, condition, values)?);
     Ok(told)
 }
 
 pub fn uncondensed(connection: &Reader<'_>, of: &Owned) -> rusqlite::Result<Vec<Memory>> {
     let condition =
         "principal = ?1 AND session = ?2 AND through IS NOT NULL AND is_condensed = 0 ORDER BY id";
-    remembered::observations(connection, condition, params![of.principal, of.session])
+    rows::observations(connection, condition, params![of.principal, of.session])
 }
 
 /// Nothing is kept where anything that it was made of is gone: what is forgotten does not come back this way.
 pub fn keep(connection: &mut Connection, of: &Owned, new: &NewReflections) -> rusqlite::Result<MemoryWrite> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let Some(place) = rows::find(&change, &of.principal, &of.session)? else { return Ok(MemoryWrite::Overtaken) };
-    if observing::progress(&change, of)?.generation != new.behind || !all_there(&change, of, new)? {
+    let Some(place) = event_rows::find(&change, &of.principal, &of.session)? else { return Ok(MemoryWrite::Overtaken) };
+    if observations::progress(&change, of)?.generation != new.behind || !all_there(&change, of, new)? {
         return Ok(MemoryWrite::Overtaken);
     }
     let session = params![of.principal, of.session];
@@ -81,8 +81,8 @@ fn insert(connection: &Connection, of: &Owned, new: &NewReflections) -> rusqlite
             words.as_str(),
             new.origin.to_string(),
             text,
-            remembered::tokens_of(text) as i64,
-            crate::rows::label_text(label),
+            rows::tokens_of(text) as i64,
+            crate::event_rows::label_text(label),
         ])?;
         let id = connection.last_insert_rowid();
         for observation in &reflection.condenses {

@@ -10,7 +10,7 @@ use super::Owned;
 
 /// Within a change of the caller's: the memories, and every reflection that was made of one of them. What such a
 /// reflection told of other observations is told by those again.
-pub(crate) fn take_out(change: &Connection, of: &str, ids: &[MemoryId]) -> rusqlite::Result<()> {
+pub(crate) fn delete_rows(change: &Connection, of: &str, ids: &[MemoryId]) -> rusqlite::Result<()> {
     let mut reflections = BTreeSet::new();
     for id in ids {
         match id {

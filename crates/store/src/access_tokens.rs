@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::error::Trouble;
-use crate::rows::sortable;
+use crate::error::SqliteStoreError;
+use crate::event_rows::sortable;
 use crate::store::SqliteStore;
 
 pub(crate) const TABLES: &str = "
@@ -126,17 +126,17 @@ pub fn token_value(random: &[u8; SECRET_BYTES]) -> Secret {
 const COLUMNS: &str = "name, principal, scopes, created, expires, used";
 
 impl SqliteStore {
-    pub async fn add_token(&self, token: AccessToken, value: &Secret) -> Result<(), Trouble> {
+    pub async fn add_token(&self, token: AccessToken, value: &Secret) -> Result<(), SqliteStoreError> {
         let Some(TokenHash(hash)) = TokenHash::of(value.expose()) else {
-            return Err(Trouble::Other("this is no value for a token".to_owned()));
+            return Err(SqliteStoreError::Other("this is no value for a token".to_owned()));
         };
         let name = token.name.clone();
-        let added = self.change(move |connection| insert(connection, &token, &hash)).await?;
-        if added { Ok(()) } else { Err(Trouble::TokenExists(name)) }
+        let added = self.write(move |connection| insert(connection, &token, &hash)).await?;
+        if added { Ok(()) } else { Err(SqliteStoreError::TokenExists(name)) }
     }
 
     /// Every token, by name.
-    pub async fn tokens(&self) -> Result<Vec<AccessToken>, Trouble> {
+    pub async fn tokens(&self) -> Result<Vec<AccessToken>, SqliteStoreError> {
         self.read(|connection| {
             let mut query = connection.prepare(&format!("SELECT {COLUMNS} FROM tokens ORDER BY name"))?;
             query.query_map([], token)?.collect()
@@ -146,7 +146,7 @@ impl SqliteStore {
 
     /// The token with that hash. The hash of 256 random bits is looked up: how long that takes says nothing about any
     /// token.
-    pub async fn token_by(&self, hash: TokenHash) -> Result<Option<AccessToken>, Trouble> {
+    pub async fn find_token(&self, hash: TokenHash) -> Result<Option<AccessToken>, SqliteStoreError> {
         self.read(move |connection| {
             let mut query =
                 connection.prepare_cached(&format!("SELECT {COLUMNS} FROM tokens WHERE hash = ?1"))?;
@@ -155,19 +155,19 @@ impl SqliteStore {
         .await
     }
 
-    pub async fn revoke_token(&self, name: &str) -> Result<(), Trouble> {
+    pub async fn revoke_token(&self, name: &str) -> Result<(), SqliteStoreError> {
         let wanted = name.to_owned();
         let gone = self
-            .change(move |connection| {
+            .write(move |connection| {
                 connection.execute("DELETE FROM tokens WHERE name = ?1", params![wanted])
             })
             .await?;
-        if gone > 0 { Ok(()) } else { Err(Trouble::NoToken(name.to_owned())) }
+        if gone > 0 { Ok(()) } else { Err(SqliteStoreError::NoToken(name.to_owned())) }
     }
 
-    pub async fn token_was_used(&self, name: &str, at: Timestamp) -> Result<(), Trouble> {
+    pub async fn record_token_use(&self, name: &str, at: Timestamp) -> Result<(), SqliteStoreError> {
         let name = name.to_owned();
-        self.change(move |connection| {
+        self.write(move |connection| {
             connection.execute("UPDATE tokens SET used = ?2 WHERE name = ?1", params![name, sortable(at)])
         })
         .await?;

@@ -8,9 +8,9 @@ use lango_domain::session::HistoryWindow;
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use crate::damage::{Reader, shown};
-use crate::error::Trouble;
+use crate::error::SqliteStoreError;
 use crate::knowledge;
-use crate::rows;
+use crate::event_rows;
 use crate::store::{SqliteStore, load};
 
 /// What is known about a session without reading it.
@@ -34,7 +34,7 @@ impl SessionInfo {
 
 /// An event in which something was found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Hit {
+pub struct SessionSearchHit {
     pub session: SessionId,
     pub title: String,
     pub event: Arc<Event>,
@@ -55,7 +55,7 @@ const INFO: &str = "SELECT name, title, (SELECT count(*) FROM events WHERE sessi
 
 impl SqliteStore {
     /// Everybody who has sessions.
-    pub async fn principals(&self) -> Result<Vec<Principal>, Trouble> {
+    pub async fn principals(&self) -> Result<Vec<Principal>, SqliteStoreError> {
         self.read(|connection| {
             let mut query =
                 connection.prepare("SELECT DISTINCT principal FROM sessions ORDER BY principal")?;
@@ -65,7 +65,7 @@ impl SqliteStore {
     }
 
     /// The principal's sessions, the one used last first.
-    pub async fn sessions(&self, principal: &Principal) -> Result<Vec<SessionInfo>, Trouble> {
+    pub async fn sessions(&self, principal: &Principal) -> Result<Vec<SessionInfo>, SqliteStoreError> {
         let principal = principal.to_string();
         self.read(move |connection| {
             let sql = format!("{INFO} WHERE principal = ?1 ORDER BY updated DESC, id DESC");
@@ -74,7 +74,7 @@ impl SqliteStore {
         .await
     }
 
-    pub async fn session(&self, principal: &Principal, session: &SessionId) -> Result<SessionInfo, Trouble> {
+    pub async fn session(&self, principal: &Principal, session: &SessionId) -> Result<SessionInfo, SqliteStoreError> {
         let (principal, name) = (principal.to_string(), session.to_string());
         let found = self
             .read(move |connection| {
@@ -84,7 +84,7 @@ impl SqliteStore {
                 Ok(found.into_iter().next())
             })
             .await?;
-        found.ok_or_else(|| Trouble::NoSession(session.to_string()))
+        found.ok_or_else(|| SqliteStoreError::NoSession(session.to_string()))
     }
 
     /// Events behind a number, in order; none for a session that does not exist.
@@ -94,30 +94,30 @@ impl SqliteStore {
         session: &SessionId,
         seq: u64,
         most: usize,
-    ) -> Result<Vec<Arc<Event>>, Trouble> {
+    ) -> Result<Vec<Arc<Event>>, SqliteStoreError> {
         let (principal, session) = (principal.clone(), session.clone());
         self.read(move |connection| {
-            let Some(place) = rows::find(connection, principal.as_str(), session.as_str())? else {
+            let Some(place) = event_rows::find(connection, principal.as_str(), session.as_str())? else {
                 return Ok(Vec::new());
             };
             let sql = format!(
                 "SELECT {} FROM events WHERE session = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
-                rows::COLUMNS
+                event_rows::COLUMNS
             );
             let (after, most) = (i64::try_from(seq).unwrap_or(i64::MAX), most as i64);
-            let (values, name) = (params![place.id, after, most], rows::event_name(session.as_str()));
-            connection.all(&sql, values, name, |row| rows::event(row, &session))
+            let (values, name) = (params![place.id, after, most], event_rows::event_name(session.as_str()));
+            connection.all(&sql, values, name, |row| event_rows::event(row, &session))
         })
         .await
     }
 
     /// The newest of the principal's sessions whose names begin so.
-    pub async fn sessions_named(
+    pub async fn sessions_with_prefix(
         &self,
         principal: &Principal,
         beginning: &str,
         most: usize,
-    ) -> Result<Vec<SessionId>, Trouble> {
+    ) -> Result<Vec<SessionId>, SqliteStoreError> {
         let (principal, from) = (principal.to_string(), beginning.to_owned());
         self.read(move |connection| {
             let sql =
@@ -131,7 +131,7 @@ impl SqliteStore {
     }
 
     /// Requests and answers that hold every word of `text`, in any case and script, newest first.
-    pub async fn search(&self, principal: &Principal, text: &str, most: usize) -> Result<Vec<Hit>, Trouble> {
+    pub async fn search(&self, principal: &Principal, text: &str, most: usize) -> Result<Vec<SessionSearchHit>, SqliteStoreError> {
         let words: Vec<String> = text.to_lowercase().split_whitespace().map(str::to_owned).collect();
         let principal = principal.to_string();
         self.read(move |connection| search(connection, &principal, &words, most)).await
@@ -144,7 +144,7 @@ impl SqliteStore {
         from: &SessionId,
         at: u64,
         into: &SessionId,
-    ) -> Result<u64, Trouble> {
+    ) -> Result<u64, SqliteStoreError> {
         let source = self.session(principal, from).await?;
         let (owner, from, into) = (principal.clone(), source.id, into.clone());
         let events = self
@@ -152,22 +152,22 @@ impl SqliteStore {
             .await?;
         let copied = events.len() as u64;
         if copied == 0 {
-            return Err(Trouble::NoWholeTurn(at));
+            return Err(SqliteStoreError::NoWholeTurn(at));
         }
-        self.add_session(principal, &into, events).await?;
+        self.import_session(principal, &into, events).await?;
         Ok(copied)
     }
 
     /// A session made of events from elsewhere, numbered anew.
-    pub async fn add_session(
+    pub async fn import_session(
         &self,
         principal: &Principal,
         session: &SessionId,
         events: Vec<Arc<Event>>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), SqliteStoreError> {
         let (owner, name) = (principal.to_string(), session.clone());
-        let added = self.change(move |connection| add(connection, &owner, &name, &events)).await?;
-        if added { Ok(()) } else { Err(Trouble::SessionExists(session.to_string())) }
+        let added = self.write(move |connection| add(connection, &owner, &name, &events)).await?;
+        if added { Ok(()) } else { Err(SqliteStoreError::SessionExists(session.to_string())) }
     }
 
     /// What models took, of one session or of all, in order.
@@ -175,7 +175,7 @@ impl SqliteStore {
         &self,
         principal: &Principal,
         session: Option<&SessionId>,
-    ) -> Result<Vec<UsageRow>, Trouble> {
+    ) -> Result<Vec<UsageRow>, SqliteStoreError> {
         let (principal, session) = (principal.to_string(), session.map(SessionId::to_string));
         self.read(move |connection| {
             let sql = "SELECT NULL, turn, agent, branch, body, 0 AS age, rowid AS place FROM usage
@@ -192,9 +192,9 @@ impl SqliteStore {
 /// Every session, every event and what calls took, only to see whether they can be read.
 pub(crate) fn read_all(reader: &Reader<'_>) -> rusqlite::Result<()> {
     reader.all(INFO, [], session_name, |row| info(reader, row))?;
-    let sql = format!("SELECT {}, name FROM events JOIN sessions ON id = session", rows::COLUMNS);
-    let event = |row: &rusqlite::Row<'_>| rows::event(row, &SessionId::new(shown(row, 6))).map(drop);
-    reader.all(&sql, [], rows::named_event, event)?;
+    let sql = format!("SELECT {}, name FROM events JOIN sessions ON id = session", event_rows::COLUMNS);
+    let event = |row: &rusqlite::Row<'_>| event_rows::event(row, &SessionId::new(shown(row, 6))).map(drop);
+    reader.all(&sql, [], event_rows::named_event, event)?;
     let sql = "SELECT NULL, turn, agent, branch, body FROM usage";
     reader.all(sql, [], usage_name, |row| usage_row(row).map(drop))?;
     Ok(())
@@ -238,7 +238,7 @@ fn search(
     principal: &str,
     words: &[String],
     most: usize,
-) -> rusqlite::Result<Vec<Hit>> {
+) -> rusqlite::Result<Vec<SessionSearchHit>> {
     let sql = "SELECT e.seq, e.turn, e.author, e.branch, e.at, e.body, s.name, s.title FROM events e
         JOIN sessions s ON s.id = e.session
         WHERE s.principal = ?1 AND e.kind IN ('user', 'answer') ORDER BY s.updated DESC, e.seq DESC";
@@ -247,14 +247,14 @@ fn search(
     let mut hits = Vec::new();
     while let Some(row) = found.next()? {
         let session = SessionId::new(shown(row, 6));
-        let event = connection.checked(row, rows::named_event, rows::event(row, &session))?;
+        let event = connection.checked(row, event_rows::named_event, event_rows::event(row, &session))?;
         let Some(event) = event else { continue };
         let (EventBody::User { text } | EventBody::Answer { text } | EventBody::Report { text }) = &event.body else {
             continue;
         };
         let text = text.to_lowercase();
         if words.iter().all(|word| text.contains(word)) {
-            hits.push(Hit { session, title: shown(row, 7), event });
+            hits.push(SessionSearchHit { session, title: shown(row, 7), event });
         }
         if hits.len() == most {
             break;
@@ -279,20 +279,20 @@ fn add(
     events: &[Arc<Event>],
 ) -> rusqlite::Result<bool> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    if rows::find(&change, principal, session.as_str())?.is_some() {
+    if event_rows::find(&change, principal, session.as_str())?.is_some() {
         return Ok(false);
     }
     let at = events.first().map_or(Timestamp::UNIX_EPOCH, |event| event.at);
-    let place = rows::create(&change, principal, session.as_str(), &rows::sortable(at))?;
+    let place = event_rows::create(&change, principal, session.as_str(), &event_rows::sortable(at))?;
     let events: Vec<Arc<Event>> = (1..)
         .zip(events)
         .map(|(seq, event)| Arc::new(Event { seq, session: session.clone(), ..Event::clone(event) }))
         .collect();
     for event in &events {
-        rows::insert(&change, place.id, event)?;
+        event_rows::insert(&change, place.id, event)?;
     }
-    rows::touch(&change, place.id, &events)?;
-    knowledge::count_as_seen(&change, place.id, events.len())?;
+    event_rows::update_session(&change, place.id, &events)?;
+    knowledge::mark_as_counted(&change, place.id, events.len())?;
     change.commit()?;
     Ok(true)
 }

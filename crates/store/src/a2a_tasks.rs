@@ -5,8 +5,8 @@ use lango_domain::event::{Principal, SessionId, TurnId};
 use lango_domain::session::SessionKeyRef;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
-use crate::error::Trouble;
-use crate::rows::sortable;
+use crate::error::SqliteStoreError;
+use crate::event_rows::sortable;
 use crate::store::SqliteStore;
 
 pub(crate) const TABLES: &str = "
@@ -72,7 +72,7 @@ pub struct NewTask {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum TaskBegun {
+pub enum TaskCreation {
     New,
     /// The message came before, and this task with it.
     Repeated(Box<TaskRow>),
@@ -94,7 +94,7 @@ pub struct TaskQuery {
 
 /// Where a task's changes are told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskListener {
+pub struct PushConfigRow {
     pub id: String,
     pub body: String,
 }
@@ -103,13 +103,13 @@ const COLUMNS: &str = "id, principal, session, turn, state, is_over, created, up
 
 impl SqliteStore {
     /// Keeps a new task, unless its message began one before.
-    pub async fn begin_task(&self, new: NewTask) -> Result<TaskBegun, Trouble> {
-        self.change(move |connection| begin(connection, &new)).await
+    pub async fn create_task(&self, new: NewTask) -> Result<TaskCreation, SqliteStoreError> {
+        self.write(move |connection| begin(connection, &new)).await
     }
 
     /// Keeps how a task stands now; one that is gone stays gone.
-    pub async fn keep_task(&self, row: TaskRow) -> Result<(), Trouble> {
-        self.change(move |connection| {
+    pub async fn update_task(&self, row: TaskRow) -> Result<(), SqliteStoreError> {
+        self.write(move |connection| {
             let sql = "UPDATE tasks SET turn = ?3, state = ?4, is_over = ?5, updated = ?6, body = ?7
                 WHERE id = ?1 AND principal = ?2";
             let (turn, updated) = (row.turn.as_ref().map(TurnId::as_str), sortable(row.updated));
@@ -122,9 +122,9 @@ impl SqliteStore {
     }
 
     /// Takes a task away that never began.
-    pub async fn forget_task(&self, principal: &Principal, id: &str) -> Result<(), Trouble> {
+    pub async fn delete_task(&self, principal: &Principal, id: &str) -> Result<(), SqliteStoreError> {
         let (principal, id) = (principal.clone(), id.to_owned());
-        self.change(move |connection| {
+        self.write(move |connection| {
             let sql = "DELETE FROM tasks WHERE id = ?1 AND principal = ?2";
             connection.execute(sql, params![id, principal.as_str()])
         })
@@ -133,7 +133,7 @@ impl SqliteStore {
     }
 
     /// A task of the principal's.
-    pub async fn task(&self, principal: &Principal, id: &str) -> Result<Option<TaskRow>, Trouble> {
+    pub async fn task(&self, principal: &Principal, id: &str) -> Result<Option<TaskRow>, SqliteStoreError> {
         let (principal, id) = (principal.clone(), id.to_owned());
         self.read(move |connection| {
             let sql = format!("SELECT {COLUMNS} FROM tasks WHERE id = ?1 AND principal = ?2");
@@ -143,7 +143,7 @@ impl SqliteStore {
     }
 
     /// Tasks that fit, the one that changed last first, and how many there are without a limit.
-    pub async fn tasks(&self, query: TaskQuery) -> Result<(Vec<TaskRow>, usize), Trouble> {
+    pub async fn tasks(&self, query: TaskQuery) -> Result<(Vec<TaskRow>, usize), SqliteStoreError> {
         self.read(move |connection| find(connection, &query)).await
     }
 
@@ -151,7 +151,7 @@ impl SqliteStore {
     pub async fn open_tasks(
         &self,
         principal: Option<&Principal>,
-    ) -> Result<Vec<(Principal, String)>, Trouble> {
+    ) -> Result<Vec<(Principal, String)>, SqliteStoreError> {
         let principal = principal.cloned();
         self.read(move |connection| {
             let sql = "SELECT principal, id FROM tasks WHERE NOT is_over AND (?1 IS NULL OR principal = ?1)";
@@ -170,14 +170,14 @@ impl SqliteStore {
     }
 
     /// Adds an address to a task, or changes it; false where the task has `most` already.
-    pub async fn keep_task_listener(
+    pub async fn upsert_push_config(
         &self,
         task: &str,
-        listener: TaskListener,
+        listener: PushConfigRow,
         most: usize,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, SqliteStoreError> {
         let task = task.to_owned();
-        self.change(move |connection| {
+        self.write(move |connection| {
             let sql = "INSERT INTO task_listeners (task, id, body)
                 SELECT ?1, ?2, ?3 WHERE (SELECT count(*) FROM task_listeners WHERE task = ?1 AND id <> ?2) < ?4
                 ON CONFLICT (task, id) DO UPDATE SET body = excluded.body";
@@ -187,19 +187,19 @@ impl SqliteStore {
         .await
     }
 
-    pub async fn task_listeners(&self, task: &str) -> Result<Vec<TaskListener>, Trouble> {
+    pub async fn push_configs(&self, task: &str) -> Result<Vec<PushConfigRow>, SqliteStoreError> {
         let task = task.to_owned();
         self.read(move |connection| {
             let sql = "SELECT id, body FROM task_listeners WHERE task = ?1 ORDER BY id";
             let mut query = connection.prepare_cached(sql)?;
-            query.query_map([task], |row| Ok(TaskListener { id: row.get(0)?, body: row.get(1)? }))?.collect()
+            query.query_map([task], |row| Ok(PushConfigRow { id: row.get(0)?, body: row.get(1)? }))?.collect()
         })
         .await
     }
 
-    pub async fn forget_task_listener(&self, task: &str, id: &str) -> Result<(), Trouble> {
+    pub async fn delete_push_config(&self, task: &str, id: &str) -> Result<(), SqliteStoreError> {
         let (task, id) = (task.to_owned(), id.to_owned());
-        self.change(move |connection| {
+        self.write(move |connection| {
             connection.execute("DELETE FROM task_listeners WHERE task = ?1 AND id = ?2", params![task, id])
         })
         .await?;
@@ -207,11 +207,11 @@ impl SqliteStore {
     }
 }
 
-fn begin(connection: &mut Connection, new: &NewTask) -> rusqlite::Result<TaskBegun> {
+fn begin(connection: &mut Connection, new: &NewTask) -> rusqlite::Result<TaskCreation> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let (row, principal) = (&new.row, new.row.principal.as_str());
     if let Some(found) = repeated(&change, new)? {
-        return Ok(TaskBegun::Repeated(Box::new(found)));
+        return Ok(TaskCreation::Repeated(Box::new(found)));
     }
     let count: i64 =
         change.query_row("SELECT count(*) FROM tasks WHERE principal = ?1", [principal], |row| row.get(0))?;
@@ -220,7 +220,7 @@ fn begin(connection: &mut Connection, new: &NewTask) -> rusqlite::Result<TaskBeg
         let sql = "DELETE FROM tasks WHERE id IN
             (SELECT id FROM tasks WHERE principal = ?1 AND is_over ORDER BY updated LIMIT ?2)";
         if (change.execute(sql, params![principal, surplus])? as i64) < surplus {
-            return Ok(TaskBegun::TooMany);
+            return Ok(TaskCreation::TooMany);
         }
     }
     let sql = format!("INSERT INTO tasks ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
@@ -232,7 +232,7 @@ fn begin(connection: &mut Connection, new: &NewTask) -> rusqlite::Result<TaskBeg
     let sql = "INSERT OR REPLACE INTO task_messages (principal, message, task, at) VALUES (?1, ?2, ?3, ?4)";
     change.execute(sql, params![principal, new.message, row.id, created])?;
     change.commit()?;
-    Ok(TaskBegun::New)
+    Ok(TaskCreation::New)
 }
 
 fn repeated(connection: &Connection, new: &NewTask) -> rusqlite::Result<Option<TaskRow>> {

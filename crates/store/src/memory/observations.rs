@@ -7,12 +7,12 @@ use lango_domain::event::{EventBody, Event, SessionId, TurnId, Usage};
 use lango_domain::memory::{MemoryWrite, NewMemory, ObservedSpan, ObservationProgress, ObserverBackoff};
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
-use super::{Owned, forgetting, remembered};
+use super::{Owned, forget, rows};
 use crate::damage::Reader;
-use crate::rows;
+use crate::event_rows;
 
 pub fn progress(connection: &Connection, of: &Owned) -> rusqlite::Result<ObservationProgress> {
-    let Some(place) = rows::find(connection, &of.principal, &of.session)? else {
+    let Some(place) = event_rows::find(connection, &of.principal, &of.session)? else {
         return Ok(ObservationProgress::default());
     };
     let sql =
@@ -41,22 +41,22 @@ pub fn progress(connection: &Connection, of: &Owned) -> rusqlite::Result<Observa
     Ok(ObservationProgress { observed, active, waiting, generation, tokens: tokens as usize, setback })
 }
 
-pub fn turns_behind(
+pub fn turns_after(
     connection: &Reader<'_>,
     of: &Owned,
     seq: u64,
     bytes: usize,
 ) -> rusqlite::Result<Vec<Arc<Event>>> {
-    let Some(place) = rows::find(connection, &of.principal, &of.session)? else { return Ok(Vec::new()) };
+    let Some(place) = event_rows::find(connection, &of.principal, &of.session)? else { return Ok(Vec::new()) };
     let session = SessionId::new(&*of.session);
-    let sql = format!("SELECT {} FROM events WHERE session = ?1 AND seq > ?2 ORDER BY seq", rows::COLUMNS);
+    let sql = format!("SELECT {} FROM events WHERE session = ?1 AND seq > ?2 ORDER BY seq", event_rows::COLUMNS);
     let mut query = connection.prepare_cached(&sql)?;
     let mut found = query.query(params![place.id, seq as i64])?;
     let (mut events, mut read, mut whole) = (Vec::new(), 0, 0);
     while let Some(row) = found.next()? {
         read += row.get_ref(5)?.as_str().map_or(0, str::len);
         let event =
-            connection.checked(row, rows::event_name(session.as_str()), rows::event(row, &session))?;
+            connection.checked(row, event_rows::event_name(session.as_str()), event_rows::event(row, &session))?;
         let Some(event) = event else { continue };
         let is_end = matches!(event.body, EventBody::TurnDone | EventBody::TurnFailed { .. });
         events.push(event);
@@ -77,13 +77,13 @@ pub fn request(
     of: &Owned,
     turn: &TurnId,
 ) -> rusqlite::Result<Option<(u64, String)>> {
-    let Some(place) = rows::find(connection, &of.principal, &of.session)? else { return Ok(None) };
+    let Some(place) = event_rows::find(connection, &of.principal, &of.session)? else { return Ok(None) };
     let session = SessionId::new(&*of.session);
     let sql = format!(
         "SELECT {} FROM events WHERE session = ?1 AND kind = 'user' AND turn = ?2 ORDER BY seq DESC LIMIT 1",
-        rows::COLUMNS
+        event_rows::COLUMNS
     );
-    let event = |row: &Row<'_>| rows::event(row, &session);
+    let event = |row: &Row<'_>| event_rows::event(row, &session);
     let found =
         connection.prepare_cached(&sql)?.query_row(params![place.id, turn.as_str()], event).optional()?;
     Ok(found.and_then(|event| match &event.body {
@@ -93,21 +93,21 @@ pub fn request(
 }
 
 pub fn events(connection: &Reader<'_>, of: &Owned, seqs: &[u64]) -> rusqlite::Result<Vec<Arc<Event>>> {
-    let Some(place) = rows::find(connection, &of.principal, &of.session)? else { return Ok(Vec::new()) };
+    let Some(place) = event_rows::find(connection, &of.principal, &of.session)? else { return Ok(Vec::new()) };
     let session = SessionId::new(&*of.session);
-    let sql = format!("SELECT {} FROM events WHERE session = ?1 AND seq = ?2", rows::COLUMNS);
+    let sql = format!("SELECT {} FROM events WHERE session = ?1 AND seq = ?2", event_rows::COLUMNS);
     let mut events = Vec::new();
     for seq in seqs {
-        let (values, name) = (params![place.id, *seq as i64], rows::event_name(session.as_str()));
-        events.extend(connection.all(&sql, values, name, |row| rows::event(row, &session))?);
+        let (values, name) = (params![place.id, *seq as i64], event_rows::event_name(session.as_str()));
+        events.extend(connection.all(&sql, values, name, |row| event_rows::event(row, &session))?);
     }
     Ok(events)
 }
 
 /// Invariant: pieces follow each other without gaps, so that every event is observed exactly once.
-pub fn keep_piece(connection: &mut Connection, of: &Owned, piece: &ObservedSpan) -> rusqlite::Result<MemoryWrite> {
+pub fn save_span(connection: &mut Connection, of: &Owned, piece: &ObservedSpan) -> rusqlite::Result<MemoryWrite> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let Some(place) = rows::find(&change, &of.principal, &of.session)? else { return Ok(MemoryWrite::Overtaken) };
+    let Some(place) = event_rows::find(&change, &of.principal, &of.session)? else { return Ok(MemoryWrite::Overtaken) };
     let observed: i64 = change.query_row(
         "SELECT coalesce(max(last), 0) FROM observed_pieces WHERE session = ?1",
         [place.id],
@@ -121,7 +121,7 @@ pub fn keep_piece(connection: &mut Connection, of: &Owned, piece: &ObservedSpan)
         .execute(sql, params![place.id, piece.last as i64, piece.tokens as i64, piece.origin.to_string()])?;
     for observation in &piece.observations {
         if is_wanted(&change, of, observation)? {
-            remembered::insert(&change, of, observation, &piece.origin, Some(piece.last))?;
+            rows::insert(&change, of, observation, &piece.origin, Some(piece.last))?;
         }
     }
     let sql = "UPDATE memory_progress SET failures = 0, unusable = 0, not_before = NULL WHERE session = ?1";
@@ -132,7 +132,7 @@ pub fn keep_piece(connection: &mut Connection, of: &Owned, piece: &ObservedSpan)
 
 /// What was forgotten meanwhile, or is known in the same words, is not kept.
 fn is_wanted(connection: &Connection, of: &Owned, new: &NewMemory) -> rusqlite::Result<bool> {
-    if forgetting::touches_forgotten(connection, of, &new.sources)? {
+    if forget::touches_forgotten(connection, of, &new.sources)? {
         return Ok(false);
     }
     let sql =
@@ -145,15 +145,15 @@ fn is_wanted(connection: &Connection, of: &Owned, new: &NewMemory) -> rusqlite::
 
 /// It only ever goes forward, and only to where a piece ends.
 pub fn activate(connection: &mut Connection, of: &Owned, through: u64) -> rusqlite::Result<()> {
-    let Some(place) = rows::find(connection, &of.principal, &of.session)? else { return Ok(()) };
+    let Some(place) = event_rows::find(connection, &of.principal, &of.session)? else { return Ok(()) };
     let sql = "INSERT INTO memory_progress (session, active) SELECT session, last FROM observed_pieces
         WHERE session = ?1 AND last = ?2
         ON CONFLICT (session) DO UPDATE SET active = max(active, excluded.active)";
     connection.execute(sql, params![place.id, through as i64]).map(drop)
 }
 
-pub fn put_off(connection: &mut Connection, of: &Owned, setback: &ObserverBackoff) -> rusqlite::Result<()> {
-    let Some(place) = rows::find(connection, &of.principal, &of.session)? else { return Ok(()) };
+pub fn save_backoff(connection: &mut Connection, of: &Owned, setback: &ObserverBackoff) -> rusqlite::Result<()> {
+    let Some(place) = event_rows::find(connection, &of.principal, &of.session)? else { return Ok(()) };
     let sql = "INSERT INTO memory_progress (session, failures, unusable, not_before) VALUES (?1, ?2, ?3, ?4)
         ON CONFLICT (session) DO UPDATE SET
         failures = excluded.failures, unusable = excluded.unusable, not_before = excluded.not_before";
@@ -162,7 +162,7 @@ pub fn put_off(connection: &mut Connection, of: &Owned, setback: &ObserverBackof
 }
 
 /// Beside the sessions' own usage: no event of a turn tells of it.
-pub fn spent(
+pub fn record_usage(
     connection: &mut Connection,
     principal: &str,
     turn: &TurnId,

@@ -90,15 +90,15 @@ pub(crate) fn named_event(row: &Row<'_>) -> String {
 
 /// Where a session's rows hang, and the number of the last one.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct SessionRow {
     pub id: i64,
     pub last: u64,
 }
 
-pub(crate) fn find(connection: &Connection, principal: &str, name: &str) -> rusqlite::Result<Option<Place>> {
+pub(crate) fn find(connection: &Connection, principal: &str, name: &str) -> rusqlite::Result<Option<SessionRow>> {
     let sql = "SELECT id, coalesce((SELECT max(seq) FROM events WHERE session = id), 0) FROM sessions
         WHERE principal = ?1 AND name = ?2";
-    let place = |row: &Row<'_>| Ok(Place { id: row.get(0)?, last: row.get::<_, i64>(1)? as u64 });
+    let place = |row: &Row<'_>| Ok(SessionRow { id: row.get(0)?, last: row.get::<_, i64>(1)? as u64 });
     connection.prepare_cached(sql)?.query_row(params![principal, name], place).optional()
 }
 
@@ -107,10 +107,10 @@ pub(crate) fn create(
     principal: &str,
     name: &str,
     at: &str,
-) -> rusqlite::Result<Place> {
+) -> rusqlite::Result<SessionRow> {
     let sql = "INSERT INTO sessions (principal, name, created, updated) VALUES (?1, ?2, ?3, ?3)";
     connection.prepare_cached(sql)?.execute(params![principal, name, at])?;
-    Ok(Place { id: connection.last_insert_rowid(), last: 0 })
+    Ok(SessionRow { id: connection.last_insert_rowid(), last: 0 })
 }
 
 /// Writes one event; the caller gave it its number.
@@ -131,7 +131,7 @@ pub(crate) fn insert(connection: &Connection, session: i64, event: &Event) -> ru
 }
 
 /// What calls took stays known when the events of their session from this number on are gone.
-pub(crate) fn keep_usage(
+pub(crate) fn detach_usage(
     connection: &Connection,
     principal: &str,
     name: &str,
@@ -147,7 +147,7 @@ pub(crate) fn keep_usage(
 
 /// The session's title and time, where a turn begins or ends: in between only events are written. A clock that goes
 /// backwards does not take the time along.
-pub(crate) fn touch(connection: &Connection, session: i64, events: &[Arc<Event>]) -> rusqlite::Result<()> {
+pub(crate) fn update_session(connection: &Connection, session: i64, events: &[Arc<Event>]) -> rusqlite::Result<()> {
     let is_edge = |event: &&Arc<Event>| matches!(kind(&event.body), "user" | "end");
     let Some(newest) = events.iter().rfind(is_edge) else { return Ok(()) };
     let sql = "UPDATE sessions SET updated = max(updated, ?2) WHERE id = ?1";

@@ -16,25 +16,25 @@ const FIRST_LOOK: Duration = Duration::from_millis(2);
 const LAST_LOOK: Duration = Duration::from_millis(50);
 
 /// Locks of this process in order, and behind them files that other processes see.
-pub(crate) struct Locks {
+pub(crate) struct SessionLocks {
     /// None for a store that only this process has.
     folder: Option<PathBuf>,
     here: Mutex<HashMap<String, Weak<TurnMutex<()>>>>,
 }
 
 /// Held for a turn; the file first, then the place in the queue.
-struct Held {
+struct HeldLock {
     _file: Option<File>,
     _here: OwnedMutexGuard<()>,
 }
 
-impl Locks {
+impl SessionLocks {
     pub fn new(folder: Option<PathBuf>) -> Self {
         Self { folder, here: Mutex::default() }
     }
 
     pub async fn lock(&self, key: SessionKeyRef<'_>) -> Result<TurnLock, StoreError> {
-        self.take(key).await.map_err(|error| cannot(self.folder.as_deref(), &error))
+        self.take(key).await.map_err(|error| lock_error(self.folder.as_deref(), &error))
     }
 
     /// The lock, if nobody holds it at this moment.
@@ -49,7 +49,7 @@ impl Locks {
             Some(folder) => Some(lock_file(folder, &name).await?),
             None => None,
         };
-        Ok(TurnLock::new(Held { _file: file, _here: here }))
+        Ok(TurnLock::new(HeldLock { _file: file, _here: here }))
     }
 
     /// Whether any turn is running, here or in another process.
@@ -66,7 +66,7 @@ impl Locks {
     }
 
     /// The file of a session that is gone; called by whoever holds its lock.
-    pub fn forget(&self, key: SessionKeyRef<'_>) {
+    pub fn remove_lock_file(&self, key: SessionKeyRef<'_>) {
         if let Some(folder) = &self.folder {
             let _ = fs::remove_file(folder.join(file_name(key)));
         }
@@ -120,7 +120,7 @@ fn is_still_there(file: &File, path: &Path) -> bool {
     }
 }
 
-fn cannot(folder: Option<&Path>, error: &io::Error) -> StoreError {
+fn lock_error(folder: Option<&Path>, error: &io::Error) -> StoreError {
     let folder = folder.unwrap_or(Path::new(""));
     StoreError(format!("no lock could be taken in {}: {error}", folder.display()))
 }

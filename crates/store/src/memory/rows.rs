@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
 use super::Owned;
 use crate::damage::{Reader, shown};
-use crate::rows;
+use crate::event_rows;
 
 /// What date, kind and number take beside the words.
 const TOKENS_AROUND: usize = 14;
@@ -56,7 +56,7 @@ pub fn insert(
         text,
         tokens_of(text) as i64,
         serde_json::to_string(&memory.sources).unwrap_or_default(),
-        rows::label_text(label),
+        event_rows::label_text(label),
     ])?;
     Ok(connection.last_insert_rowid() as u64)
 }
@@ -127,7 +127,7 @@ pub fn reflections(
 fn note(row: &Row<'_>) -> rusqlite::Result<Note> {
     let word = |at: usize| row.get_ref(at)?.as_str().map_err(rusqlite::Error::from);
     let words = if word(5)? == MemorySpeaker::User.as_str() { MemorySpeaker::User } else { MemorySpeaker::Others };
-    let label = rows::label(row, 8)?.unwrap_or_else(|| match words {
+    let label = event_rows::label(row, 8)?.unwrap_or_else(|| match words {
         MemorySpeaker::User => Label::default(),
         MemorySpeaker::Others => Label::untrusted("an earlier conversation"),
     });

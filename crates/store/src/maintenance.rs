@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::catalogue;
+use crate::sessions;
 use crate::damage::DamagedRow;
-use crate::error::Trouble;
-use crate::file::{self, Place, Sharing};
+use crate::error::SqliteStoreError;
+use crate::database::{self, StoreLocation, Sharing};
 use crate::inquiries;
 use crate::knowledge;
 use crate::memory;
@@ -15,7 +15,7 @@ use crate::store::SqliteStore;
 
 /// What a look at the file found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Health {
+pub struct StoreHealth {
     pub sessions: u64,
     pub events: u64,
     pub bytes: u64,
@@ -25,42 +25,42 @@ pub struct Health {
 
 impl SqliteStore {
     /// A whole copy in one file, while others go on.
-    pub async fn back_up(&self, into: &Path) -> Result<(), Trouble> {
-        create_alone(into)?;
+    pub async fn back_up(&self, into: &Path) -> Result<(), SqliteStoreError> {
+        create_private(into)?;
         let target = into.to_string_lossy().into_owned();
-        let copied = self.change(move |connection| connection.execute("VACUUM INTO ?1", [target])).await;
+        let copied = self.write(move |connection| connection.execute("VACUUM INTO ?1", [target])).await;
         let synced = copied.and_then(|_| {
             let synced = std::fs::File::open(into).and_then(|file| file.sync_all());
-            synced.map_err(|error| Trouble::Disk { file: into.to_path_buf(), why: error.to_string() })
+            synced.map_err(|error| SqliteStoreError::Disk { file: into.to_path_buf(), why: error.to_string() })
         });
         synced.inspect_err(|_| _ = std::fs::remove_file(into))
     }
 
     /// Replaces everything by a backup, in one change that others see whole; what was there is kept in `keep`. What
     /// cannot be opened is moved there as it is.
-    pub async fn restore(place: Place, from: &Path, keep: &Path) -> Result<(), Trouble> {
+    pub async fn restore(place: StoreLocation, from: &Path, keep: &Path) -> Result<(), SqliteStoreError> {
         check_backup(from)?;
         let store = match Self::open(place.clone()) {
             Ok(store) => {
                 if store.locks().any_held() {
-                    return Err(Trouble::TurnsRunning);
+                    return Err(SqliteStoreError::TurnsRunning);
                 }
                 store.back_up(keep).await?;
                 store
             }
-            Err(Trouble::Damaged { .. } | Trouble::Newer { .. }) => {
-                move_aside(place.file(), keep)?;
+            Err(SqliteStoreError::Damaged { .. } | SqliteStoreError::Newer { .. }) => {
+                quarantine(place.file(), keep)?;
                 Self::open(place)?
             }
             Err(trouble) => return Err(trouble),
         };
         let from = from.to_path_buf();
-        store.change(move |connection| replace(connection, &from)).await
+        store.write(move |connection| replace(connection, &from)).await
     }
 
     /// Whether something can be written at this moment.
-    pub async fn try_to_write(&self) -> Result<(), Trouble> {
-        self.change(|connection| {
+    pub async fn check_writable(&self) -> Result<(), SqliteStoreError> {
+        self.write(|connection| {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let format: i64 = change.pragma_query_value(None, "user_version", |row| row.get(0))?;
             change.pragma_update(None, "user_version", format)?;
@@ -71,15 +71,15 @@ impl SqliteStore {
 
     /// The file may not grow beyond so many pages: what a full disk looks like to it.
     #[doc(hidden)]
-    pub async fn limit_pages_for_tests(&self, pages: Option<u32>) -> Result<(), Trouble> {
+    pub async fn limit_pages_for_tests(&self, pages: Option<u32>) -> Result<(), SqliteStoreError> {
         let sql = format!("PRAGMA max_page_count = {}", pages.unwrap_or(u32::MAX - 1));
-        self.change(move |connection| connection.query_row(&sql, [], |_| Ok(()))).await
+        self.write(move |connection| connection.query_row(&sql, [], |_| Ok(()))).await
     }
 
     /// Reads every row, of everybody, and gives those that cannot be read.
-    pub async fn look_for_damage(&self) -> Result<Vec<DamagedRow>, Trouble> {
+    pub async fn look_for_damage(&self) -> Result<Vec<DamagedRow>, SqliteStoreError> {
         self.read(|reader| {
-            catalogue::read_all(reader)?;
+            sessions::read_all(reader)?;
             memory::read_all(reader)?;
             reader.all(knowledge::ENTRY, [], knowledge::entry_name, knowledge::entry)?;
             reader.all(knowledge::LEARNING, [], knowledge::learning_name, knowledge::learning)?;
@@ -90,37 +90,37 @@ impl SqliteStore {
         Ok(self.damaged_rows())
     }
 
-    pub async fn health(&self) -> Result<Health, Trouble> {
+    pub async fn health(&self) -> Result<StoreHealth, SqliteStoreError> {
         self.read(|connection| {
             let number =
                 |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map(|n| n as u64);
-            Ok(Health {
+            Ok(StoreHealth {
                 sessions: number("SELECT count(*) FROM sessions")?,
                 events: number("SELECT count(*) FROM events")?,
                 bytes: number("PRAGMA page_count")? * number("PRAGMA page_size")?,
-                complaints: complaints(connection)?,
+                complaints: problems(connection)?,
             })
         })
         .await
     }
 }
 
-fn complaints(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+fn problems(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut query = connection.prepare("PRAGMA quick_check(20)")?;
     let lines: Vec<String> = query.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     Ok(lines.into_iter().filter(|line| line != "ok").collect())
 }
 
 /// A backup is a whole file of ours.
-fn check_backup(from: &Path) -> Result<(), Trouble> {
-    let no = |why: String| Trouble::NoBackup { file: from.to_path_buf(), why };
-    let source = file::open_to_read(from, Sharing::WithWriters).map_err(|trouble| no(trouble.to_string()))?;
-    match file::format_of(&source, from) {
+fn check_backup(from: &Path) -> Result<(), SqliteStoreError> {
+    let no = |why: String| SqliteStoreError::NoBackup { file: from.to_path_buf(), why };
+    let source = database::open_reader(from, Sharing::WithWriters).map_err(|trouble| no(trouble.to_string()))?;
+    match database::schema_version(&source, from) {
         Ok(Some(_)) => {}
         Ok(None) => return Err(no("there is nothing in it".to_owned())),
         Err(trouble) => return Err(no(trouble.to_string())),
     }
-    let complaints = complaints(&source).map_err(|error| no(error.to_string()))?;
+    let complaints = problems(&source).map_err(|error| no(error.to_string()))?;
     if complaints.is_empty() { Ok(()) } else { Err(no(complaints.join("; "))) }
 }
 
@@ -168,18 +168,18 @@ fn replace(connection: &mut Connection, from: &Path) -> rusqlite::Result<()> {
 }
 
 /// A new file that only the user can read.
-fn create_alone(file: &Path) -> Result<(), Trouble> {
+fn create_private(file: &Path) -> Result<(), SqliteStoreError> {
     use std::os::unix::fs::OpenOptionsExt;
     let created = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
     created.map(drop).map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => Trouble::FileExists(file.to_path_buf()),
-        std::io::ErrorKind::StorageFull => Trouble::DiskFull,
-        _ => Trouble::ReadOnly { file: file.to_path_buf(), why: error.to_string() },
+        std::io::ErrorKind::AlreadyExists => SqliteStoreError::FileExists(file.to_path_buf()),
+        std::io::ErrorKind::StorageFull => SqliteStoreError::DiskFull,
+        _ => SqliteStoreError::ReadOnly { file: file.to_path_buf(), why: error.to_string() },
     })
 }
 
 /// Moves a file that cannot be used out of the way, byte for byte, with what belongs to it.
-fn move_aside(file: &Path, keep: &Path) -> Result<(), Trouble> {
+fn quarantine(file: &Path, keep: &Path) -> Result<(), SqliteStoreError> {
     for ending in ["", "-wal", "-shm"] {
         let named = |path: &Path| {
             let mut name = path.as_os_str().to_owned();
@@ -188,7 +188,7 @@ fn move_aside(file: &Path, keep: &Path) -> Result<(), Trouble> {
         };
         match std::fs::rename(named(file), named(keep)) {
             Err(error) if ending.is_empty() || error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Trouble::ReadOnly { file: file.to_path_buf(), why: error.to_string() });
+                return Err(SqliteStoreError::ReadOnly { file: file.to_path_buf(), why: error.to_string() });
             }
             _ => {}
         }
