@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use lango_domain::{Tool, ToolError};
 use lango_engine::{ApprovalPolicy, Verdict};
-use lango_knowledge::Grounds;
+use lango_knowledge::DocumentAccess;
 use lango_tools::files::{self, Closed, Files, Keeping, Limits, Workspace};
 use lango_tools::shell::{self, Shell, ShellParts};
 use lango_tools::skills::{self, Shelf, SkillSettings, TrustFile};
@@ -69,7 +69,7 @@ impl Hands {
     }
 
     /// Where the librarian may take documents from.
-    pub fn grounds(&self) -> Arc<dyn Grounds> {
+    pub fn grounds(&self) -> Arc<dyn DocumentAccess> {
         Arc::new(InWorkspace {
             workspace: self.files.workspace.clone(),
             closed: self.no_workspace.clone(),
@@ -104,8 +104,8 @@ struct InWorkspace {
     approval: ApprovalPolicy,
 }
 
-impl Grounds for InWorkspace {
-    fn place(&self, path: &str) -> Result<(PathBuf, String), ToolError> {
+impl DocumentAccess for InWorkspace {
+    fn resolve(&self, path: &str) -> Result<(PathBuf, String), ToolError> {
         match &self.closed {
             Some(why) => Err(ToolError(why.clone())),
             None => self.workspace.place_of(path),

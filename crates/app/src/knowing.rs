@@ -10,9 +10,9 @@ use lango_domain::model::Model;
 use lango_domain::seams::{Advisor, AfterTurn, ContextSource};
 use lango_engine::TurnHooks;
 use lango_knowledge::inquiries::{self, Inquiries};
-use lango_knowledge::knowing::{self, Advice, Knowing, Outcomes, Recalling};
-use lango_knowledge::secrecy::Secrecy;
-use lango_knowledge::{Clock, Lazily};
+use lango_knowledge::knowledge_base::{self, LearningAdvisor, KnowledgeBase, OutcomeTracker, KnowledgeContext};
+use lango_knowledge::secret_scan::SecretScanner;
+use lango_knowledge::{Clock, Lazy};
 use lango_store::SqliteStore;
 
 use crate::config::Loaded;
@@ -21,8 +21,8 @@ use crate::environment::Environment;
 use crate::stores::Stores;
 
 /// What is known and kept in this store.
-pub fn knowing(loaded: &Loaded, environment: &Environment, store: &SqliteStore) -> Knowing {
-    with_store(loaded, environment, Lazily::at_hand(Arc::new(store.clone()) as Arc<dyn KnowledgeStore>))
+pub fn knowing(loaded: &Loaded, environment: &Environment, store: &SqliteStore) -> KnowledgeBase {
+    with_store(loaded, environment, Lazy::ready(Arc::new(store.clone()) as Arc<dyn KnowledgeStore>))
 }
 
 /// The librarian's tools for what is known, as far as they are enabled (S83). The store is opened when one is first used.
@@ -32,11 +32,11 @@ pub(crate) fn knowing_tools(loaded: &Loaded, environment: &Environment, stores: 
         return Vec::new();
     }
     let opened = stores.clone();
-    let store = Lazily::new(move || Ok(Arc::new(opened.open()?) as Arc<dyn KnowledgeStore>));
-    let mut tools = knowing::tools(&with_store(loaded, environment, store));
+    let store = Lazy::new(move || Ok(Arc::new(opened.open()?) as Arc<dyn KnowledgeStore>));
+    let mut tools = knowledge_base::tools(&with_store(loaded, environment, store));
     if settings.librarian.enabled {
         let opened = stores.clone();
-        let store = Lazily::new(move || Ok(Arc::new(opened.open()?) as Arc<dyn InquiryStore>));
+        let store = Lazy::new(move || Ok(Arc::new(opened.open()?) as Arc<dyn InquiryStore>));
         tools.extend(inquiries::tools(&store, &clock()));
     }
     tools
@@ -54,12 +54,12 @@ pub(crate) fn beside(
         return TurnHooks::default();
     }
     let (knowing, sessions) = (knowing(loaded, environment, store), Arc::new(store.clone()));
-    let mut sources: Vec<Arc<dyn ContextSource>> = vec![Arc::new(Recalling(knowing.clone()))];
-    let outcomes = Outcomes { knowing: knowing.clone(), sessions: sessions.clone() };
+    let mut sources: Vec<Arc<dyn ContextSource>> = vec![Arc::new(KnowledgeContext(knowing.clone()))];
+    let outcomes = OutcomeTracker { knowing: knowing.clone(), sessions: sessions.clone() };
     let mut afterwards: Vec<Arc<dyn AfterTurn>> = vec![Arc::new(outcomes)];
     if settings.librarian.enabled {
-        let inquiries = Arc::new(Inquiries::new(inquiries::Means {
-            store: Lazily::at_hand(Arc::new(store.clone()) as Arc<dyn InquiryStore>),
+        let inquiries = Arc::new(Inquiries::new(inquiries::InquiryParts {
+            store: Lazy::ready(Arc::new(store.clone()) as Arc<dyn InquiryStore>),
             knowing: knowing.clone(),
             memories: sessions.clone(),
             sessions,
@@ -69,13 +69,13 @@ pub(crate) fn beside(
         sources.push(inquiries.clone());
         afterwards.push(inquiries);
     }
-    let advisor: Arc<dyn Advisor> = Arc::new(Advice(knowing));
+    let advisor: Arc<dyn Advisor> = Arc::new(LearningAdvisor(knowing));
     TurnHooks { sources, advisor: Some(advisor), afterwards, ..TurnHooks::default() }
 }
 
-fn with_store(loaded: &Loaded, environment: &Environment, store: Lazily<dyn KnowledgeStore>) -> Knowing {
-    let secrecy = Secrecy::knowing(known_secrets(loaded, environment));
-    Knowing { store, secrecy, now: clock() }
+fn with_store(loaded: &Loaded, environment: &Environment, store: Lazy<dyn KnowledgeStore>) -> KnowledgeBase {
+    let secrecy = SecretScanner::with_known_secrets(known_secrets(loaded, environment));
+    KnowledgeBase { store, secrecy, now: clock() }
 }
 
 fn clock() -> Clock {

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lango_domain::Tool;
-use lango_knowledge::embedding::{self, Means, Provider};
-use lango_knowledge::library::{Library, LibraryError, Taking};
-use lango_knowledge::{Along, LazyLibrary, graph, web};
+use lango_knowledge::embedding::{self, EmbedderDeps, EmbeddingProvider};
+use lango_knowledge::document_index::{DocumentIndex, DocumentIndexError, IngestSource};
+use lango_knowledge::{GraphExpansion, LazyDocumentIndex, graph, web};
 use lango_store::{StoreLocation, SqliteStore};
 
 use crate::config::{ConfigError, Loaded};
@@ -28,27 +28,27 @@ pub fn library(
     loaded: &Loaded,
     environment: &Environment,
     store: SqliteStore,
-) -> Result<Library, LibraryError> {
+) -> Result<DocumentIndex, DocumentIndexError> {
     // What belongs to a store that ends with the process is not left among what is kept.
     let kept = environment.data_folder().filter(|_| *store.place() != StoreLocation::Memory);
     // Of each store its own: numbers of changes mean nothing in another one.
     let folder = kept.unwrap_or_else(std::env::temp_dir).join(WORDS).join(store.identity());
     let mut settings = loaded.settings.embedding.clone();
     settings.path = settings.path.map(|path| loaded.resolve(environment, "embedding.path", &path));
-    let means = Means { jitter: Arc::new(jitter) };
+    let means = EmbedderDeps { jitter: Arc::new(jitter) };
     let embedder = embedding::connect(&settings, means)?;
-    Ok(Library::new(Arc::new(store), folder, embedder))
+    Ok(DocumentIndex::new(Arc::new(store), folder, embedder))
 }
 
 /// A path that somebody typed, to be taken in: everything that they may read, but nothing that Lango keeps for itself.
-pub fn typed(environment: &Environment, path: &Path) -> io::Result<Taking> {
+pub fn typed(environment: &Environment, path: &Path) -> io::Result<IngestSource> {
     let root = path.canonicalize()?;
     let own = own_folders(environment);
     let open = move |path: &Path| match own.iter().any(|own| path.starts_with(own)) {
         true => Err(io::Error::new(ErrorKind::PermissionDenied, "it belongs to Lango itself")),
         false => File::open(path),
     };
-    Ok(Taking { root, open: Arc::new(open) })
+    Ok(IngestSource { root, open: Arc::new(open) })
 }
 
 /// The tools for documents, the graph, facts, memory and the web that the settings enable (S80, S81, S82, S83).
@@ -65,12 +65,12 @@ pub fn knowledge_tools(
     if settings.graph.enabled {
         tools.extend(graph::tools(&facts));
     }
-    if settings.embedding.provider != Provider::None {
+    if settings.embedding.provider != EmbeddingProvider::None {
         let is_followed = settings.graph.enabled && settings.rag.graph;
-        let along = if is_followed { Along::Graph(facts) } else { Along::Nothing };
+        let along = if is_followed { GraphExpansion::Graph(facts) } else { GraphExpansion::Nothing };
         let (loaded, environment, stores) = (loaded.clone(), environment.clone(), stores.clone());
-        let documents = LazyLibrary::new(move || {
-            let store = stores.open().map_err(|trouble| LibraryError::Broken(trouble.to_string()))?;
+        let documents = LazyDocumentIndex::new(move || {
+            let store = stores.open().map_err(|trouble| DocumentIndexError::Broken(trouble.to_string()))?;
             library(&loaded, &environment, store).map(Arc::new)
         });
         tools.extend(lango_knowledge::tools(&documents, along, Some(hands.grounds())));

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use lango_domain::Tool;
 use lango_engine::TurnHooks;
-use lango_knowledge::Lazily;
+use lango_knowledge::Lazy;
 use lango_knowledge::forgetting::Forgetting;
-use lango_knowledge::memory::{Chronicle, Observer, Parts, tools};
-use lango_knowledge::secrecy::Secrecy;
+use lango_knowledge::memory::{ObservationalMemory, Observer, MemoryParts, tools};
+use lango_knowledge::secret_scan::SecretScanner;
 use lango_models::SelectedModel;
 use lango_store::SqliteStore;
 
@@ -24,7 +24,7 @@ pub fn memory_tools(loaded: &Loaded, environment: &Environment, stores: &Stores)
         return Vec::new();
     }
     let (loaded, environment, stores) = (loaded.clone(), environment.clone(), stores.clone());
-    tools(Lazily::new(move || {
+    tools(Lazy::new(move || {
         let store = stores.open().map_err(|trouble| trouble.to_string())?;
         chronicle(&loaded, &environment, store).map(Arc::new).map_err(|error| error.to_string())
     }))
@@ -35,7 +35,7 @@ pub fn chronicle(
     loaded: &Loaded,
     environment: &Environment,
     store: SqliteStore,
-) -> Result<Chronicle, CannotStart> {
+) -> Result<ObservationalMemory, CannotStart> {
     let chosen = observing_model(loaded, environment, None).ok();
     put_together(loaded, environment, store, chosen.as_ref())
 }
@@ -67,7 +67,7 @@ fn put_together(
     environment: &Environment,
     store: SqliteStore,
     chosen: Option<&SelectedModel>,
-) -> Result<Chronicle, CannotStart> {
+) -> Result<ObservationalMemory, CannotStart> {
     let observer = match chosen.filter(|chosen| !chosen.is_offline()) {
         None => Observer::Rules,
         Some(chosen) => {
@@ -76,11 +76,11 @@ fn put_together(
             Observer::Model { model, name: format!("{}/{}", chosen.provider, chosen.model) }
         }
     };
-    Ok(Chronicle::new(Parts {
+    Ok(ObservationalMemory::new(MemoryParts {
         memories: Arc::new(store.clone()),
         observer,
         settings: loaded.settings.observational_memory.clone(),
-        secrecy: Secrecy::knowing(known_secrets(loaded, environment)),
+        secrecy: SecretScanner::with_known_secrets(known_secrets(loaded, environment)),
         forgetting: Forgetting::new(Arc::new(store)),
         now: Arc::new(Timestamp::now),
     }))

@@ -28,17 +28,17 @@ pub struct Settings {
     /// The workspace and commands.
     pub tools: lango_tools::Settings,
     /// How texts become vectors, for documents.
-    pub embedding: lango_knowledge::embedding::Settings,
+    pub embedding: lango_knowledge::embedding::EmbeddingSettings,
     /// How passages of documents are found.
-    pub rag: lango_knowledge::Settings,
+    pub rag: lango_knowledge::RagSettings,
     /// The knowledge graph.
-    pub graph: lango_knowledge::graph::Settings,
+    pub graph: lango_knowledge::graph::GraphSettings,
     /// What is remembered of conversations.
-    pub observational_memory: lango_knowledge::memory::Settings,
+    pub observational_memory: lango_knowledge::memory::MemorySettings,
     /// Facts, and what helped when something failed.
-    pub knowledge: lango_knowledge::knowing::Settings,
+    pub knowledge: lango_knowledge::knowledge_base::KnowledgeSettings,
     /// Questions that are worth asking.
-    pub librarian: lango_knowledge::inquiries::Settings,
+    pub librarian: lango_knowledge::inquiries::LibrarianSettings,
     /// Where the web is searched.
     pub search: lango_knowledge::web::SearchSettings,
     /// Which addresses may be fetched.

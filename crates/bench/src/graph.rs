@@ -8,8 +8,8 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use lango_domain::event::Principal;
 use lango_domain::graph::FactSource;
-use lango_knowledge::graph::exchange::{self, Format};
-use lango_knowledge::graph::{Direction, Graph, Pattern, View, Walk, When};
+use lango_knowledge::graph::import_export::{self, FactFileFormat};
+use lango_knowledge::graph::{Direction, Graph, FactPattern, GraphSnapshot, Traversal, AsOf};
 use lango_store::{StoreLocation, SqliteStore};
 use serde_json::json;
 
@@ -68,7 +68,7 @@ async fn load(graph: &Graph, file: &Path, home: &Path) -> Result<()> {
     let source = FactSource::Import(file.display().to_string());
     let began = Instant::now();
     let imported =
-        exchange::import(graph, &Principal::local(), Box::new(lines), (Format::Tsv, source), &|_| ()).await?;
+        import_export::import(graph, &Principal::local(), Box::new(lines), (FactFileFormat::Tsv, source), &|_| ()).await?;
     let seconds = began.elapsed().as_secs_f64();
     let (facts, skipped) = (imported.facts, imported.skipped);
     println!(
@@ -78,7 +78,7 @@ async fn load(graph: &Graph, file: &Path, home: &Path) -> Result<()> {
     Ok(())
 }
 
-async fn ask(graph: &Graph, view: &View, questions: usize) -> Result<()> {
+async fn ask(graph: &Graph, view: &GraphSnapshot, questions: usize) -> Result<()> {
     let (mut chance, mut times, mut results) = (Chance(23), Vec::new(), 0);
     let facts = view.facts();
     for _ in 0..questions {
@@ -86,14 +86,14 @@ async fn ask(graph: &Graph, view: &View, questions: usize) -> Result<()> {
         let (subject, predicate) = (view.name(fact.subject), view.predicate_name(fact.predicate));
         let began = Instant::now();
         let view = graph.view(&Principal::local()).await?;
-        let pattern = Pattern {
+        let pattern = FactPattern {
             subject: Some(view.find(subject)?),
             predicate: (chance.next().is_multiple_of(2))
                 .then(|| view.find_predicate(predicate))
                 .transpose()?,
             object: None,
         };
-        let found = view.query(pattern, When::At(graph.now()), 50);
+        let found = view.query(pattern, AsOf::At(graph.now()), 50);
         times.push(began.elapsed().as_secs_f64() * 1e6);
         results += found.facts.len();
     }
@@ -101,18 +101,18 @@ async fn ask(graph: &Graph, view: &View, questions: usize) -> Result<()> {
     Ok(())
 }
 
-async fn traverse(graph: &Graph, view: &View, questions: usize) -> Result<()> {
+async fn traverse(graph: &Graph, view: &GraphSnapshot, questions: usize) -> Result<()> {
     let (mut chance, mut times, mut told, mut results) = (Chance(29), Vec::new(), Vec::new(), 0);
     let facts = view.facts();
     for _ in 0..questions {
         let name = view.name(facts[chance.next() as usize % facts.len()].subject);
         let began = Instant::now();
         let view = graph.view(&Principal::local()).await?;
-        let when = When::At(graph.now());
-        let walk = Walk { depth: 3, predicates: Vec::new(), direction: Direction::Both, when, limit: 1_000 };
-        let walked = view.walk(view.find(name)?, &walk);
+        let when = AsOf::At(graph.now());
+        let walk = Traversal { depth: 3, predicates: Vec::new(), direction: Direction::Both, when, limit: 1_000 };
+        let walked = view.traverse(view.find(name)?, &walk);
         times.push(began.elapsed().as_secs_f64() * 1e6);
-        let text = lango_knowledge::graph::told(&view, &walked.found).to_string();
+        let text = lango_knowledge::graph::facts_json(&view, &walked.found).to_string();
         told.push(began.elapsed().as_secs_f64() * 1e6);
         results += walked.found.facts.len();
         std::hint::black_box(text);

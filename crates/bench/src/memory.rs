@@ -14,8 +14,8 @@ use lango_domain::memory::{Kind, MemoryStore, NewMemory, Note, Priority, MemoryS
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
 use lango_domain::seams::SessionKey;
 use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, Models, RunnerParts, Runner, ClockAndIds, TurnRequest};
-use lango_knowledge::memory::{Chronicle, Observer, Settings};
-use lango_knowledge::secrecy::Secrecy;
+use lango_knowledge::memory::{ObservationalMemory, Observer, MemorySettings};
+use lango_knowledge::secret_scan::SecretScanner;
 use lango_store::{StoreLocation, SqliteStore};
 use serde_json::json;
 
@@ -49,7 +49,7 @@ async fn cost(observations: Option<usize>, turns: usize) -> Result<()> {
         store.store(&of("before"), observation(number)).await?;
     }
     let model = Arc::new(Answering::default());
-    let settings = Settings::default();
+    let settings = MemorySettings::default();
     let beside = observations.map(|_| beside(&store, Observer::Rules, settings)).unwrap_or_default();
     let runner = runner(&store, Arc::clone(&model), beside)?;
     let first = Instant::now();
@@ -79,7 +79,7 @@ async fn prefix() -> Result<()> {
     let model = Arc::new(Answering::default());
     let name = "bench".to_owned();
     let observer = Observer::Model { model: Arc::clone(&model) as Arc<dyn Model>, name };
-    let runner = runner(&store, Arc::clone(&model), beside(&store, observer, Settings::default()))?;
+    let runner = runner(&store, Arc::clone(&model), beside(&store, observer, MemorySettings::default()))?;
     for number in 0..150 {
         turn(&runner, "long", &format!("number {number}: {}", "more of it ".repeat(WORDS / 3))).await?;
         runner.wait_for_hooks().await;
@@ -123,12 +123,12 @@ fn observation(number: usize) -> NewMemory {
     NewMemory { note, turn: TurnId::new("before"), sources: vec![1] }
 }
 
-fn beside(store: &SqliteStore, observer: Observer, settings: Settings) -> TurnHooks {
-    let chronicle = Arc::new(Chronicle::new(lango_knowledge::memory::Parts {
+fn beside(store: &SqliteStore, observer: Observer, settings: MemorySettings) -> TurnHooks {
+    let chronicle = Arc::new(ObservationalMemory::new(lango_knowledge::memory::MemoryParts {
         memories: Arc::new(store.clone()),
         observer,
         settings,
-        secrecy: Secrecy::default(),
+        secrecy: SecretScanner::default(),
         forgetting: lango_knowledge::forgetting::Forgetting::new(Arc::new(store.clone())),
         now: Arc::new(Timestamp::now),
     }));

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use lango_domain::documents::{NewDocument, NewChunk, DocumentSpan, SpanUnit};
 use lango_domain::event::Principal;
-use lango_knowledge::embedding::{Embedder, Hashed, Purpose};
-use lango_knowledge::lexical::Lexical;
-use lango_knowledge::library::{Library, Scope};
-use lango_knowledge::vectors::Vectors;
+use lango_knowledge::embedding::{Embedder, HashedEmbedder, EmbedPurpose};
+use lango_knowledge::lexical::LexicalIndex;
+use lango_knowledge::document_index::{DocumentIndex, SearchScope};
+use lango_knowledge::vectors::VectorMatrix;
 use lango_store::SqliteStore;
 use serde_json::{Value, json};
 
@@ -41,22 +41,22 @@ pub fn run(pieces: usize, queries: usize) -> Result<()> {
 }
 
 /// As a new process finds it.
-fn open(folder: &Path) -> Result<Library> {
+fn open(folder: &Path) -> Result<DocumentIndex> {
     let store = SqliteStore::open(lango_store::StoreLocation::File(folder.join("store.sqlite")))?;
-    Ok(Library::new(Arc::new(store), folder.join("words"), Some(Arc::new(Hashed::default()))))
+    Ok(DocumentIndex::new(Arc::new(store), folder.join("words"), Some(Arc::new(HashedEmbedder::default()))))
 }
 
-async fn index(library: &Library, folder: &Path, pieces: usize) -> Result<()> {
+async fn index(library: &DocumentIndex, folder: &Path, pieces: usize) -> Result<()> {
     let (mut chance, mut stored) = (Chance(7), Duration::ZERO);
     let documents: Vec<usize> = (0..pieces.div_ceil(PIECES_IN_A_DOCUMENT)).collect();
     for numbers in documents.chunks(DOCUMENTS_AT_ONCE) {
         let documents = numbers.iter().map(|number| document_of(*number, &mut chance)).collect();
         let began = Instant::now();
-        library.put(&Principal::local(), documents).await?;
+        library.ingest_documents(&Principal::local(), documents).await?;
         stored += began.elapsed();
     }
     let (began, cpu) = (Instant::now(), crate::measure::cpu_seconds()?);
-    library.catch_up().await?;
+    library.sync().await?;
     let (derived, cpu) = (began.elapsed(), crate::measure::cpu_seconds()? - cpu);
     show(json!({
         "bench": "index", "pieces": pieces, "pieces_per_s": pieces as f64 / (stored + derived).as_secs_f64(),
@@ -69,12 +69,12 @@ async fn index(library: &Library, folder: &Path, pieces: usize) -> Result<()> {
 
 async fn find(folder: &Path, queries: usize) -> Result<()> {
     let library = open(folder)?;
-    let everywhere = Scope { principal: Principal::local(), session: None, collections: None };
+    let everywhere = SearchScope { principal: Principal::local(), session: None, collections: None };
     let began = Instant::now();
-    library.find("warm up", &everywhere, 5).await?;
+    library.search("warm up", &everywhere, 5).await?;
     show(json!({ "bench": "first question", "ms": milliseconds(began) }));
-    let narrow = Scope { collections: Some(vec!["narrow".to_owned()]), ..everywhere.clone() };
-    let lexical = Lexical::open(&folder.join("words"))?;
+    let narrow = SearchScope { collections: Some(vec!["narrow".to_owned()]), ..everywhere.clone() };
+    let lexical = LexicalIndex::open(&folder.join("words"))?;
     let names: Vec<String> =
         lexical.collections()?.iter().filter(|name| name.contains("narrow")).cloned().collect();
     let questions = [("", WORDS), (", frequent words", 50)];
@@ -84,10 +84,10 @@ async fn find(folder: &Path, queries: usize) -> Result<()> {
         for _ in 0..queries {
             let question = text(&mut chance, WORDS_IN_A_QUESTION, rarest);
             let began = Instant::now();
-            library.find(&question, &everywhere, 5).await?;
+            library.search(&question, &everywhere, 5).await?;
             whole.push(milliseconds(began));
             let began = Instant::now();
-            library.find(&question, &narrow, 5).await?;
+            library.search(&question, &narrow, 5).await?;
             within.push(milliseconds(began));
             let began = Instant::now();
             lexical.search(&question, None, 100)?;
@@ -107,11 +107,11 @@ async fn find(folder: &Path, queries: usize) -> Result<()> {
 }
 
 async fn embed(queries: usize) -> Result<()> {
-    let (hashed, mut chance, mut times) = (Hashed::default(), Chance(11), Vec::new());
+    let (hashed, mut chance, mut times) = (HashedEmbedder::default(), Chance(11), Vec::new());
     for _ in 0..queries {
         let question = text(&mut chance, WORDS_IN_A_QUESTION, WORDS);
         let began = Instant::now();
-        hashed.embed(vec![question], Purpose::Query).await?;
+        hashed.embed(vec![question], EmbedPurpose::Query).await?;
         times.push(milliseconds(began));
     }
     show_times("embedding a question", &mut times);
@@ -147,7 +147,7 @@ fn full_text(folder: &Path, queries: usize) -> Result<()> {
 fn scan(rows: usize, queries: usize) -> Result<()> {
     const WANTED: usize = 10;
     let mut chance = Chance(13);
-    let mut vectors = Vectors::new(DIMENSIONS);
+    let mut vectors = VectorMatrix::new(DIMENSIONS);
     let rows: Vec<Vec<f32>> = (0..rows).map(|_| direction(&mut chance)).collect();
     for (id, row) in (0..).zip(&rows) {
         vectors.put(id, 0, row)?;

@@ -2,17 +2,17 @@
 //!
 //! The embedded way needs no file, no key and no network. Others ask a provider, or read a static model from a folder.
 
-mod answers;
+mod responses;
 mod batches;
-mod frequent;
-mod hashed;
+mod frequent_words;
+mod hashed_embedder;
 mod http;
 mod providers;
 mod settings;
-mod statics;
+mod static_model;
 mod tensors;
-mod terms;
-mod tokens;
+mod hash_terms;
+mod tokenizer;
 mod viterbi;
 mod weights;
 
@@ -20,15 +20,15 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-pub use hashed::Hashed;
+pub use hashed_embedder::HashedEmbedder;
 pub use http::Jitter;
 pub use providers::{GeminiEmbedder, OllamaEmbedder, OpenAiEmbedder};
-pub use settings::{Means, Provider, Settings, connect};
-pub use statics::StaticEmbedder;
+pub use settings::{EmbedderDeps, EmbeddingProvider, EmbeddingSettings, connect};
+pub use static_model::StaticEmbedder;
 
 /// What a text is embedded for; many models treat the two differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub enum EmbedPurpose {
     /// It will be searched.
     Passage,
     /// It is searched for.
@@ -37,7 +37,7 @@ pub enum Purpose {
 
 /// Where vectors are kept besides in what is derived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keeping {
+pub enum VectorPersistence {
     /// With the passages, and in their backups: they cost time or money.
     Store,
     /// Nowhere: they are made anew as quickly as they are read.
@@ -53,8 +53,8 @@ pub trait Embedder: Send + Sync {
     fn dimensions(&self) -> Option<usize>;
 
     /// Where its vectors are kept.
-    fn keeping(&self) -> Keeping {
-        Keeping::Store
+    fn keeping(&self) -> VectorPersistence {
+        VectorPersistence::Store
     }
 
     /// How much its vectors count beside words when both are joined, from 0 to 1.
@@ -71,7 +71,7 @@ pub trait Embedder: Send + Sync {
     fn embed(
         &self,
         texts: Vec<String>,
-        purpose: Purpose,
+        purpose: EmbedPurpose,
     ) -> BoxFuture<'static, Result<Vec<Vec<f32>>, EmbedError>>;
 }
 

@@ -9,7 +9,7 @@ pub type Judgements = HashMap<String, HashMap<String, u32>>;
 
 /// The mean over all questions that have an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Measured {
+pub struct RetrievalMetrics {
     pub queries: usize,
     #[serde(rename = "recall@5")]
     pub recall_5: f64,
@@ -21,11 +21,11 @@ pub struct Measured {
 
 /// Adds up question by question.
 #[derive(Default)]
-pub struct Tally {
-    sums: Measured,
+pub struct MetricsSum {
+    sums: RetrievalMetrics,
 }
 
-impl Tally {
+impl MetricsSum {
     /// Documents as they were found, best first; one that comes twice counts once.
     pub fn add(&mut self, found: &[String], judged: &HashMap<String, u32>) {
         let mut seen = HashSet::new();
@@ -47,9 +47,9 @@ impl Tally {
         self.sums.ndcg_10 += gain(&found) / gain(&best);
     }
 
-    pub fn mean(&self) -> Measured {
+    pub fn mean(&self) -> RetrievalMetrics {
         let queries = self.sums.queries.max(1) as f64;
-        Measured {
+        RetrievalMetrics {
             queries: self.sums.queries,
             recall_5: self.sums.recall_5 / queries,
             recall_10: self.sums.recall_10 / queries,
@@ -72,7 +72,7 @@ mod tests {
         let judged: HashMap<String, u32> = [("a".to_owned(), 1), ("b".to_owned(), 1)].into();
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let measured = |found: &[&str]| {
-            let mut tally = Tally::default();
+            let mut tally = MetricsSum::default();
             tally.add(&names(found), &judged);
             tally.mean()
         };

@@ -1,28 +1,28 @@
 //! From two lists of hits to one of passages: pure functions, the same answer for the same hits in whatever order they
 //! come. What scores alike is ordered by id.
 
-mod duplicates;
-mod neighbours;
+mod dedupe;
+mod neighbors;
 
 use std::collections::BTreeMap;
 
-pub use self::duplicates::{Folded, fold_duplicates};
-pub use self::neighbours::{Passage, Place, merge_adjacent, with_neighbours};
+pub use self::dedupe::{DedupedHit, dedupe};
+pub use self::neighbors::{MergedPassage, ChunkPosition, merge_adjacent, boost_neighbors};
 
 /// How much each way of finding counts; only their proportion matters.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Weights {
+pub struct FusionWeights {
     pub lexical: f32,
     pub vector: f32,
 }
 
-impl Default for Weights {
+impl Default for FusionWeights {
     fn default() -> Self {
         Self { lexical: 0.45, vector: 0.55 }
     }
 }
 
-impl Weights {
+impl FusionWeights {
     /// Parts of one; what makes no sense counts both alike.
     fn shares(self) -> (f32, f32) {
         let usable = |weight: f32| if weight.is_finite() { weight.max(0.0) } else { 0.0 };
@@ -44,7 +44,7 @@ pub struct Fused {
 }
 
 /// One list, best first. Scores and not ranks are joined: a hit that is far better than the next stays far better.
-pub fn fuse(lexical: &[(u64, f32)], vector: &[(u64, f32)], weights: Weights) -> Vec<Fused> {
+pub fn fuse(lexical: &[(u64, f32)], vector: &[(u64, f32)], weights: FusionWeights) -> Vec<Fused> {
     let (lexical, vector) = (best_of_each(lexical), best_of_each(vector));
     let (lexical_scale, vector_scale) = (Scale::from_zero(&lexical), Scale::from_least(&vector));
     let (lexical_share, vector_share) = weights.shares();

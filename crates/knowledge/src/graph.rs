@@ -1,20 +1,20 @@
 //! The knowledge graph: facts with their sources. The store keeps them as a log; whoever asks first has them read into memory,
 //! and from then on memory follows the log, whichever process writes to it.
 
-mod asking;
+mod query;
 mod batch;
-pub mod exchange;
-mod expanding;
+pub mod import_export;
+mod expansion;
 mod fact;
 mod mentions;
-mod moment;
-mod names;
-mod net;
+mod validity;
+mod interner;
+mod in_memory;
 pub(crate) mod owned;
-pub mod picture;
+pub mod diagram;
 mod settings;
 mod tools;
-mod view;
+mod snapshot;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,18 +24,18 @@ use lango_domain::event::Principal;
 use lango_domain::graph::{GraphStore, NewFactBatch, Provenance, FactLogVersion, FactSourceFilter};
 use lango_domain::session::StoreError;
 
-pub use asking::{Direction, Found, Pattern, Walk, Walked};
-pub use batch::{BadBatch, MOST_FACTS, Writing};
-pub use expanding::{ExpandError, Expansion, expand};
-pub use fact::{BadFact, Ending, NewFact, Told};
-pub use moment::{Moment, NoDate, When};
-pub use names::{fold, tidy};
-pub use net::{Edge, End, Fact, Net};
-pub use settings::Settings;
-pub use tools::{LazyGraph, told, tools};
-pub use view::{Count, Item, Stats, Unknown, View};
+pub use query::{Direction, FactHits, FactPattern, Traversal, TraversalResult};
+pub use batch::{BatchError, MOST_FACTS, BatchWriter};
+pub use expansion::{ExpandError, Expansion, expand};
+pub use fact::{FactError, FactRetirement, NewFact, FactRef};
+pub use validity::{Moment, DateError, AsOf};
+pub use interner::{fold, tidy};
+pub use in_memory::{Edge, EdgeEnd, Fact, InMemoryGraph};
+pub use settings::GraphSettings;
+pub use tools::{LazyGraph, facts_json, tools};
+pub use snapshot::{FactCount, FactItem, Stats, UnknownName, GraphSnapshot};
 
-use net::Absorbed;
+use in_memory::ApplyResult;
 
 /// Gives the time; questions are about now.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -43,27 +43,27 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 /// Cheap to clone.
 #[derive(Clone)]
 pub struct Graph {
-    shared: Arc<Shared>,
+    shared: Arc<GraphInner>,
 }
 
-struct Shared {
+struct GraphInner {
     store: Arc<dyn GraphStore>,
     clock: Clock,
-    held: Mutex<HashMap<Principal, Arc<Held>>>,
+    held: Mutex<HashMap<Principal, Arc<PrincipalGraph>>>,
 }
 
 /// What is in memory of one principal's facts.
 #[derive(Default)]
-struct Held {
-    now: Mutex<Now>,
+struct PrincipalGraph {
+    now: Mutex<GraphState>,
     /// Held by whoever reads the log.
     following: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
-struct Now {
+struct GraphState {
     /// Nothing before the first question, and while it is being changed.
-    net: Option<Arc<Net>>,
+    net: Option<Arc<InMemoryGraph>>,
     pulse: Option<FactLogVersion>,
 }
 
@@ -72,9 +72,9 @@ pub enum GraphError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
-    Damaged(#[from] BadBatch),
+    Damaged(#[from] BatchError),
     #[error(transparent)]
-    Bad(#[from] BadFact),
+    Bad(#[from] FactError),
     #[error("{0}")]
     Broken(String),
 }
@@ -82,7 +82,7 @@ pub enum GraphError {
 impl Graph {
     /// Nothing is read until something is asked.
     pub fn new(store: Arc<dyn GraphStore>, clock: Clock) -> Self {
-        Self { shared: Arc::new(Shared { store, clock, held: Mutex::default() }) }
+        Self { shared: Arc::new(GraphInner { store, clock, held: Mutex::default() }) }
     }
 
     pub fn now(&self) -> Moment {
@@ -99,13 +99,13 @@ impl Graph {
         let Provenance { source, label } = from.into();
         let mut batches = Vec::new();
         for part in facts.chunks(MOST_FACTS) {
-            let mut writing = Writing::default();
+            let mut writing = BatchWriter::default();
             for fact in part {
                 let properties = match fact.properties.is_empty() {
                     true => String::new(),
                     false => serde_json::to_string(&fact.properties).unwrap_or_default(),
                 };
-                let told = Told {
+                let told = FactRef {
                     subject: &fact.subject,
                     predicate: &fact.predicate,
                     object: &fact.object,
@@ -129,14 +129,14 @@ impl Graph {
         &self,
         of: &Principal,
         from: impl Into<Provenance>,
-        endings: &[Ending],
+        endings: &[FactRetirement],
     ) -> Result<(), GraphError> {
         let Provenance { source, label } = from.into();
-        let mut writing = Writing::default();
+        let mut writing = BatchWriter::default();
         for ending in endings {
-            let Ending { subject, predicate, object, at } = ending;
-            Told { subject, predicate, object, ..Told::default() }.check()?;
-            writing.end((subject, predicate, object), *at);
+            let FactRetirement { subject, predicate, object, at } = ending;
+            FactRef { subject, predicate, object, ..FactRef::default() }.check()?;
+            writing.retire((subject, predicate, object), *at);
         }
         Ok(self.shared.store.append(of, vec![NewFactBatch { source, label, body: writing.finish() }]).await?)
     }
@@ -152,24 +152,24 @@ impl Graph {
     }
 
     /// The facts as they are now, whoever wrote last.
-    pub async fn view(&self, of: &Principal) -> Result<View, GraphError> {
+    pub async fn view(&self, of: &Principal) -> Result<GraphSnapshot, GraphError> {
         let held = self.held(of);
         if let Some(net) = held.current(self.shared.store.pulse()) {
-            return Ok(View::new(net));
+            return Ok(GraphSnapshot::new(net));
         }
         let _alone = held.following.lock().await;
         // Before the look: what is written from now on changes it.
         let pulse = self.shared.store.pulse();
         if let Some(net) = held.current(pulse) {
-            return Ok(View::new(net));
+            return Ok(GraphSnapshot::new(net));
         }
         let before = held.lock().net.take().unwrap_or_default();
         let net = self.followed(of, before).await?;
-        *held.lock() = Now { net: Some(Arc::clone(&net)), pulse };
-        Ok(View::new(net))
+        *held.lock() = GraphState { net: Some(Arc::clone(&net)), pulse };
+        Ok(GraphSnapshot::new(net))
     }
 
-    fn held(&self, of: &Principal) -> Arc<Held> {
+    fn held(&self, of: &Principal) -> Arc<PrincipalGraph> {
         let mut all = self.shared.held.lock().unwrap_or_else(PoisonError::into_inner);
         match all.get(of) {
             Some(held) => Arc::clone(held),
@@ -178,7 +178,7 @@ impl Graph {
     }
 
     /// Brought up to the end of the log.
-    async fn followed(&self, of: &Principal, mut net: Arc<Net>) -> Result<Arc<Net>, GraphError> {
+    async fn followed(&self, of: &Principal, mut net: Arc<InMemoryGraph>) -> Result<Arc<InMemoryGraph>, GraphError> {
         let mut is_settled = true;
         loop {
             let changes = self.shared.store.changes(of, net.seen()).await?;
@@ -188,33 +188,33 @@ impl Graph {
             }
             let work = move || {
                 let changing = Arc::make_mut(&mut net);
-                match changing.absorb(&changes)? {
-                    Absorbed::Outdated => *changing = Net::default(),
-                    Absorbed::Yes if is_over => changing.settle(),
-                    Absorbed::Yes => {}
+                match changing.apply(&changes)? {
+                    ApplyResult::Outdated => *changing = InMemoryGraph::default(),
+                    ApplyResult::Yes if is_over => changing.rebuild_edges(),
+                    ApplyResult::Yes => {}
                 }
                 Ok::<_, GraphError>(net)
             };
-            net = away(work).await?;
+            net = run_blocking(work).await?;
             is_settled = is_over;
         }
     }
 }
 
-impl Held {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Now> {
+impl PrincipalGraph {
+    fn lock(&self) -> std::sync::MutexGuard<'_, GraphState> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is in memory, when it is certain that nobody wrote since.
-    fn current(&self, pulse: Option<FactLogVersion>) -> Option<Arc<Net>> {
+    fn current(&self, pulse: Option<FactLogVersion>) -> Option<Arc<InMemoryGraph>> {
         let now = self.lock();
         now.net.clone().filter(|_| pulse.is_some() && pulse == now.pulse)
     }
 }
 
 /// Away from whoever waits for others.
-async fn away<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, GraphError> + Send + 'static,
 ) -> Result<T, GraphError> {
     let done = tokio::task::spawn_blocking(work).await;

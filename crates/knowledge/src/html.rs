@@ -2,18 +2,18 @@
 //! lines it came from.
 
 mod article;
-mod sheet;
+mod markdown_buffer;
 mod tree;
-mod writer;
+mod markdown_writer;
 
 use url::Url;
 
-pub use sheet::{Line, Part};
-pub use tree::Document;
+pub use markdown_buffer::{MarkdownLine, MarkdownBlock};
+pub use tree::HtmlDocument;
 
 /// How much is read of something that may be as large as it likes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
+pub struct HtmlLimits {
     /// Elements and texts.
     pub nodes: usize,
     /// Bytes of what is left to read; a single text may go so far beyond it.
@@ -22,28 +22,28 @@ pub struct Bounds {
 
 /// What a reader of the page would read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Readable {
+pub struct ReadablePage {
     /// May be empty.
     pub title: String,
-    pub parts: Vec<Part>,
+    pub parts: Vec<MarkdownBlock>,
     /// Whether all of it was within the bounds.
     pub is_whole: bool,
 }
 
-impl Readable {
+impl ReadablePage {
     /// Links are made absolute against `base`; without one they are plain words.
-    pub fn of(html: &str, base: Option<&Url>, bounds: Bounds) -> Self {
-        let document = Document::parse(html, bounds.nodes);
+    pub fn of(html: &str, base: Option<&Url>, bounds: HtmlLimits) -> Self {
+        let document = HtmlDocument::parse(html, bounds.nodes);
         let article = article::Article::of(&document);
         let base = base.map(|base| article::base_of(&document, base));
-        let (parts, is_written) = writer::Writer::new(&document, base, bounds.written).write(&article);
+        let (parts, is_written) = markdown_writer::MarkdownWriter::new(&document, base, bounds.written).write(&article);
         Self { title: article.title(), parts, is_whole: is_written && !document.is_cut }
     }
 
     /// All of it, the title first.
     pub fn markdown(&self) -> String {
         let mut text = String::new();
-        for line in self.parts.iter().flat_map(Part::lines_apart) {
+        for line in self.parts.iter().flat_map(MarkdownBlock::lines_apart) {
             text.push_str(line);
             text.push('\n');
         }

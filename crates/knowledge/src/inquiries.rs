@@ -1,12 +1,12 @@
 //! Questions that are worth asking: found after a turn, asked in passing, and answered by what the user says next.
 
-mod answers;
-mod asking;
-mod gaps;
-mod looking;
+mod answer_rules;
+mod model_review;
+mod gap_rules;
+mod scan;
 mod settings;
 mod tools;
-mod weaving;
+mod offer;
 
 use std::sync::Arc;
 
@@ -16,35 +16,35 @@ use lango_domain::model::Model;
 use lango_domain::session::SessionStore;
 use tokio::sync::Mutex;
 
-use crate::knowing::Knowing;
-use crate::lazily::Lazily;
+use crate::knowledge_base::KnowledgeBase;
+use crate::lazy::Lazy;
 
-pub use settings::Settings;
-pub use tools::{line, tools};
+pub use settings::LibrarianSettings;
+pub use tools::{inquiry_line, tools};
 
 /// What inquiries are found and kept with.
-pub struct Means {
-    pub store: Lazily<dyn InquiryStore>,
+pub struct InquiryParts {
+    pub store: Lazy<dyn InquiryStore>,
     /// What is known is not asked about, and answers become knowledge.
-    pub knowing: Knowing,
+    pub knowing: KnowledgeBase,
     pub sessions: Arc<dyn SessionStore>,
     /// Knows which events nothing may be learned from any more.
     pub memories: Arc<dyn MemoryStore>,
     /// Without a language model set rules look for gaps, and say so.
     pub model: Option<Arc<dyn Model>>,
-    pub settings: Settings,
+    pub settings: LibrarianSettings,
 }
 
 /// Finds inquiries when a turn has ended, and offers one to a turn that begins. Cheap to clone.
 #[derive(Clone)]
 pub struct Inquiries {
-    means: Arc<Means>,
+    means: Arc<InquiryParts>,
     /// One look at a time: nothing is paid for twice.
     looking: Arc<Mutex<()>>,
 }
 
 impl Inquiries {
-    pub fn new(means: Means) -> Self {
+    pub fn new(means: InquiryParts) -> Self {
         Self { means: Arc::new(means), looking: Arc::default() }
     }
 }

@@ -1,11 +1,11 @@
 //! Finding passages by their words. The index is derived: its folder can be deleted at any time, and whoever holds the
 //! writer fills it again from where the texts are kept.
 
-mod folder;
-mod normal;
+mod index_directory;
+mod normalize;
 mod query;
-mod stems;
-mod words;
+mod stemmer;
+mod analyzer;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tantivy::Index;
 
-use self::folder::{Fields, Stamp};
-use self::query::Snapshot;
-pub use self::words::{analyse, analyse_query};
+use self::index_directory::{IndexFields, IndexStamp};
+use self::query::IndexSnapshot;
+pub use self::analyzer::{analyze, analyze_query};
 pub use self::writer::LexicalWriter;
 
 /// A chunk of a document, as it is searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct LexicalEntry {
     pub id: u64,
     pub collection: String,
     pub text: String,
@@ -42,42 +42,42 @@ pub enum LexicalError {
 }
 
 /// The index as a process sees it. Any number of processes may read one folder; one at a time writes.
-pub struct Lexical {
+pub struct LexicalIndex {
     folder: PathBuf,
     index: Index,
-    fields: Fields,
-    seen: Mutex<Seen>,
+    fields: IndexFields,
+    seen: Mutex<CachedSnapshot>,
 }
 
 /// The last state that was looked at, and how to tell that there is a newer one.
 #[derive(Clone)]
-struct Seen {
-    stamp: Stamp,
+struct CachedSnapshot {
+    stamp: IndexStamp,
     applied: u64,
-    snapshot: Arc<Snapshot>,
+    snapshot: Arc<IndexSnapshot>,
 }
 
-impl Seen {
+impl CachedSnapshot {
     fn of(folder: &Path, index: &Index) -> Result<Self, LexicalError> {
         // First: what comes in between is seen the next time.
-        let stamp = Stamp::of(folder)?;
-        let applied = folder::applied(index, folder)?;
-        let snapshot = Snapshot::take(index).map_err(|error| LexicalError::of(error, folder))?;
+        let stamp = IndexStamp::of(folder)?;
+        let applied = index_directory::applied(index, folder)?;
+        let snapshot = IndexSnapshot::take(index).map_err(|error| LexicalError::of(error, folder))?;
         Ok(Self { stamp, applied, snapshot: Arc::new(snapshot) })
     }
 }
 
-impl Lexical {
+impl LexicalIndex {
     /// Opens the index or makes an empty one; what is damaged or of an older format is wiped. `needs_rebuild` tells.
     pub fn open(folder: &Path) -> Result<Self, LexicalError> {
-        let (folder, index, seen) = folder::open(folder, Seen::of)?;
-        let fields = Fields::of(&index.schema()).map_err(|error| LexicalError::of(error, &folder))?;
+        let (folder, index, seen) = index_directory::open(folder, CachedSnapshot::of)?;
+        let fields = IndexFields::of(&index.schema()).map_err(|error| LexicalError::of(error, &folder))?;
         Ok(Self { folder, index, fields, seen: Mutex::new(seen) })
     }
 
     /// Wipes the index of a folder, for whoever found it damaged; nobody may be writing to it.
     pub fn wipe(folder: &Path) -> Result<(), LexicalError> {
-        folder::wipe(folder)
+        index_directory::wipe(folder)
     }
 
     /// Whether nothing was ever committed: all entries have to be put.
@@ -124,7 +124,7 @@ impl Lexical {
         collections: Option<&[String]>,
         limit: usize,
     ) -> Result<Vec<(u64, f32)>, LexicalError> {
-        let words = analyse_query(query);
+        let words = analyze_query(query);
         if words.is_empty() || limit == 0 {
             return Ok(Vec::new());
         }
@@ -133,17 +133,17 @@ impl Lexical {
         found.map_err(|error| LexicalError::of(error, &self.folder))
     }
 
-    fn snapshot(&self) -> Result<Arc<Snapshot>, LexicalError> {
+    fn snapshot(&self) -> Result<Arc<IndexSnapshot>, LexicalError> {
         Ok(self.seen()?.snapshot)
     }
 
     /// What was committed last, by whichever process. To ask the file system costs a few microseconds; to open the
     /// index again is only done where something changed.
-    fn seen(&self) -> Result<Seen, LexicalError> {
-        let stamp = Stamp::of(&self.folder)?;
+    fn seen(&self) -> Result<CachedSnapshot, LexicalError> {
+        let stamp = IndexStamp::of(&self.folder)?;
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.stamp != stamp {
-            *seen = Seen::of(&self.folder, &self.index)?;
+            *seen = CachedSnapshot::of(&self.folder, &self.index)?;
         }
         Ok(seen.clone())
     }

@@ -7,25 +7,25 @@ pub mod forgetting;
 pub mod fusion;
 pub mod graph;
 mod html;
-pub mod indexing;
+pub mod rag_index;
 pub mod inquiries;
-pub mod knowing;
-mod lazily;
+pub mod knowledge_base;
+mod lazy;
 pub mod lexical;
-pub mod library;
+pub mod document_index;
 pub mod memory;
-pub mod reading;
+pub mod parse;
 mod requests;
-pub mod secrecy;
-pub mod shortlist;
-mod tools;
-mod turns;
+pub mod secret_scan;
+pub mod short_text_index;
+mod rag_tools;
+mod turn_transcript;
 pub mod vectors;
 pub mod web;
 
-pub use indexing::Grounds;
-pub use lazily::{Clock, Lazily};
-pub use tools::{Along, LazyLibrary, Settings, item, tools};
+pub use rag_index::DocumentAccess;
+pub use lazy::{Clock, Lazy};
+pub use rag_tools::{GraphExpansion, LazyDocumentIndex, RagSettings, passage_json, tools};
 
 /// A number that stands for some bytes; not meant to withstand anyone.
 fn fingerprint(bytes: &[u8]) -> u64 {

@@ -2,17 +2,17 @@
 //! is recalled. Raw history is never touched.
 
 mod digest;
-mod observing;
-mod phrases;
-mod question;
+mod observe;
+mod rule_phrases;
+mod recall_query;
 mod recall;
-mod reflecting;
+mod reflect;
 mod rules;
 mod settings;
 mod tools;
 mod topics;
 mod transcript;
-mod writing;
+mod model_writer;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,15 +25,15 @@ use lango_domain::seams::SessionKey;
 use lango_domain::session::StoreError;
 
 use crate::forgetting::Forgetting;
-use crate::secrecy::Secrecy;
+use crate::secret_scan::SecretScanner;
 
-pub use digest::line;
-pub(crate) use question::Question;
-pub use recall::{Care, Recalled, SOURCE};
+pub use digest::memory_line;
+pub(crate) use recall_query::RecallQuery;
+pub use recall::{RecallMode, Recalled, SOURCE};
 pub use rules::kind_of;
 pub(crate) use rules::plain_words;
-pub use settings::Settings;
-pub use tools::{item, tools};
+pub use settings::MemorySettings;
+pub use tools::{memory_json, tools};
 
 /// Who puts conversations into words.
 #[derive(Clone)]
@@ -54,12 +54,12 @@ impl Observer {
 }
 
 /// What a chronicle is put together from.
-pub struct Parts {
+pub struct MemoryParts {
     pub memories: Arc<dyn MemoryStore>,
     pub observer: Observer,
-    pub settings: Settings,
+    pub settings: MemorySettings,
     /// What nobody may keep.
-    pub secrecy: Secrecy,
+    pub secrecy: SecretScanner,
     /// Forgets here and everywhere else.
     pub forgetting: Forgetting,
     pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
@@ -67,35 +67,35 @@ pub struct Parts {
 
 /// The memory of conversations; cheap to clone.
 #[derive(Clone)]
-pub struct Chronicle {
-    shared: Arc<Shared>,
+pub struct ObservationalMemory {
+    shared: Arc<ObservationalMemoryInner>,
 }
 
-struct Shared {
-    parts: Parts,
+struct ObservationalMemoryInner {
+    parts: MemoryParts,
     /// One observer at a time for a session.
     busy: Mutex<HashMap<SessionKey, Arc<tokio::sync::Mutex<()>>>>,
-    indexes: Mutex<HashMap<Principal, Arc<tokio::sync::Mutex<recall::Index>>>>,
+    indexes: Mutex<HashMap<Principal, Arc<tokio::sync::Mutex<recall::RecallIndex>>>>,
 }
 
 /// Something that is remembered, down to the words that it comes from.
-pub struct Reason {
+pub struct MemoryEvidence {
     pub memory: Memory,
     /// What a reflection condenses.
     pub observations: Vec<Memory>,
     pub events: Vec<Arc<Event>>,
 }
 
-impl Chronicle {
-    pub fn new(parts: Parts) -> Self {
-        Self { shared: Arc::new(Shared { parts, busy: Mutex::default(), indexes: Mutex::default() }) }
+impl ObservationalMemory {
+    pub fn new(parts: MemoryParts) -> Self {
+        Self { shared: Arc::new(ObservationalMemoryInner { parts, busy: Mutex::default(), indexes: Mutex::default() }) }
     }
 
     pub fn memories(&self) -> &dyn MemoryStore {
         &*self.parts().memories
     }
 
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &MemorySettings {
         &self.parts().settings
     }
 
@@ -108,7 +108,7 @@ impl Chronicle {
     }
 
     /// Where a memory comes from: session, events and their words.
-    pub async fn why(&self, of: &Principal, id: MemoryId) -> Result<Option<Reason>, StoreError> {
+    pub async fn why(&self, of: &Principal, id: MemoryId) -> Result<Option<MemoryEvidence>, StoreError> {
         let Some(memory) = self.memories().memory(of, id).await? else { return Ok(None) };
         let mut observations = Vec::new();
         for id in &memory.condenses {
@@ -116,10 +116,10 @@ impl Chronicle {
         }
         let session = SessionKey { session: memory.session.clone(), principal: of.clone() };
         let events = self.memories().events(&session, memory.sources.clone()).await?;
-        Ok(Some(Reason { memory, observations, events }))
+        Ok(Some(MemoryEvidence { memory, observations, events }))
     }
 
-    fn parts(&self) -> &Parts {
+    fn parts(&self) -> &MemoryParts {
         &self.shared.parts
     }
 
@@ -128,7 +128,7 @@ impl Chronicle {
     }
 
     fn is_secret(&self, text: &str) -> bool {
-        self.parts().secrecy.secret_in(text).is_some()
+        self.parts().secrecy.find_secret(text).is_some()
     }
 
     fn turn_of(&self, of: &SessionKey) -> Arc<tokio::sync::Mutex<()>> {

@@ -4,21 +4,21 @@
 //! rows that are looked at again. 100,000 rows of 384 dimensions take 77 MB, of which a search reads 38 MB.
 
 mod batch;
-mod kept;
-mod nearest;
-mod products;
-mod row;
+mod file;
+mod top_k;
+mod dot_product;
+mod quantized;
 
 use std::collections::HashMap;
 use std::thread;
 
-use batch::{NewRow, Row};
-use nearest::Nearest;
-use products::products;
-use row::{Quantised, dot_fine};
+use batch::{NewVectorRow, VectorRow};
+use top_k::TopK;
+use dot_product::products;
+use quantized::{QuantizedVector, dot_fine};
 
-pub use kept::{KeptError, KeptVectors, Measured, WriterLock};
-pub use row::{from_bytes, to_bytes};
+pub use file::{VectorFileError, VectorFile, VectorRecord, WriterLock};
+pub use quantized::{from_bytes, to_bytes};
 
 /// Rows are padded to a multiple of this, so that the scan needs no special case for their ends.
 const LANES: usize = 32;
@@ -48,7 +48,7 @@ pub enum VectorError {
 
 /// A matrix of vectors of one embedder.
 #[derive(Clone, Debug, Default)]
-pub struct Vectors {
+pub struct VectorMatrix {
     dimensions: usize,
     stride: usize,
     ids: Vec<u64>,
@@ -60,7 +60,7 @@ pub struct Vectors {
     fine: Vec<i8>,
 }
 
-impl Vectors {
+impl VectorMatrix {
     pub fn new(dimensions: usize) -> Self {
         let stride = dimensions.next_multiple_of(LANES).max(LANES);
         Self { dimensions, stride, ..Self::default() }
@@ -89,15 +89,15 @@ impl Vectors {
 
     /// Takes a vector in, in place of what had this id before. Its length does not matter, only its direction.
     pub fn put(&mut self, id: u64, group: u32, vector: &[f32]) -> Result<(), VectorError> {
-        let Quantised { coarse, fine, scale } = self.quantised(vector)?;
+        let QuantizedVector { coarse, fine, scale } = self.quantised(vector)?;
         let bytes = |parts: Vec<i8>| parts.into_iter().map(i8::cast_unsigned).collect::<Vec<u8>>();
         let (coarse, fine) = (bytes(coarse), bytes(fine));
-        self.put_row(&Row { id, owner: group, scale, coarse: &coarse, fine: &fine });
+        self.put_row(&VectorRow { id, owner: group, scale, coarse: &coarse, fine: &fine });
         Ok(())
     }
 
     /// Whether it took the place of another.
-    fn put_row(&mut self, row: &Row<'_>) -> bool {
+    fn put_row(&mut self, row: &VectorRow<'_>) -> bool {
         let was_there = self.remove(row.id);
         self.rows.insert(row.id, self.ids.len());
         self.ids.push(row.id);
@@ -108,10 +108,10 @@ impl Vectors {
         was_there
     }
 
-    fn row(&self, at: usize) -> NewRow {
+    fn row(&self, at: usize) -> NewVectorRow {
         let (coarse, fine) = (self.coarse[self.range(at)].to_vec(), self.fine[self.range(at)].to_vec());
-        let vector = Quantised { coarse, fine, scale: self.scales[at] };
-        NewRow { id: self.ids[at], owner: self.groups[at], vector }
+        let vector = QuantizedVector { coarse, fine, scale: self.scales[at] };
+        NewVectorRow { id: self.ids[at], owner: self.groups[at], vector }
     }
 
     fn reserve(&mut self, rows: usize) {
@@ -168,11 +168,11 @@ impl Vectors {
         Ok(found)
     }
 
-    fn quantised(&self, vector: &[f32]) -> Result<Quantised, VectorError> {
+    fn quantised(&self, vector: &[f32]) -> Result<QuantizedVector, VectorError> {
         if vector.len() != self.dimensions {
             return Err(VectorError::Dimensions { expected: self.dimensions, found: vector.len() });
         }
-        Quantised::of(vector, self.stride).ok_or(VectorError::NotFinite)
+        QuantizedVector::of(vector, self.stride).ok_or(VectorError::NotFinite)
     }
 
     fn range(&self, at: usize) -> std::ops::Range<usize> {
@@ -187,7 +187,7 @@ impl Vectors {
         };
         let share = self.len().div_ceil(threads).max(1);
         let scan = |first: usize| {
-            let mut nearest = Nearest::new(wanted);
+            let mut nearest = TopK::new(wanted);
             self.scan(first..(first + share).min(self.len()), query, filter, &mut nearest);
             nearest
         };
@@ -208,7 +208,7 @@ impl Vectors {
         rows: std::ops::Range<usize>,
         query: &[i16],
         filter: Option<&Filter<'_>>,
-        nearest: &mut Nearest,
+        nearest: &mut TopK,
     ) {
         let first = rows.start.min(rows.end);
         let bytes = &self.coarse[first * self.stride..rows.end * self.stride];
@@ -231,7 +231,7 @@ impl Vectors {
         }
     }
 
-    fn cosine(&self, at: usize, query: &Quantised) -> f32 {
+    fn cosine(&self, at: usize, query: &QuantizedVector) -> f32 {
         let range = self.range(at);
         let product = dot_fine(query, &self.coarse[range.clone()], &self.fine[range]);
         (product * f64::from(self.scales[at]) * f64::from(query.scale)) as f32

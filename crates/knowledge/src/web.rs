@@ -3,16 +3,16 @@
 //! Whatever comes from there is data of strangers. Addresses are checked where the connection is made, sizes and times are
 //! bounded, and a page reaches a model as plain markdown.
 
-mod engine;
-mod engine_results;
+mod search_engine;
+mod search_results;
 mod fetch;
 mod search;
 mod settings;
 
-pub use engine::WebError;
-pub use settings::{Engine, EngineKind, SearchSettings};
+pub use search_engine::WebError;
+pub use settings::{SearchEngineSettings, EngineKind, SearchSettings};
 
-use crate::html::{Bounds, Readable};
+use crate::html::{HtmlLimits, ReadablePage};
 use lango_domain::Tool;
 use lango_net::{GuardedClient, FetchLimits, NetSettings};
 
@@ -25,15 +25,15 @@ pub fn tools(search: &SearchSettings, net: &NetSettings) -> Result<Vec<Tool>, We
         GuardedClient::new(net.reach(), FetchLimits { body: MAX_BODY, leaves_host: false, ..FetchLimits::default() });
     let mut tools = vec![fetch::tool(guarded)];
     if !search.engines.is_empty() {
-        tools.push(search::tool(engine::connected(&search.engines)?));
+        tools.push(search::tool(search_engine::connected(&search.engines)?));
     }
     Ok(tools)
 }
 
 /// Nobody reads more of a page.
-const PAGE: Bounds = Bounds { nodes: 200_000, written: 512 * 1024 };
+const PAGE: HtmlLimits = HtmlLimits { nodes: 200_000, written: 512 * 1024 };
 
 /// The readable part of an HTML page as markdown, its title first. Links are made absolute against `base`.
 pub fn readable(html: &str, base: &url::Url) -> String {
-    Readable::of(html, Some(base), PAGE).markdown()
+    ReadablePage::of(html, Some(base), PAGE).markdown()
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lango_domain::text;
-use lango_knowledge::secrecy::masked;
+use lango_knowledge::secret_scan::masked;
 use lango_team::{MarkdownFile, MarkdownFolder};
 use serde_json::Value;
 

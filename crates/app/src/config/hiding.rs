@@ -2,7 +2,7 @@
 
 use lango_domain::spanned::{self, SchemaLookup};
 use lango_domain::secret::{self, Secret};
-use lango_knowledge::secrecy::{Secrecy, has_address_with_password, masked};
+use lango_knowledge::secret_scan::{SecretScanner, has_address_with_password, masked};
 use serde_json::{Map, Value};
 
 const HIDDEN: &str = "***";
@@ -145,7 +145,7 @@ pub(super) fn told(message: &str) -> String {
 }
 
 fn looks_secret(text: &str) -> bool {
-    Secrecy::default().secret_in(text).is_some()
+    SecretScanner::default().find_secret(text).is_some()
 }
 
 /// Whether a text is nothing but the name of a variable: `${NAME}`.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use lango_domain::spanned::{self, SchemaLookup, SpannedEntry, SpannedKind, SpannedValue};
 use lango_domain::text;
 use lango_files::Folder;
-use lango_knowledge::reading::content_hash;
+use lango_knowledge::parse::content_hash;
 use lango_team::{MarkdownFolder, UnreadableFolder, agent_files, prompt_files};
 use serde_json::{Value, json};
 

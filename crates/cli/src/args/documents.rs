@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use lango_knowledge::indexing::{DEFAULT_COLLECTION, collection_name};
+use lango_knowledge::rag_index::{DEFAULT_COLLECTION, collection_name};
 
 #[derive(Subcommand)]
 pub enum IndexCommand {

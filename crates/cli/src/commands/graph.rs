@@ -8,7 +8,7 @@ use lango_domain::event::Principal;
 use lango_domain::graph::{FactSource, FactSourceFilter};
 use lango_domain::text::one_line;
 use lango_knowledge::graph::{
-    Direction, Found, Graph, GraphError, NoDate, Pattern, Unknown, View, Walk, Walked, When, picture, told,
+    Direction, FactHits, Graph, GraphError, DateError, FactPattern, UnknownName, GraphSnapshot, Traversal, TraversalResult, AsOf, diagram, facts_json,
 };
 use serde_json::json;
 
@@ -44,13 +44,13 @@ async fn ask(graph: &Graph, question: GraphCommand) -> Result<Output, Failure> {
     let when = |at: &Option<String>| moment(graph, at.as_deref());
     match question {
         GraphCommand::Query { name, subject, predicate, object, at, ever, limit } => {
-            let when = if ever { When::Ever } else { when(&at)? };
+            let when = if ever { AsOf::Ever } else { when(&at)? };
             let number = |name: &Option<String>| name.as_deref().map(|name| view.find(name)).transpose();
             let predicate = predicate.as_deref().map(|name| view.find_predicate(name)).transpose()?;
             let found = match number(&name)? {
-                Some(name) => view.about(name, predicate, when, limit.get()),
+                Some(name) => view.facts_about(name, predicate, when, limit.get()),
                 None => {
-                    let pattern = Pattern { subject: number(&subject)?, predicate, object: number(&object)? };
+                    let pattern = FactPattern { subject: number(&subject)?, predicate, object: number(&object)? };
                     view.query(pattern, when, limit.get())
                 }
             };
@@ -65,13 +65,13 @@ async fn ask(graph: &Graph, question: GraphCommand) -> Result<Output, Failure> {
                 Facing::In => Direction::In,
             };
             let walk =
-                Walk { depth: depth.get(), predicates, direction, when: when(&at)?, limit: limit.get() };
-            Ok(traversed(&view, &view.walk(view.find(&name)?, &walk)))
+                Traversal { depth: depth.get(), predicates, direction, when: when(&at)?, limit: limit.get() };
+            Ok(traversed(&view, &view.traverse(view.find(&name)?, &walk)))
         }
         GraphCommand::Path { from, to, depth, at } => {
             let (from, to) = (view.find(&from)?, view.find(&to)?);
             match view.path(from, to, depth.get(), when(&at)?) {
-                Some(facts) => Ok(listed(&view, &Found { facts, more: false })),
+                Some(facts) => Ok(listed(&view, &FactHits { facts, more: false })),
                 None => {
                     let (from, to) = (one_line(view.name(from)), one_line(view.name(to)));
                     let plain = format!("No chain of up to {depth} facts connects {from} and {to}.\n");
@@ -82,15 +82,15 @@ async fn ask(graph: &Graph, question: GraphCommand) -> Result<Output, Failure> {
         GraphCommand::Show { name, depth, limit, format, at } => {
             let (depth, limit) = (depth.get(), limit.get());
             let walk =
-                Walk { depth, predicates: Vec::new(), direction: Direction::Both, when: when(&at)?, limit };
+                Traversal { depth, predicates: Vec::new(), direction: Direction::Both, when: when(&at)?, limit };
             show(&view, name.as_deref(), &walk, format)
         }
         _ => Ok(stats(&view, moment(graph, None)?)),
     }
 }
 
-fn moment(graph: &Graph, at: Option<&str>) -> Result<When, Failure> {
-    Ok(When::At(at.map(str::parse).transpose()?.unwrap_or_else(|| graph.now())))
+fn moment(graph: &Graph, at: Option<&str>) -> Result<AsOf, Failure> {
+    Ok(AsOf::At(at.map(str::parse).transpose()?.unwrap_or_else(|| graph.now())))
 }
 
 async fn forget(graph: &Graph, source: &str) -> Result<Output, Failure> {
@@ -102,20 +102,20 @@ async fn forget(graph: &Graph, source: &str) -> Result<Output, Failure> {
     Ok(Output::new("Forgotten.\n", json!({ "forgotten": source })))
 }
 
-fn listed(view: &View, found: &Found) -> Output {
+fn listed(view: &GraphSnapshot, found: &FactHits) -> Output {
     let mut plain: String = found.facts.iter().map(|fact| line(view, *fact) + "\n").collect();
     if found.facts.is_empty() {
         plain.push_str("Nothing is known.\n");
     }
-    Output::new(plain, told(view, found)).with_warnings(cut(found))
+    Output::new(plain, facts_json(view, found)).with_warnings(cut(found))
 }
 
-fn cut(found: &Found) -> Vec<String> {
+fn cut(found: &FactHits) -> Vec<String> {
     let words = format!("there are more than these {}; --limit shows them", found.facts.len());
     if found.more { vec![words] } else { Vec::new() }
 }
 
-fn line(view: &View, fact: u32) -> String {
+fn line(view: &GraphSnapshot, fact: u32) -> String {
     let item = view.item(fact);
     let when = match (&item.valid_from, &item.valid_to) {
         (None, None) => String::new(),
@@ -130,7 +130,7 @@ fn line(view: &View, fact: u32) -> String {
     format!("{}  {predicate}  {}{when}  {source}", styled(NAME, subject), styled(NAME, object))
 }
 
-fn traversed(view: &View, walked: &Walked) -> Output {
+fn traversed(view: &GraphSnapshot, walked: &TraversalResult) -> Output {
     let depths: std::collections::HashMap<u32, u32> = walked.names.iter().copied().collect();
     let mut plain = String::new();
     for fact in &walked.found.facts {
@@ -148,12 +148,12 @@ fn traversed(view: &View, walked: &Walked) -> Output {
         json!({ "id": view.name(*name), "depth": depth, "type": kind })
     };
     let nodes: Vec<_> = walked.names.iter().map(node).collect();
-    let edges = told(view, &walked.found)["items"].take();
+    let edges = facts_json(view, &walked.found)["items"].take();
     let json = json!({ "nodes": nodes, "edges": edges, "more": walked.found.more });
     Output::new(plain, json).with_warnings(cut(&walked.found))
 }
 
-fn show(view: &View, name: Option<&str>, walk: &Walk, format: PictureFormat) -> Result<Output, Failure> {
+fn show(view: &GraphSnapshot, name: Option<&str>, walk: &Traversal, format: PictureFormat) -> Result<Output, Failure> {
     let start = match name {
         Some(name) => view.find(name)?,
         None => match view.stats(walk.when, 1).busiest.first() {
@@ -161,10 +161,10 @@ fn show(view: &View, name: Option<&str>, walk: &Walk, format: PictureFormat) -> 
             None => return Err(empty()),
         },
     };
-    let sketch = picture::sketch(view, &view.walk(start, walk));
+    let sketch = diagram::build_diagram(view, &view.traverse(start, walk));
     let (kind, text) = match format {
-        PictureFormat::Svg => ("svg", picture::svg(&sketch)),
-        PictureFormat::Dot => ("dot", picture::dot(&sketch)),
+        PictureFormat::Svg => ("svg", diagram::svg(&sketch)),
+        PictureFormat::Dot => ("dot", diagram::dot(&sketch)),
     };
     Ok(Output::new(text.clone(), json!({ "format": kind, "picture": text })))
 }
@@ -174,7 +174,7 @@ fn empty() -> Failure {
         .with_hint("`lango graph import FILE` or `lango graph add SUBJECT PREDICATE OBJECT`")
 }
 
-fn stats(view: &View, when: When) -> Output {
+fn stats(view: &GraphSnapshot, when: AsOf) -> Output {
     let stats = view.stats(when, MOST_COUNTED);
     let mut plain =
         format!("{} names, {} facts, {} of them hold now.\n", stats.names, stats.facts, stats.holding);
@@ -202,8 +202,8 @@ impl From<GraphError> for Failure {
     }
 }
 
-impl From<Unknown> for Failure {
-    fn from(error: Unknown) -> Self {
+impl From<UnknownName> for Failure {
+    fn from(error: UnknownName) -> Self {
         let near: Vec<String> = error.near.iter().map(|name| format!("`{name}`")).collect();
         let hint = match near.is_empty() {
             true => "`lango graph stats` names the busiest".to_owned(),
@@ -213,8 +213,8 @@ impl From<Unknown> for Failure {
     }
 }
 
-impl From<NoDate> for Failure {
-    fn from(error: NoDate) -> Self {
+impl From<DateError> for Failure {
+    fn from(error: DateError) -> Self {
         Self::usage(error.to_string())
     }
 }

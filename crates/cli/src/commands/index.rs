@@ -13,9 +13,9 @@ use lango_domain::event::Principal;
 use lango_domain::session::StoreError;
 use lango_domain::suggest::did_you_mean;
 use lango_domain::text::{one_line, strip_control_chars};
-use lango_knowledge::indexing::{DEFAULT_COLLECTION, report};
-use lango_knowledge::item;
-use lango_knowledge::library::{Added, Found, Library, LibraryError, Scope, is_nowhere, path_of};
+use lango_knowledge::rag_index::{DEFAULT_COLLECTION, ingest_report_json};
+use lango_knowledge::passage_json;
+use lango_knowledge::document_index::{IngestReport, Passage, DocumentIndex, DocumentIndexError, SearchScope, is_missing, path_from_text};
 use serde_json::json;
 
 use super::{Setting, runtime};
@@ -35,12 +35,12 @@ pub fn run(global: &Global, command: &IndexCommand) -> Result<Output, Failure> {
                 add(&setting, &library, what, collection).await
             }
             IndexCommand::Add { what, collection, format: Corpus::Beir } => {
-                let mut added = Added::default();
+                let mut added = IngestReport::default();
                 for directory in what {
                     let directory = setting.environment.working_folder.join(directory);
                     corpus::take(&library, &directory, collection, &mut added).await?;
                 }
-                library.catch_up().await.map_err(failed)?;
+                library.sync().await.map_err(failed)?;
                 Ok(told(&added))
             }
             IndexCommand::List => list(&library).await,
@@ -56,9 +56,9 @@ pub fn run(global: &Global, command: &IndexCommand) -> Result<Output, Failure> {
     })
 }
 
-fn failed(error: LibraryError) -> Failure {
+fn failed(error: DocumentIndexError) -> Failure {
     match error {
-        LibraryError::Embedding(error) => Failure::usage(error.to_string()),
+        DocumentIndexError::Embedding(error) => Failure::usage(error.to_string()),
         other => Failure::store(other.to_string()),
     }
 }
@@ -74,7 +74,7 @@ fn is_address(what: &str) -> bool {
 
 async fn add(
     setting: &Setting,
-    library: &Library,
+    library: &DocumentIndex,
     what: &[String],
     collection: &str,
 ) -> Result<Output, Failure> {
@@ -83,7 +83,7 @@ async fn add(
     for path in what.iter().filter(|what| !is_address(what)) {
         is_file_or_folder(&folder.join(path)).map_err(|why| Failure::usage(format!("{path}: {why}")))?;
     }
-    let mut all = Added::default();
+    let mut all = IngestReport::default();
     for one in what {
         if !is_address(one) {
             join(&mut all, add_path(setting, library, collection, &folder.join(one)).await.map_err(failed)?);
@@ -95,7 +95,7 @@ async fn add(
             Err(why) => all.skipped.push((one.clone(), why)),
         }
     }
-    library.catch_up().await.map_err(failed)?;
+    library.sync().await.map_err(failed)?;
     Ok(told(&all))
 }
 
@@ -107,7 +107,7 @@ fn is_file_or_folder(path: &Path) -> Result<(), String> {
     }
 }
 
-fn join(all: &mut Added, added: Added) {
+fn join(all: &mut IngestReport, added: IngestReport) {
     all.new += added.new;
     all.changed += added.changed;
     all.same += added.same;
@@ -116,18 +116,18 @@ fn join(all: &mut Added, added: Added) {
     all.skipped.extend(added.skipped);
 }
 
-fn told(added: &Added) -> Output {
-    let Added { new, changed, same, removed, pieces, skipped } = added;
+fn told(added: &IngestReport) -> Output {
+    let IngestReport { new, changed, same, removed, pieces, skipped } = added;
     let plain =
         format!("{new} new, {changed} changed, {same} as before, {removed} gone: {pieces} passages.\n");
     let warnings = skipped
         .iter()
         .map(|(path, why)| format!("left out: {}: {}", one_line(path), one_line(why)))
         .collect();
-    Output::new(plain, report(added, usize::MAX)).with_warnings(warnings)
+    Output::new(plain, ingest_report_json(added, usize::MAX)).with_warnings(warnings)
 }
 
-async fn list(library: &Library) -> Result<Output, Failure> {
+async fn list(library: &DocumentIndex) -> Result<Output, Failure> {
     let collections = library.store().collections(&Principal::local()).await.map_err(not_kept)?;
     let mut plain = String::new();
     for collection in &collections {
@@ -150,7 +150,7 @@ async fn list(library: &Library) -> Result<Output, Failure> {
 }
 
 async fn remove(
-    library: &Library,
+    library: &DocumentIndex,
     folder: &Path,
     what: &[String],
     collection: Option<&str>,
@@ -182,13 +182,13 @@ async fn remove(
     }
     let gone = store.remove(&Principal::local(), collection, which).await.map_err(not_kept)?;
     store.forget_unused_vectors().await.map_err(not_kept)?;
-    library.catch_up().await.map_err(failed)?;
+    library.sync().await.map_err(failed)?;
     Ok(Output::new(format!("{gone} documents removed.\n"), json!({ "removed": gone }))
         .with_warnings(warnings))
 }
 
 fn is_meant(known: &DocumentSource, typed: &str, path: &Path) -> bool {
-    let is_below = |known: &str| path_of(known).starts_with(path);
+    let is_below = |known: &str| path_from_text(known).starts_with(path);
     let address = if is_address(typed) { page::spelled(typed) } else { typed.to_owned() };
     [typed, &address].iter().any(|one| known.source == *one || known.root == *one)
         || is_below(&known.source)
@@ -208,14 +208,14 @@ fn as_it_was_added(path: &Path) -> PathBuf {
 }
 
 /// Everything that was added from files, once more: what did not change costs nothing.
-async fn refresh(setting: &Setting, library: &Library) -> Result<Output, Failure> {
+async fn refresh(setting: &Setting, library: &DocumentIndex) -> Result<Output, Failure> {
     let store = library.store();
-    let mut all = Added::default();
+    let mut all = IngestReport::default();
     for collection in store.collections(&Principal::local()).await.map_err(not_kept)? {
         let known = store.sources(&Principal::local(), &collection.name).await.map_err(not_kept)?;
         for root in collection.roots.iter().filter(|root| Path::new(root).is_absolute()) {
-            let path = path_of(root);
-            if !is_nowhere(&path) {
+            let path = path_from_text(root);
+            if !is_missing(&path) {
                 match add_path(setting, library, &collection.name, &path).await {
                     Ok(added) => join(&mut all, added),
                     // What cannot be looked at just now stays.
@@ -229,23 +229,23 @@ async fn refresh(setting: &Setting, library: &Library) -> Result<Output, Failure
             }
         }
     }
-    library.catch_up().await.map_err(failed)?;
+    library.sync().await.map_err(failed)?;
     Ok(told(&all))
 }
 
 async fn add_path(
     setting: &Setting,
-    library: &Library,
+    library: &DocumentIndex,
     collection: &str,
     path: &Path,
-) -> Result<Added, LibraryError> {
-    let broken = |error| LibraryError::Broken(format!("{}: {error}", path.display()));
+) -> Result<IngestReport, DocumentIndexError> {
+    let broken = |error| DocumentIndexError::Broken(format!("{}: {error}", path.display()));
     let taking = typed(&setting.environment, path).map_err(broken)?;
-    library.add(&Principal::local(), collection, &taking, &progress::show).await
+    library.ingest_path(&Principal::local(), collection, &taking, &progress::show).await
 }
 
 async fn search(
-    library: &Library,
+    library: &DocumentIndex,
     query: &str,
     collection: Option<String>,
     limit: usize,
@@ -254,12 +254,12 @@ async fn search(
         return Err(Failure::usage("the query is empty: say what to look for"));
     }
     let mut warnings = unknown(library, collection.as_deref()).await?;
-    let scope = Scope {
+    let scope = SearchScope {
         principal: Principal::local(),
         session: None,
         collections: collection.map(|name| vec![name]),
     };
-    let (found, trouble) = library.find_anyway(query, &scope, limit).await.map_err(failed)?;
+    let (found, trouble) = library.search_with_fallback(query, &scope, limit).await.map_err(failed)?;
     warnings.extend(trouble.map(|trouble| format!("found by words alone: {trouble}")));
     let mut plain = String::new();
     for passage in &found {
@@ -275,11 +275,11 @@ async fn search(
     if found.is_empty() {
         plain.push_str("Nothing was found.\n");
     }
-    let json = json!({ "items": found.iter().map(item).collect::<Vec<_>>() });
+    let json = json!({ "items": found.iter().map(passage_json).collect::<Vec<_>>() });
     Ok(Output::new(plain, json).with_warnings(warnings))
 }
 
-fn cited(passage: &Found) -> String {
+fn cited(passage: &Passage) -> String {
     let (source, first, last) = (one_line(&passage.source), passage.place.first, passage.place.last);
     match passage.place.unit {
         SpanUnit::Lines if first == last => format!("{source}:{first}"),
@@ -290,7 +290,7 @@ fn cited(passage: &Found) -> String {
 }
 
 /// A name that no collection has finds nothing, which looks as if there were nothing.
-async fn unknown(library: &Library, collection: Option<&str>) -> Result<Vec<String>, Failure> {
+async fn unknown(library: &DocumentIndex, collection: Option<&str>) -> Result<Vec<String>, Failure> {
     let Some(name) = collection else { return Ok(Vec::new()) };
     let known = library.store().collections(&Principal::local()).await.map_err(not_kept)?;
     if known.iter().any(|known| known.name == name) {

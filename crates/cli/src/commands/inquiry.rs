@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use lango_domain::event::Principal;
 use lango_domain::inquiries::{InquiryStore, InquiryStatus};
 use lango_domain::text::strip_control_chars;
-use lango_knowledge::inquiries::line;
+use lango_knowledge::inquiries::inquiry_line;
 use lango_store::SqliteStore;
 use serde_json::json;
 
@@ -37,7 +37,7 @@ async fn list(store: &SqliteStore, all: bool) -> Result<Output, Failure> {
             (status, Some(answer)) => format!("{status}: {}", strip_control_chars(answer)),
             (status, None) => status.to_string(),
         };
-        let _ = writeln!(plain, "{} {}", strip_control_chars(&line(inquiry)), styled(DIM, state));
+        let _ = writeln!(plain, "{} {}", strip_control_chars(&inquiry_line(inquiry)), styled(DIM, state));
     }
     if found.is_empty() {
         plain.push_str("No inquiry is pending.\n");

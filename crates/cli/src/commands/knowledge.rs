@@ -9,7 +9,7 @@ use lango_domain::session::StoreError;
 use lango_domain::suggest;
 use lango_domain::text::{one_line, strip_control_chars};
 use lango_knowledge::forgetting::{Forgetting, Meant, Trace, TraceId};
-use lango_knowledge::knowing::{key_of, listed};
+use lango_knowledge::knowledge_base::{key_of, entry_line};
 use lango_store::SqliteStore;
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ async fn list(store: &SqliteStore, category: Option<&str>) -> Result<Output, Fai
     let category = category.map(named).transpose()?;
     let mut entries = store.entries(&Principal::local()).await.map_err(failed)?;
     entries.retain(|entry| category.is_none_or(|category| entry.category == category));
-    let mut plain = entries.iter().map(|entry| strip_control_chars(&listed(entry)) + "\n").collect::<String>();
+    let mut plain = entries.iter().map(|entry| strip_control_chars(&entry_line(entry)) + "\n").collect::<String>();
     if entries.is_empty() {
         plain.push_str("Nothing is known yet.\n");
     }

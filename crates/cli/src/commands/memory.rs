@@ -9,7 +9,7 @@ use lango_domain::memory::{self, MemoryQuery, Memory, MemoryId, MemoryOrigin};
 use lango_domain::session::StoreError;
 use lango_domain::text::{one_line, strip_control_chars};
 use lango_knowledge::forgetting::{Meant, Trace};
-use lango_knowledge::memory::{Chronicle, Observer, Reason, item, line};
+use lango_knowledge::memory::{ObservationalMemory, Observer, MemoryEvidence, memory_json, memory_line};
 use serde_json::{Value, json};
 
 use super::{Setting, naming_damage, runtime};
@@ -39,7 +39,7 @@ fn failed(error: StoreError) -> Failure {
     Failure::store(error.to_string())
 }
 
-async fn status(chronicle: &Chronicle) -> Result<Output, Failure> {
+async fn status(chronicle: &ObservationalMemory) -> Result<Output, Failure> {
     let census = chronicle.memories().census(&Principal::local()).await.map_err(failed)?;
     let settings = chronicle.settings();
     let (observer, told) = match chronicle.observer() {
@@ -85,7 +85,7 @@ async fn status(chronicle: &Chronicle) -> Result<Output, Failure> {
     Ok(Output::new(plain, json))
 }
 
-async fn list(chronicle: &Chronicle, wish: &Listed, what: memory::MemoryLevel) -> Result<Output, Failure> {
+async fn list(chronicle: &ObservationalMemory, wish: &Listed, what: memory::MemoryLevel) -> Result<Output, Failure> {
     let session = wish.session.as_deref().map(SessionId::new);
     let which = MemoryQuery { what, session, most: wish.limit.get() };
     let found = chronicle.memories().list(&Principal::local(), which).await.map_err(failed)?;
@@ -93,21 +93,21 @@ async fn list(chronicle: &Chronicle, wish: &Listed, what: memory::MemoryLevel) -
     if found.is_empty() {
         plain.push_str("There is nothing.\n");
     }
-    Ok(Output::new(plain, json!({ "items": found.iter().map(item).collect::<Vec<_>>() })))
+    Ok(Output::new(plain, json!({ "items": found.iter().map(memory_json).collect::<Vec<_>>() })))
 }
 
 fn lines(memories: &[Memory]) -> String {
-    memories.iter().map(|memory| format!("{}\n", one_line(&line(memory)))).collect()
+    memories.iter().map(|memory| format!("{}\n", one_line(&memory_line(memory)))).collect()
 }
 
-async fn why(chronicle: &Chronicle, id: &str) -> Result<Output, Failure> {
+async fn why(chronicle: &ObservationalMemory, id: &str) -> Result<Output, Failure> {
     let id: MemoryId = id.parse().map_err(|error: memory::InvalidMemoryId| Failure::usage(error.to_string()))?;
     let found = chronicle.why(&Principal::local(), id).await.map_err(failed)?;
     let Some(reason) = found else {
         return Err(Failure::usage(format!("nothing is remembered as `{id}`"))
             .with_hint("`lango memory observations` lists what is"));
     };
-    let Reason { memory, observations, events } = &reason;
+    let MemoryEvidence { memory, observations, events } = &reason;
     let mut plain = lines(std::slice::from_ref(memory));
     if !observations.is_empty() {
         let _ = write!(plain, "condensed from\n{}", lines(observations));
@@ -130,8 +130,8 @@ async fn why(chronicle: &Chronicle, id: &str) -> Result<Output, Failure> {
         plain.push_str("The events are not kept any more.\n");
     }
     let said = |event: &std::sync::Arc<Event>| json!({ "session": event.session, "seq": event.seq, "author": event.author, "at": event.at.to_string(), "text": words_of(event) });
-    let mut json = item(memory);
-    json["observations"] = Value::from(observations.iter().map(item).collect::<Vec<_>>());
+    let mut json = memory_json(memory);
+    json["observations"] = Value::from(observations.iter().map(memory_json).collect::<Vec<_>>());
     json["events"] = Value::from(events.iter().map(said).collect::<Vec<_>>());
     Ok(Output::new(plain, json))
 }
@@ -152,7 +152,7 @@ fn shortened(text: &str) -> String {
     if cut.len() < text.len() { format!("{cut} …") } else { cut }
 }
 
-async fn forget(chronicle: &Chronicle, what: &str, yes: bool) -> Result<Output, Failure> {
+async fn forget(chronicle: &ObservationalMemory, what: &str, yes: bool) -> Result<Output, Failure> {
     let of = Principal::local();
     let (gone, left) = match chronicle.forgetting().meant(&of, what).await.map_err(failed)? {
         Meant::These { gone, left } => (gone, left),

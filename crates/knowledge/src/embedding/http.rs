@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use lango_domain::secret::Secret;
 
-use super::{EmbedError, Settings};
+use super::{EmbedError, EmbeddingSettings};
 
 /// Gives a number from 0 to 1, different each time.
 pub type Jitter = Arc<dyn Fn() -> f64 + Send + Sync>;
@@ -25,15 +25,15 @@ const CONNECT: Duration = Duration::from_secs(10);
 
 /// How long to wait for what, and how often to try again.
 #[derive(Clone)]
-pub(super) struct Patience {
+pub(super) struct EmbedRetryPolicy {
     pub retries: u32,
     pub delay: Duration,
     pub answer: Duration,
     pub jitter: Jitter,
 }
 
-impl Patience {
-    pub fn of(settings: &Settings, jitter: Jitter) -> Self {
+impl EmbedRetryPolicy {
+    pub fn of(settings: &EmbeddingSettings, jitter: Jitter) -> Self {
         Self {
             retries: settings.retries,
             delay: Duration::from_millis(settings.retry_delay_ms),
@@ -45,21 +45,21 @@ impl Patience {
 
 /// Where requests go, and with which key.
 #[derive(Clone)]
-pub(super) struct Line {
+pub(super) struct EmbeddingClient {
     client: reqwest::Client,
     url: String,
     key: Option<(HeaderName, HeaderValue)>,
     secret: Option<Secret>,
-    patience: Patience,
+    patience: EmbedRetryPolicy,
 }
 
-impl Line {
+impl EmbeddingClient {
     /// `key` stands in the header `name` after `before`.
     pub fn open(
         url: String,
         secret: Option<Secret>,
         (name, before): (&'static str, &str),
-        patience: Patience,
+        patience: EmbedRetryPolicy,
     ) -> Result<Self, EmbedError> {
         let secret = secret.filter(|secret| !secret.expose().trim().is_empty());
         let key = match &secret {
@@ -89,14 +89,14 @@ impl Line {
             };
             match self.wait_before_retry(&error, attempt) {
                 Some(wait) => tokio::time::sleep(wait).await,
-                None => return Err(self.hidden(error)),
+                None => return Err(self.redact(error)),
             }
             attempt += 1;
         }
     }
 
     /// Whatever a provider repeats of the key stays here.
-    pub fn hidden(&self, error: EmbedError) -> EmbedError {
+    pub fn redact(&self, error: EmbedError) -> EmbedError {
         error.map_words(|words| {
             let shown = match &self.secret {
                 Some(secret) => secret.redact(words),

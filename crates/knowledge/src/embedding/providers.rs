@@ -5,29 +5,29 @@ use std::sync::{Arc, OnceLock};
 use futures::future::{BoxFuture, FutureExt};
 use serde_json::{Value, json};
 
-use super::http::{Jitter, Line, Patience};
-use super::{EmbedError, Embedder, Purpose, Settings, answers, batches, normalise};
+use super::http::{Jitter, EmbeddingClient, EmbedRetryPolicy};
+use super::{EmbedError, Embedder, EmbedPurpose, EmbeddingSettings, responses, batches, normalise};
 use crate::fingerprint;
 
 /// OpenAI, and every server that has its `/embeddings`.
-pub type OpenAiEmbedder = Remote<OpenAi>;
+pub type OpenAiEmbedder = HttpEmbedder<OpenAi>;
 /// Google's models.
-pub type GeminiEmbedder = Remote<Gemini>;
+pub type GeminiEmbedder = HttpEmbedder<Gemini>;
 /// Models of an Ollama server.
-pub type OllamaEmbedder = Remote<Ollama>;
+pub type OllamaEmbedder = HttpEmbedder<Ollama>;
 
 /// A new number here makes all stored vectors of providers be made anew.
 const VERSION: u32 = 1;
 
 /// An embedder behind HTTP that speaks the dialect `D`.
-pub struct Remote<D> {
-    asked: Arc<Asked>,
+pub struct HttpEmbedder<D> {
+    asked: Arc<HttpEmbedderInner>,
     dialect: std::marker::PhantomData<fn() -> D>,
 }
 
 /// What all requests of one embedder share.
-struct Asked {
-    line: Line,
+struct HttpEmbedderInner {
+    line: EmbeddingClient,
     /// A mark of the address, where it is not the usual one: another server may mean another model by the same name.
     server: String,
     model: String,
@@ -40,7 +40,7 @@ struct Asked {
 }
 
 /// How one kind of provider is asked.
-pub trait Dialect: Send + Sync + 'static {
+pub trait EmbeddingDialect: Send + Sync + 'static {
     const NAME: &'static str;
     const MODEL: &'static str;
     const BASE_URL: &'static str;
@@ -48,21 +48,21 @@ pub trait Dialect: Send + Sync + 'static {
     const KEY: (&'static str, &'static str);
 
     fn url(base: &str, model: &str) -> String;
-    fn body(request: &Request<'_>) -> Value;
+    fn body(request: &EmbeddingRequest<'_>) -> Value;
     /// One vector for each text, in the order of the texts.
     fn vectors(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError>;
 }
 
 /// What one request asks for.
-pub struct Request<'a> {
+pub struct EmbeddingRequest<'a> {
     pub model: &'a str,
     pub texts: &'a [String],
-    pub purpose: Purpose,
+    pub purpose: EmbedPurpose,
     pub dimensions: Option<usize>,
 }
 
-impl<D: Dialect> Remote<D> {
-    pub fn new(settings: &Settings, jitter: Jitter) -> Result<Self, EmbedError> {
+impl<D: EmbeddingDialect> HttpEmbedder<D> {
+    pub fn new(settings: &EmbeddingSettings, jitter: Jitter) -> Result<Self, EmbedError> {
         let model = settings.model.as_deref().unwrap_or(D::MODEL).trim();
         let is_fit = |c: char| c.is_alphanumeric() || "._-:/@+".contains(c);
         if model.is_empty() || !model.chars().all(is_fit) || model.contains("..") {
@@ -74,9 +74,9 @@ impl<D: Dialect> Remote<D> {
             let reason = "an address begins with http:// or https://".to_owned();
             return Err(EmbedError::Setting { setting: "baseUrl", reason });
         }
-        let patience = Patience::of(settings, jitter);
-        let line = Line::open(D::url(base, model), settings.api_key.clone(), D::KEY, patience)?;
-        let asked = Asked {
+        let patience = EmbedRetryPolicy::of(settings, jitter);
+        let line = EmbeddingClient::open(D::url(base, model), settings.api_key.clone(), D::KEY, patience)?;
+        let asked = HttpEmbedderInner {
             line,
             server: if base == D::BASE_URL {
                 String::new()
@@ -93,9 +93,9 @@ impl<D: Dialect> Remote<D> {
     }
 }
 
-impl<D: Dialect> Embedder for Remote<D> {
+impl<D: EmbeddingDialect> Embedder for HttpEmbedder<D> {
     fn identity(&self) -> String {
-        let Asked { model, dimensions, passage_prefix, .. } = self.asked.as_ref();
+        let HttpEmbedderInner { model, dimensions, passage_prefix, .. } = self.asked.as_ref();
         let length = dimensions.map_or_else(|| "native".to_owned(), |dimensions| dimensions.to_string());
         let (prefix, server) = (prefix_mark(passage_prefix), &self.asked.server);
         format!("{}{server}/{model}/{length}/{VERSION}{prefix}", D::NAME)
@@ -108,7 +108,7 @@ impl<D: Dialect> Embedder for Remote<D> {
     fn embed(
         &self,
         texts: Vec<String>,
-        purpose: Purpose,
+        purpose: EmbedPurpose,
     ) -> BoxFuture<'static, Result<Vec<Vec<f32>>, EmbedError>> {
         let asked = Arc::clone(&self.asked);
         async move {
@@ -131,26 +131,26 @@ pub(super) fn prefix_mark(passage_prefix: &str) -> String {
     }
 }
 
-impl Asked {
-    fn prepared(&self, text: String, purpose: Purpose) -> String {
+impl HttpEmbedderInner {
+    fn prepared(&self, text: String, purpose: EmbedPurpose) -> String {
         let prefix = match purpose {
-            Purpose::Passage => &self.passage_prefix,
-            Purpose::Query => &self.query_prefix,
+            EmbedPurpose::Passage => &self.passage_prefix,
+            EmbedPurpose::Query => &self.query_prefix,
         };
         // Providers refuse a whole request because of one empty text.
         let text = if text.trim().is_empty() { "-".to_owned() } else { text };
         if prefix.is_empty() { text } else { format!("{prefix}{text}") }
     }
 
-    async fn embed_batch<D: Dialect>(
+    async fn embed_batch<D: EmbeddingDialect>(
         &self,
         texts: &[String],
-        purpose: Purpose,
+        purpose: EmbedPurpose,
     ) -> Result<Vec<Vec<f32>>, EmbedError> {
-        let request = Request { model: &self.model, texts, purpose, dimensions: self.dimensions };
+        let request = EmbeddingRequest { model: &self.model, texts, purpose, dimensions: self.dimensions };
         let answer = self.line.ask(&D::body(&request)).await?;
         let vectors = D::vectors(&answer, texts.len()).and_then(|vectors| self.checked(vectors));
-        vectors.map_err(|error| self.line.hidden(error))
+        vectors.map_err(|error| self.line.redact(error))
     }
 
     fn checked(&self, mut vectors: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>, EmbedError> {
@@ -177,7 +177,7 @@ impl Asked {
 
 pub struct OpenAi;
 
-impl Dialect for OpenAi {
+impl EmbeddingDialect for OpenAi {
     const NAME: &'static str = "openai";
     const MODEL: &'static str = "text-embedding-3-small";
     const BASE_URL: &'static str = "https://api.openai.com/v1";
@@ -187,7 +187,7 @@ impl Dialect for OpenAi {
         format!("{base}/embeddings")
     }
 
-    fn body(request: &Request<'_>) -> Value {
+    fn body(request: &EmbeddingRequest<'_>) -> Value {
         let mut body = json!({ "model": request.model, "input": request.texts });
         if let Some(dimensions) = request.dimensions {
             body["dimensions"] = dimensions.into();
@@ -196,13 +196,13 @@ impl Dialect for OpenAi {
     }
 
     fn vectors(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
-        answers::openai(answer, count)
+        responses::openai(answer, count)
     }
 }
 
 pub struct Gemini;
 
-impl Dialect for Gemini {
+impl EmbeddingDialect for Gemini {
     const NAME: &'static str = "gemini";
     const MODEL: &'static str = "gemini-embedding-001";
     const BASE_URL: &'static str = "https://generativelanguage.googleapis.com";
@@ -215,11 +215,11 @@ impl Dialect for Gemini {
         format!("{base}{version}/models/{model}:batchEmbedContents")
     }
 
-    fn body(request: &Request<'_>) -> Value {
+    fn body(request: &EmbeddingRequest<'_>) -> Value {
         let model = format!("models/{}", request.model.trim_start_matches("models/"));
         let task = match request.purpose {
-            Purpose::Passage => "RETRIEVAL_DOCUMENT",
-            Purpose::Query => "RETRIEVAL_QUERY",
+            EmbedPurpose::Passage => "RETRIEVAL_DOCUMENT",
+            EmbedPurpose::Query => "RETRIEVAL_QUERY",
         };
         let single = |text: &String| {
             let mut single =
@@ -233,13 +233,13 @@ impl Dialect for Gemini {
     }
 
     fn vectors(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
-        answers::gemini(answer, count)
+        responses::gemini(answer, count)
     }
 }
 
 pub struct Ollama;
 
-impl Dialect for Ollama {
+impl EmbeddingDialect for Ollama {
     const NAME: &'static str = "ollama";
     const MODEL: &'static str = "nomic-embed-text";
     const BASE_URL: &'static str = "http://127.0.0.1:11434";
@@ -250,7 +250,7 @@ impl Dialect for Ollama {
         format!("{}/api/embed", base.trim_end_matches("/v1"))
     }
 
-    fn body(request: &Request<'_>) -> Value {
+    fn body(request: &EmbeddingRequest<'_>) -> Value {
         let mut body = json!({ "model": request.model, "input": request.texts });
         if let Some(dimensions) = request.dimensions {
             body["dimensions"] = dimensions.into();
@@ -259,6 +259,6 @@ impl Dialect for Ollama {
     }
 
     fn vectors(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
-        answers::ollama(answer, count)
+        responses::ollama(answer, count)
     }
 }

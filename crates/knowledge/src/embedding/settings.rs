@@ -10,11 +10,11 @@ use super::http::Jitter;
 use super::providers::{GeminiEmbedder, OllamaEmbedder, OpenAiEmbedder};
 use lango_domain::secret::Secret;
 
-use super::{EmbedError, Embedder, Hashed, StaticEmbedder};
+use super::{EmbedError, Embedder, HashedEmbedder, StaticEmbedder};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Provider {
+pub enum EmbeddingProvider {
     /// Built in: words and parts of words. Needs no file, no key and no network.
     #[default]
     Embedded,
@@ -31,9 +31,9 @@ pub enum Provider {
 /// `embedding.*`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Settings {
+pub struct EmbeddingSettings {
     /// Who turns texts into vectors: embedded, openai, gemini, ollama, static or none.
-    pub provider: Provider,
+    pub provider: EmbeddingProvider,
     /// The model to ask for; each provider has its own default.
     pub model: Option<String>,
     /// Where the provider is; not needed for the providers' own addresses.
@@ -57,10 +57,10 @@ pub struct Settings {
     pub timeout_seconds: u64,
 }
 
-impl Default for Settings {
+impl Default for EmbeddingSettings {
     fn default() -> Self {
         Self {
-            provider: Provider::default(),
+            provider: EmbeddingProvider::default(),
             model: None,
             base_url: None,
             api_key: None,
@@ -89,7 +89,7 @@ fn without_credentials<S: Serializer>(url: &Option<String>, serializer: S) -> Re
 
 /// What an embedder is given from outside.
 #[derive(Clone)]
-pub struct Means {
+pub struct EmbedderDeps {
     /// A number from 0 to 1, different each time, so that not all wait equally long.
     pub jitter: Jitter,
 }
@@ -98,21 +98,21 @@ pub struct Means {
 const MOST_DIMENSIONS: usize = 16_384;
 
 /// The embedder that the settings ask for; nothing where they ask for none.
-pub fn connect(settings: &Settings, means: Means) -> Result<Option<Arc<dyn Embedder>>, EmbedError> {
+pub fn connect(settings: &EmbeddingSettings, means: EmbedderDeps) -> Result<Option<Arc<dyn Embedder>>, EmbedError> {
     if settings.dimensions.is_some_and(|dimensions| !(1..=MOST_DIMENSIONS).contains(&dimensions)) {
         let reason = format!("not from 1 to {MOST_DIMENSIONS}");
         return Err(EmbedError::Setting { setting: "dimensions", reason });
     }
     Ok(Some(match settings.provider {
-        Provider::None => return Ok(None),
-        Provider::Embedded => {
-            let dimensions = settings.dimensions.unwrap_or(Hashed::DIMENSIONS);
-            Arc::new(Hashed::default().with_dimensions(dimensions)?)
+        EmbeddingProvider::None => return Ok(None),
+        EmbeddingProvider::Embedded => {
+            let dimensions = settings.dimensions.unwrap_or(HashedEmbedder::DIMENSIONS);
+            Arc::new(HashedEmbedder::default().with_dimensions(dimensions)?)
         }
-        Provider::Openai => Arc::new(OpenAiEmbedder::new(settings, means.jitter)?),
-        Provider::Gemini => Arc::new(GeminiEmbedder::new(settings, means.jitter)?),
-        Provider::Ollama => Arc::new(OllamaEmbedder::new(settings, means.jitter)?),
-        Provider::Static => {
+        EmbeddingProvider::Openai => Arc::new(OpenAiEmbedder::new(settings, means.jitter)?),
+        EmbeddingProvider::Gemini => Arc::new(GeminiEmbedder::new(settings, means.jitter)?),
+        EmbeddingProvider::Ollama => Arc::new(OllamaEmbedder::new(settings, means.jitter)?),
+        EmbeddingProvider::Static => {
             let missing = || EmbedError::Setting {
                 setting: "path",
                 reason: "a static model needs a folder".to_owned(),

@@ -25,7 +25,7 @@ struct Described {
 
 /// How a number is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum NumberType {
     F64,
     F32,
     F16,
@@ -40,7 +40,7 @@ enum Form {
 pub(super) struct Table {
     bytes: Arc<[u8]>,
     range: Range<usize>,
-    form: Form,
+    form: NumberType,
     pub rows: usize,
     pub width: usize,
 }
@@ -72,7 +72,7 @@ impl Tensors {
             return Ok(None);
         };
         let form =
-            Form::named(dtype).ok_or_else(|| format!("{name}: numbers of the form {dtype} are not known"))?;
+            NumberType::named(dtype).ok_or_else(|| format!("{name}: numbers of the form {dtype} are not known"))?;
         let (rows, width) = match shape[..] {
             [rows] => (rows, 1),
             [rows, width] => (rows, width),
@@ -99,11 +99,11 @@ impl Table {
         let bytes = &self.bytes[start.min(end)..end];
         match self.form {
             // The two that models mostly come in are worth their own loops.
-            Form::F32 => {
+            NumberType::F32 => {
                 let numbers = bytes.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes));
                 numbers.enumerate().for_each(|(at, number)| each(at, f64::from(number)));
             }
-            Form::I8 => {
+            NumberType::I8 => {
                 bytes.iter().enumerate().for_each(|(at, &byte)| each(at, f64::from(byte.cast_signed())));
             }
             form => {
@@ -121,7 +121,7 @@ impl Table {
     }
 }
 
-impl Form {
+impl NumberType {
     fn named(name: &str) -> Option<Self> {
         Some(match name {
             "F64" => Self::F64,

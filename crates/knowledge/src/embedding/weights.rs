@@ -1,8 +1,8 @@
 //! What features weigh: what is in every text tells little.
 
-use super::Purpose;
-use super::frequent::FREQUENT;
-use super::terms::Terms;
+use super::EmbedPurpose;
+use super::frequent_words::FREQUENT;
+use super::hash_terms::HashTerms;
 
 /// Cells in each of the two rows of a sketch.
 const CELLS: usize = 1 << 16;
@@ -16,16 +16,16 @@ const PARTS: u32 = 100;
 ///
 /// They never change, so that stored vectors stay right. Weights that follow the searched texts were measured on
 /// evals/retrieval and found nothing that these do not.
-pub(super) struct Weights(Vec<f32>);
+pub(super) struct FeatureWeights(Vec<f32>);
 
-impl Weights {
+impl FeatureWeights {
     pub fn built_in() -> Self {
         let all = IMAGINED_TEXTS * PARTS;
         let mut counts = vec![0_u32; 2 * CELLS];
-        let mut terms = Terms::default();
+        let mut terms = HashTerms::default();
         for (rank, word) in (0_u32..).zip(FREQUENT.split_whitespace()) {
             let part = u64::from(all) * 20 / (21 + 2 * u64::from(rank));
-            terms.read(word, Purpose::Passage);
+            terms.read(word, EmbedPurpose::Passage);
             // As if words stood in texts independently of each other.
             let either = |count: u32| {
                 let both = u64::from(count) * part / u64::from(all);

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use lango_domain::memory::Kind;
 
-use crate::lexical::{analyse, analyse_query};
-use crate::memory::{Question, plain_words};
+use crate::lexical::{analyze, analyze_query};
+use crate::memory::{RecallQuery, plain_words};
 
 /// So much of a text is compared.
 const MOST_BYTES: usize = 8_000;
@@ -38,12 +38,12 @@ pub(super) enum Fit {
 impl Statement {
     pub fn of(text: &str) -> Self {
         let text = &text[..text.floor_char_boundary(MOST_BYTES.min(text.len()))];
-        let question = Question::read(text);
+        let question = RecallQuery::read(text);
         let is_telling = |word: &&str| !EMPTY.contains(word);
         let content: Vec<&str> = question.content.split(' ').filter(is_telling).collect();
         let content = content.join(" ");
-        let terms = analyse(text).into_iter().chain(analyse(&content)).collect();
-        Self { words: analyse_query(&content), terms, kinds: question.kinds, plain: plain_words(text) }
+        let terms = analyze(text).into_iter().chain(analyze(&content)).collect();
+        Self { words: analyze_query(&content), terms, kinds: question.kinds, plain: plain_words(text) }
     }
 
     /// Where its kind is known from elsewhere.

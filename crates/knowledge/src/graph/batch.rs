@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::fact::Told;
-use super::moment::Moment;
-use super::names::{Texts, tidy};
+use super::fact::FactRef;
+use super::validity::Moment;
+use super::interner::{StringInterner, tidy};
 
 /// The first byte; a newer form gets another.
 const FORM: u8 = 1;
@@ -13,7 +13,7 @@ pub const MOST_FACTS: usize = 1 << 16;
 
 /// What is known about a fact beside its three parts. Numbers are those of texts; 0 is the empty one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Detail {
+pub struct FactDetail {
     pub from: Option<Moment>,
     pub to: Option<Moment>,
     pub subject_type: u32,
@@ -23,14 +23,14 @@ pub struct Detail {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a batch of facts cannot be read; it is damaged or of a newer Lango")]
-pub struct BadBatch;
+pub struct BatchError;
 
 /// A batch that is being written.
-pub struct Writing {
-    names: Texts,
-    predicates: Texts,
-    texts: Texts,
-    details: HashMap<Detail, u64>,
+pub struct BatchWriter {
+    names: StringInterner,
+    predicates: StringInterner,
+    texts: StringInterner,
+    details: HashMap<FactDetail, u64>,
     detail_bytes: Vec<u8>,
     facts: Vec<u8>,
     fact_count: usize,
@@ -38,15 +38,15 @@ pub struct Writing {
     ending_count: usize,
 }
 
-impl Default for Writing {
+impl Default for BatchWriter {
     fn default() -> Self {
-        let mut texts = Texts::default();
+        let mut texts = StringInterner::default();
         texts.number("");
         Self {
-            names: Texts::default(),
-            predicates: Texts::default(),
+            names: StringInterner::default(),
+            predicates: StringInterner::default(),
             texts,
-            details: HashMap::from([(Detail::default(), 0)]),
+            details: HashMap::from([(FactDetail::default(), 0)]),
             detail_bytes: Vec::new(),
             facts: Vec::new(),
             fact_count: 0,
@@ -56,19 +56,19 @@ impl Default for Writing {
     }
 }
 
-impl Writing {
+impl BatchWriter {
     pub fn facts(&self) -> usize {
         self.fact_count
     }
 
-    pub fn push(&mut self, told: &Told<'_>) {
+    pub fn push(&mut self, told: &FactRef<'_>) {
         self.fact_count += 1;
         let triple = self.triple(told.subject, told.predicate, told.object);
         let detail = self.detail(told);
         triple.into_iter().map(u64::from).chain([detail]).for_each(|number| put(&mut self.facts, number));
     }
 
-    pub fn end(&mut self, (subject, predicate, object): (&str, &str, &str), at: Moment) {
+    pub fn retire(&mut self, (subject, predicate, object): (&str, &str, &str), at: Moment) {
         self.ending_count += 1;
         let triple = self.triple(subject, predicate, object);
         triple.into_iter().for_each(|number| put(&mut self.endings, number.into()));
@@ -80,7 +80,7 @@ impl Writing {
         [subject, self.predicates.number(&tidy(predicate)), self.names.number(&tidy(object))]
     }
 
-    fn detail(&mut self, told: &Told<'_>) -> u64 {
+    fn detail(&mut self, told: &FactRef<'_>) -> u64 {
         let is_bare = told.valid_from.is_none() && told.valid_to.is_none();
         if is_bare
             && told.subject_type.is_empty()
@@ -89,7 +89,7 @@ impl Writing {
         {
             return 0;
         }
-        let detail = Detail {
+        let detail = FactDetail {
             from: told.valid_from,
             to: told.valid_to,
             subject_type: self.texts.number(&tidy(told.subject_type)),
@@ -127,28 +127,28 @@ impl Writing {
 
 /// A batch that was read. Every number in it is that of something in it.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Reading<'a> {
+pub struct DecodedBatch<'a> {
     pub names: Vec<&'a str>,
     pub predicates: Vec<&'a str>,
     pub texts: Vec<&'a str>,
     /// The first is that of facts without any.
-    pub details: Vec<Detail>,
+    pub details: Vec<FactDetail>,
     /// Subject, predicate, object, detail.
     pub facts: Vec<[u32; 4]>,
     pub endings: Vec<([u32; 3], Moment)>,
 }
 
-pub fn read(body: &[u8]) -> Result<Reading<'_>, BadBatch> {
-    let [FORM, rest @ ..] = body else { return Err(BadBatch) };
-    let mut bytes = Bytes(rest);
+pub fn read(body: &[u8]) -> Result<DecodedBatch<'_>, BatchError> {
+    let [FORM, rest @ ..] = body else { return Err(BatchError) };
+    let mut bytes = BatchBytes(rest);
     let (names, predicates, texts) = (bytes.texts()?, bytes.texts()?, bytes.texts()?);
-    let mut details = vec![Detail::default()];
+    let mut details = vec![FactDetail::default()];
     for _ in 0..bytes.count()? {
         let moment = |number: u64| number.checked_sub(1).map(|number| Moment(unzigzag(number)));
         let (from, to) = (moment(bytes.number()?), moment(bytes.number()?));
         let mut text = || bytes.below(texts.len());
         let (subject_type, object_type, properties) = (text()?, text()?, text()?);
-        details.push(Detail { from, to, subject_type, object_type, properties });
+        details.push(FactDetail { from, to, subject_type, object_type, properties });
     }
     let mut facts = Vec::new();
     for _ in 0..bytes.count()? {
@@ -160,48 +160,48 @@ pub fn read(body: &[u8]) -> Result<Reading<'_>, BadBatch> {
         let triple = bytes.triple(names.len(), predicates.len())?;
         endings.push((triple, Moment(unzigzag(bytes.number()?))));
     }
-    Ok(Reading { names, predicates, texts, details, facts, endings })
+    Ok(DecodedBatch { names, predicates, texts, details, facts, endings })
 }
 
-struct Bytes<'a>(&'a [u8]);
+struct BatchBytes<'a>(&'a [u8]);
 
-impl<'a> Bytes<'a> {
-    fn number(&mut self) -> Result<u64, BadBatch> {
+impl<'a> BatchBytes<'a> {
+    fn number(&mut self) -> Result<u64, BatchError> {
         let mut number = 0_u64;
         for shift in (0..64).step_by(7) {
-            let (byte, rest) = self.0.split_first().ok_or(BadBatch)?;
+            let (byte, rest) = self.0.split_first().ok_or(BatchError)?;
             self.0 = rest;
             number |= u64::from(byte & 0x7f) << shift;
             if byte & 0x80 == 0 {
                 return Ok(number);
             }
         }
-        Err(BadBatch)
+        Err(BatchError)
     }
 
     /// How many things follow, each of at least one byte.
-    fn count(&mut self) -> Result<usize, BadBatch> {
-        let count = usize::try_from(self.number()?).map_err(|_| BadBatch)?;
-        if count > self.0.len() { Err(BadBatch) } else { Ok(count) }
+    fn count(&mut self) -> Result<usize, BatchError> {
+        let count = usize::try_from(self.number()?).map_err(|_| BatchError)?;
+        if count > self.0.len() { Err(BatchError) } else { Ok(count) }
     }
 
-    fn below(&mut self, limit: usize) -> Result<u32, BadBatch> {
+    fn below(&mut self, limit: usize) -> Result<u32, BatchError> {
         let number = self.number()?;
-        if number < limit as u64 { u32::try_from(number).map_err(|_| BadBatch) } else { Err(BadBatch) }
+        if number < limit as u64 { u32::try_from(number).map_err(|_| BatchError) } else { Err(BatchError) }
     }
 
-    fn triple(&mut self, names: usize, predicates: usize) -> Result<[u32; 3], BadBatch> {
+    fn triple(&mut self, names: usize, predicates: usize) -> Result<[u32; 3], BatchError> {
         Ok([self.below(names)?, self.below(predicates)?, self.below(names)?])
     }
 
-    fn texts(&mut self) -> Result<Vec<&'a str>, BadBatch> {
+    fn texts(&mut self) -> Result<Vec<&'a str>, BatchError> {
         let count = self.count()?;
         let mut texts = Vec::with_capacity(count);
         for _ in 0..count {
             let length = self.count()?;
-            let (text, rest) = self.0.split_at_checked(length).ok_or(BadBatch)?;
+            let (text, rest) = self.0.split_at_checked(length).ok_or(BatchError)?;
             self.0 = rest;
-            texts.push(std::str::from_utf8(text).map_err(|_| BadBatch)?);
+            texts.push(std::str::from_utf8(text).map_err(|_| BatchError)?);
         }
         Ok(texts)
     }
@@ -230,14 +230,14 @@ mod tests {
     use super::*;
 
     fn body() -> Vec<u8> {
-        let mut writing = Writing::default();
-        writing.push(&Told {
+        let mut writing = BatchWriter::default();
+        writing.push(&FactRef {
             subject: "Berlin",
             predicate: "capital of",
             object: "Deutschland",
-            ..Told::default()
+            ..FactRef::default()
         });
-        writing.push(&Told {
+        writing.push(&FactRef {
             subject: "서울",
             predicate: "in",
             object: " 대한\t민국 ",
@@ -245,9 +245,9 @@ mod tests {
             properties: r#"{"a":1}"#,
             valid_from: Some(Moment(-5)),
             valid_to: Some(Moment(i64::from(u32::MAX))),
-            ..Told::default()
+            ..FactRef::default()
         });
-        writing.end(("Berlin", "capital of", "Deutschland"), Moment(-1));
+        writing.retire(("Berlin", "capital of", "Deutschland"), Moment(-1));
         writing.finish()
     }
 
@@ -270,7 +270,7 @@ mod tests {
     fn damaged_bytes_are_refused_and_never_break_anything() {
         let body = body();
         for end in 0..body.len() {
-            assert_eq!(read(&body[..end]), Err(BadBatch));
+            assert_eq!(read(&body[..end]), Err(BatchError));
         }
         for at in 0..body.len() {
             for byte in [0, 1, 0x7f, 0x80, 0xff] {
@@ -279,7 +279,7 @@ mod tests {
                 let _ = read(&damaged);
             }
         }
-        assert_eq!(read(&[]), Err(BadBatch));
-        assert_eq!(read(&[2, 0, 0, 0, 0, 0, 0]), Err(BadBatch));
+        assert_eq!(read(&[]), Err(BatchError));
+        assert_eq!(read(&[2, 0, 0, 0, 0, 0, 0]), Err(BatchError));
     }
 }

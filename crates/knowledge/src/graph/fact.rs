@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::moment::Moment;
+use super::validity::Moment;
 
 /// Longer names are texts, not names.
 pub const MOST_NAME: usize = 4_096;
@@ -32,7 +32,7 @@ impl NewFact {
 
 /// The end of facts: they do not hold any more from a moment on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ending {
+pub struct FactRetirement {
     pub subject: String,
     pub predicate: String,
     pub object: String,
@@ -41,7 +41,7 @@ pub struct Ending {
 
 /// What is wrong with a fact that somebody told.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadFact {
+pub enum FactError {
     #[error("the {0} is empty")]
     Empty(&'static str),
     #[error("the {part} has {bytes} bytes; at most {MOST_NAME} are a name")]
@@ -54,7 +54,7 @@ pub enum BadFact {
 
 /// A fact as it is kept: borrowed, checked, in one spelling of spaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Told<'a> {
+pub struct FactRef<'a> {
     pub subject: &'a str,
     pub predicate: &'a str,
     pub object: &'a str,
@@ -66,25 +66,25 @@ pub struct Told<'a> {
     pub valid_to: Option<Moment>,
 }
 
-impl Told<'_> {
-    pub fn check(&self) -> Result<(), BadFact> {
+impl FactRef<'_> {
+    pub fn check(&self) -> Result<(), FactError> {
         let parts = [("subject", self.subject), ("predicate", self.predicate), ("object", self.object)];
         for (part, text) in parts {
             if text.trim().is_empty() {
-                return Err(BadFact::Empty(part));
+                return Err(FactError::Empty(part));
             }
         }
         let types = [("subject's type", self.subject_type), ("object's type", self.object_type)];
         for (part, text) in parts.into_iter().chain(types) {
             if text.len() > MOST_NAME {
-                return Err(BadFact::TooLong { part, bytes: text.len() });
+                return Err(FactError::TooLong { part, bytes: text.len() });
             }
         }
         if self.properties.len() > MOST_PROPERTIES {
-            return Err(BadFact::TooMuch(self.properties.len()));
+            return Err(FactError::TooMuch(self.properties.len()));
         }
         match (self.valid_from, self.valid_to) {
-            (Some(from), Some(to)) if to < from => Err(BadFact::EndsBefore { from, to }),
+            (Some(from), Some(to)) if to < from => Err(FactError::EndsBefore { from, to }),
             _ => Ok(()),
         }
     }

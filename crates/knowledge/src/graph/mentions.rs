@@ -2,8 +2,8 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::names::fold;
-use super::view::View;
+use super::interner::fold;
+use super::snapshot::GraphSnapshot;
 
 /// No name of more words is looked for.
 const MOST_WORDS: usize = 8;
@@ -12,7 +12,7 @@ const MOST_NAMES: usize = 64;
 /// Endings of Korean words: a name may stand before so many syllables.
 const MOST_PARTICLES: usize = 3;
 
-impl View {
+impl GraphSnapshot {
     /// Names that stand in a text, each once, in order; the longest where several begin at one place.
     pub fn entities_in(&self, text: &str) -> Vec<u32> {
         if self.facts().is_empty() {

@@ -6,8 +6,8 @@ use lango_domain::event::Principal;
 use lango_domain::graph::{GraphStore, FactLogPosition, FactSource};
 use lango_domain::session::StoreError;
 
-use super::batch::{BadBatch, Reading, Writing, read};
-use super::fact::Told;
+use super::batch::{BatchError, DecodedBatch, BatchWriter, read};
+use super::fact::FactRef;
 
 /// A batch that was told at the command line or in a session.
 pub(crate) struct OwnBatch {
@@ -39,7 +39,7 @@ pub(crate) async fn own_batches(store: &dyn GraphStore, of: &Principal) -> Resul
     }
 }
 
-fn statements(reading: &Reading<'_>) -> Vec<String> {
+fn statements(reading: &DecodedBatch<'_>) -> Vec<String> {
     let facts = reading.facts.iter().map(|&[subject, predicate, object, _]| [subject, predicate, object]);
     let endings = reading.endings.iter().map(|(triple, _)| *triple);
     let statement = |triple: [u32; 3]| {
@@ -49,15 +49,15 @@ fn statements(reading: &Reading<'_>) -> Vec<String> {
     facts.chain(endings).map(statement).collect()
 }
 
-fn named<'a>(reading: &Reading<'a>, [subject, predicate, object]: [u32; 3]) -> (&'a str, &'a str, &'a str) {
+fn named<'a>(reading: &DecodedBatch<'a>, [subject, predicate, object]: [u32; 3]) -> (&'a str, &'a str, &'a str) {
     let name = |number: u32| reading.names[number as usize];
     (name(subject), reading.predicates[predicate as usize], name(object))
 }
 
 /// The batch without these statements; nothing where nothing stays.
-pub(crate) fn without(body: &[u8], gone: &BTreeSet<usize>) -> Result<Option<Vec<u8>>, BadBatch> {
+pub(crate) fn without(body: &[u8], gone: &BTreeSet<usize>) -> Result<Option<Vec<u8>>, BatchError> {
     let reading = read(body)?;
-    let mut writing = Writing::default();
+    let mut writing = BatchWriter::default();
     let mut left = 0;
     for (at, &[subject, predicate, object, detail]) in reading.facts.iter().enumerate() {
         if gone.contains(&at) {
@@ -67,7 +67,7 @@ pub(crate) fn without(body: &[u8], gone: &BTreeSet<usize>) -> Result<Option<Vec<
         let (subject, predicate, object) = named(&reading, [subject, predicate, object]);
         let detail = reading.details[detail as usize];
         let text = |number: u32| reading.texts.get(number as usize).copied().unwrap_or_default();
-        writing.push(&Told {
+        writing.push(&FactRef {
             subject,
             predicate,
             object,
@@ -81,7 +81,7 @@ pub(crate) fn without(body: &[u8], gone: &BTreeSet<usize>) -> Result<Option<Vec<
     for (at, (triple, moment)) in reading.endings.iter().enumerate() {
         if !gone.contains(&(reading.facts.len() + at)) {
             left += 1;
-            writing.end(named(&reading, *triple), *moment);
+            writing.retire(named(&reading, *triple), *moment);
         }
     }
     Ok((left > 0).then(|| writing.finish()))
@@ -90,28 +90,28 @@ pub(crate) fn without(body: &[u8], gone: &BTreeSet<usize>) -> Result<Option<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::moment::Moment;
+    use crate::graph::validity::Moment;
 
     /// B106
     #[test]
     fn what_stays_of_a_batch_is_as_it_was() {
-        let mut writing = Writing::default();
-        let tea = Told { subject: "Ada", predicate: "likes", object: "tea", ..Told::default() };
+        let mut writing = BatchWriter::default();
+        let tea = FactRef { subject: "Ada", predicate: "likes", object: "tea", ..FactRef::default() };
         let from = Some(Moment(7));
         let home =
-            Told { object: "Vienna", predicate: "lives_in", properties: "{}", valid_from: from, ..tea };
+            FactRef { object: "Vienna", predicate: "lives_in", properties: "{}", valid_from: from, ..tea };
         writing.push(&tea);
         writing.push(&home);
-        writing.end(("Ada", "likes", "milk"), Moment(9));
+        writing.retire(("Ada", "likes", "milk"), Moment(9));
         let body = writing.finish();
         let left = without(&body, &BTreeSet::from([0])).unwrap().unwrap();
-        let mut expected = Writing::default();
+        let mut expected = BatchWriter::default();
         expected.push(&home);
-        expected.end(("Ada", "likes", "milk"), Moment(9));
+        expected.retire(("Ada", "likes", "milk"), Moment(9));
         assert_eq!(left, expected.finish());
         assert!(!left.windows(3).any(|window| window == b"tea"), "not even its name stays");
         assert_eq!(without(&body, &BTreeSet::from([0, 1, 2])).unwrap(), None);
         assert_eq!(without(&body, &BTreeSet::from([99])).unwrap(), Some(body));
-        assert_eq!(without(b"nonsense", &BTreeSet::new()), Err(BadBatch));
+        assert_eq!(without(b"nonsense", &BTreeSet::new()), Err(BatchError));
     }
 }

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 /// `graph`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Settings {
+pub struct GraphSettings {
     /// Whether the librarian has tools for the knowledge graph.
     pub enabled: bool,
 }
 
-impl Default for Settings {
+impl Default for GraphSettings {
     fn default() -> Self {
         Self { enabled: true }
     }

@@ -2,14 +2,14 @@
 
 use url::Url;
 
-use super::tree::{Content, Document, Element};
+use super::tree::{HtmlContent, HtmlDocument, Element};
 use lango_net::sanitize::one_line;
 
 const MAX_TITLE: usize = 200;
 
 /// The part of a page that it is about.
 pub struct Article<'a> {
-    document: &'a Document,
+    document: &'a HtmlDocument,
     pub from: usize,
     pub to: usize,
     /// For each node, how many characters are shown before it.
@@ -19,7 +19,7 @@ pub struct Article<'a> {
 }
 
 impl<'a> Article<'a> {
-    pub fn of(document: &'a Document) -> Self {
+    pub fn of(document: &'a HtmlDocument) -> Self {
         let shown_before = shown_before(document);
         let end = document.nodes.len();
         let mut article = Self { document, from: 0, to: end, shown_before, is_marked: false };
@@ -80,22 +80,22 @@ impl<'a> Article<'a> {
 }
 
 /// Where relative links of a page begin.
-pub fn base_of(document: &Document, base: &Url) -> Url {
+pub fn base_of(document: &HtmlDocument, base: &Url) -> Url {
     let mut bases = document.elements(0, usize::MAX).filter(|(_, element)| element.name == "base");
     let said = bases.find_map(|(_, element)| base.join(element.attribute("href")?).ok());
     said.filter(|said| matches!(said.scheme(), "http" | "https")).unwrap_or_else(|| base.clone())
 }
 
-fn shown_before(document: &Document) -> Vec<usize> {
+fn shown_before(document: &HtmlDocument) -> Vec<usize> {
     let mut shown_before = Vec::with_capacity(document.nodes.len() + 1);
     let (mut shown, mut hidden_until) = (0, 0);
     for (at, node) in document.nodes.iter().enumerate() {
         shown_before.push(shown);
         match &node.content {
             _ if at < hidden_until => {}
-            Content::Text(text) => shown += text.chars().filter(|c| !c.is_whitespace()).count(),
-            Content::Element(element) if is_never_shown(element) => hidden_until = node.end,
-            Content::Element(_) => {}
+            HtmlContent::Text(text) => shown += text.chars().filter(|c| !c.is_whitespace()).count(),
+            HtmlContent::Element(element) if is_never_shown(element) => hidden_until = node.end,
+            HtmlContent::Element(_) => {}
         }
     }
     shown_before.push(shown);

@@ -1,9 +1,9 @@
 use super::*;
 
-const BOUNDS: Bounds = Bounds { nodes: 200_000, written: 512 * 1024 };
+const BOUNDS: HtmlLimits = HtmlLimits { nodes: 200_000, written: 512 * 1024 };
 
 fn readable_at(html: &str) -> String {
-    Readable::of(html, Some(&Url::parse("https://example.com/a/b").unwrap()), BOUNDS).markdown()
+    ReadablePage::of(html, Some(&Url::parse("https://example.com/a/b").unwrap()), BOUNDS).markdown()
 }
 
 #[test]

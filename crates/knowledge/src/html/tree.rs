@@ -28,15 +28,15 @@ const KEPT_ATTRIBUTES: [&str; 12] = [
 
 /// Nodes in the order of the document: the children of a node follow it, up to its `end`.
 #[derive(Debug, Default)]
-pub struct Document {
-    pub nodes: Vec<Node>,
+pub struct HtmlDocument {
+    pub nodes: Vec<HtmlNode>,
     /// Whether there was more than was let in.
     pub is_cut: bool,
 }
 
 #[derive(Debug)]
-pub struct Node {
-    pub content: Content,
+pub struct HtmlNode {
+    pub content: HtmlContent,
     /// The first node behind it and everything in it.
     pub end: usize,
     /// The line that it begins on, counted from 1.
@@ -44,7 +44,7 @@ pub struct Node {
 }
 
 #[derive(Debug)]
-pub enum Content {
+pub enum HtmlContent {
     Text(String),
     Element(Element),
 }
@@ -75,7 +75,7 @@ impl Element {
     }
 }
 
-impl Document {
+impl HtmlDocument {
     /// What comes after so many elements and texts is left out.
     pub fn parse(html: &str, most: usize) -> Self {
         let mut builder = Builder { lines: LineCount::of(html), most, ..Builder::default() };
@@ -89,8 +89,8 @@ impl Document {
 
     pub fn element(&self, at: usize) -> Option<&Element> {
         match &self.nodes.get(at)?.content {
-            Content::Element(element) => Some(element),
-            Content::Text(_) => None,
+            HtmlContent::Element(element) => Some(element),
+            HtmlContent::Text(_) => None,
         }
     }
 
@@ -108,7 +108,7 @@ impl Document {
         let texts = self.nodes.get(at..self.end(at)).unwrap_or_default().iter();
         texts
             .filter_map(
-                |node| if let Content::Text(text) = &node.content { Some(text.as_str()) } else { None },
+                |node| if let HtmlContent::Text(text) = &node.content { Some(text.as_str()) } else { None },
             )
             .collect()
     }
@@ -138,7 +138,7 @@ impl<'a> LineCount<'a> {
 
 #[derive(Default)]
 struct Builder<'a> {
-    document: Document,
+    document: HtmlDocument,
     lines: LineCount<'a>,
     most: usize,
     line: u32,
@@ -169,14 +169,14 @@ impl Builder<'_> {
             CallbackEvent::EndTag { name } => self.closed(&String::from_utf8_lossy(name)),
             CallbackEvent::String { value } => {
                 let text = String::from_utf8_lossy(value).into_owned();
-                self.push(Content::Text(text));
+                self.push(HtmlContent::Text(text));
             }
             CallbackEvent::Comment { .. } | CallbackEvent::Doctype { .. } | CallbackEvent::Error(_) => {}
         }
         None
     }
 
-    fn finish(mut self) -> Document {
+    fn finish(mut self) -> HtmlDocument {
         self.close_down_to(0);
         self.document
     }
@@ -205,7 +205,7 @@ impl Builder<'_> {
         let element = std::mem::take(&mut self.pending);
         self.close_implied(&element.name);
         let is_void = VOID.contains(&element.name.as_str());
-        let at = self.push(Content::Element(element));
+        let at = self.push(HtmlContent::Element(element));
         match (is_void, self.open.len() < MAX_DEPTH) {
             (true, _) => {}
             (false, true) => self.open.push(at),
@@ -213,9 +213,9 @@ impl Builder<'_> {
         }
     }
 
-    fn push(&mut self, content: Content) -> usize {
+    fn push(&mut self, content: HtmlContent) -> usize {
         let at = self.document.nodes.len();
-        self.document.nodes.push(Node { content, end: at + 1, line: self.line });
+        self.document.nodes.push(HtmlNode { content, end: at + 1, line: self.line });
         at
     }
 
@@ -323,7 +323,7 @@ mod tests {
 
     /// `name(…)` for elements, texts as they are.
     fn shown(html: &str) -> String {
-        let document = Document::parse(html, MOST);
+        let document = HtmlDocument::parse(html, MOST);
         let mut shown = String::new();
         let mut ends = Vec::new();
         for (at, node) in document.nodes.iter().enumerate() {
@@ -332,8 +332,8 @@ mod tests {
                 shown.push(')');
             }
             match &node.content {
-                Content::Text(text) => shown.push_str(text),
-                Content::Element(element) => {
+                HtmlContent::Text(text) => shown.push_str(text),
+                HtmlContent::Element(element) => {
                     shown.push_str(&element.name);
                     shown.push('(');
                     ends.push(node.end);
@@ -365,24 +365,24 @@ mod tests {
 
     #[test]
     fn attributes_are_kept_where_they_matter() {
-        let document = Document::parse("<a HREF='/x' onclick=y class='a b' href=/z>", MOST);
+        let document = HtmlDocument::parse("<a HREF='/x' onclick=y class='a b' href=/z>", MOST);
         let link = document.element(0).unwrap();
         assert_eq!((link.attribute("href"), link.attribute("onclick")), (Some("/x"), None));
         assert!(link.has_class("b") && !link.has_class("a b"));
         let huge = format!("<a href='{}'>x</a>", "y".repeat(1_000_000));
-        assert_eq!(Document::parse(&huge, MOST).element(0).unwrap().attribute("href"), Some(""));
+        assert_eq!(HtmlDocument::parse(&huge, MOST).element(0).unwrap().attribute("href"), Some(""));
     }
 
     #[test]
     fn every_node_knows_its_line() {
         let html = "<!-- a\n -->\n<p\n class=x>b &amp;\n c<br>\n<script>\n1</script>\nd &eacute;\n<b>e</b>";
-        let document = Document::parse(html, MOST);
+        let document = HtmlDocument::parse(html, MOST);
         let found: Vec<(u32, String)> = document
             .nodes
             .iter()
             .map(|node| match &node.content {
-                Content::Text(text) => (node.line, text.trim().to_owned()),
-                Content::Element(element) => (node.line, format!("<{}>", element.name)),
+                HtmlContent::Text(text) => (node.line, text.trim().to_owned()),
+                HtmlContent::Element(element) => (node.line, format!("<{}>", element.name)),
             })
             .filter(|(_, text)| !text.is_empty())
             .collect();
@@ -393,12 +393,12 @@ mod tests {
     #[test]
     fn depth_and_number_are_bounded() {
         let deep = format!("{}x{}<p>after", "<div>".repeat(100_000), "</div>".repeat(100_000));
-        let document = Document::parse(&deep, MOST);
+        let document = HtmlDocument::parse(&deep, MOST);
         let last = document.elements(0, usize::MAX).last().unwrap();
         assert_eq!((last.1.name.as_str(), document.text(last.0).as_str()), ("p", "after"));
         assert_eq!(document.nodes[0].end, last.0, "the outermost closed before what came after it");
         let formatting: String = (0..50_000).map(|id| format!("<b id={id}>")).collect();
-        let document = Document::parse(&format!("{formatting}{}", "<p>x".repeat(200_000)), MOST);
+        let document = HtmlDocument::parse(&format!("{formatting}{}", "<p>x".repeat(200_000)), MOST);
         assert!(document.nodes.len() == MOST && document.is_cut);
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// `librarian`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Settings {
+pub struct LibrarianSettings {
     /// Whether conversations are searched for what is worth asking about, after each turn and off its path.
     pub enabled: bool,
     /// So many turns of a session lie between two searches; a model is not asked before there were so many.
@@ -19,7 +19,7 @@ pub struct Settings {
     pub max_pending_inquiries: NonZeroU32,
 }
 
-impl Default for Settings {
+impl Default for LibrarianSettings {
     fn default() -> Self {
         Self {
             enabled: true,

@@ -6,24 +6,24 @@ use lango_domain::{Safety, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::lazily::{Clock, Lazily};
+use crate::lazy::{Clock, Lazy};
 
 const USUAL: usize = 5;
 const MOST: usize = 50;
 
-pub fn tools(store: &Lazily<dyn InquiryStore>, now: &Clock) -> Vec<Tool> {
+pub fn tools(store: &Lazy<dyn InquiryStore>, now: &Clock) -> Vec<Tool> {
     vec![pending(store.clone()), dismiss(store.clone(), now.clone())]
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Pending {
+struct PendingInquiriesArgs {
     /// How many, from 1 to 50; 5 if left out.
     limit: Option<usize>,
 }
 
-fn pending(store: Lazily<dyn InquiryStore>) -> Tool {
+fn pending(store: Lazy<dyn InquiryStore>) -> Tool {
     let description = "Lists the questions that wait for an answer of the user's, the oldest first.";
-    Tool::new("librarian_pending_inquiries", description, Safety::Safe, move |context, args: Pending| {
+    Tool::new("librarian_pending_inquiries", description, Safety::Safe, move |context, args: PendingInquiriesArgs| {
         let store = store.clone();
         async move {
             let limit = args.limit.unwrap_or(USUAL);
@@ -36,7 +36,7 @@ fn pending(store: Lazily<dyn InquiryStore>) -> Tool {
             if pending.is_empty() {
                 return Ok("No inquiry is pending.".to_owned());
             }
-            Ok(pending.iter().take(limit).map(line).collect::<Vec<_>>().join("\n"))
+            Ok(pending.iter().take(limit).map(inquiry_line).collect::<Vec<_>>().join("\n"))
         }
     })
     .with_untrusted_output()
@@ -51,14 +51,14 @@ fn pending(store: Lazily<dyn InquiryStore>) -> Tool {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Dismiss {
+struct DismissInquiryArgs {
     /// The number of the inquiry.
     inquiry_id: u64,
 }
 
-fn dismiss(store: Lazily<dyn InquiryStore>, now: Clock) -> Tool {
+fn dismiss(store: Lazy<dyn InquiryStore>, now: Clock) -> Tool {
     let description = "Takes a pending inquiry off the list because the user does not want to answer it; it is not asked again.";
-    Tool::new("librarian_dismiss_inquiry", description, Safety::Moderate, move |context, args: Dismiss| {
+    Tool::new("librarian_dismiss_inquiry", description, Safety::Moderate, move |context, args: DismissInquiryArgs| {
         let (store, at) = (store.clone(), now());
         async move {
             let failed = |error: lango_domain::session::StoreError| ToolError(error.to_string());
@@ -79,7 +79,7 @@ fn dismiss(store: Lazily<dyn InquiryStore>, now: Clock) -> Tool {
 }
 
 /// An inquiry on one line.
-pub fn line(inquiry: &Inquiry) -> String {
+pub fn inquiry_line(inquiry: &Inquiry) -> String {
     let by = match inquiry.found_by {
         Finder::Model => "",
         Finder::Rule => ", found by rule",

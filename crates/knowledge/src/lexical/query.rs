@@ -9,7 +9,7 @@ use tantivy::query::{Bm25StatisticsProvider, BooleanQuery, EnableScoring, Query,
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, Index, ReloadPolicy, Searcher, SegmentReader, TERMINATED, Term};
 
-use super::folder::{COLLECTION, Fields, ID};
+use super::index_directory::{COLLECTION, IndexFields, ID};
 
 /// A pasted page is asked for by its rarest words.
 const MOST_WORDS: usize = 32;
@@ -18,24 +18,24 @@ const MOST_WORDS: usize = 32;
 /// what words find.
 const NARROW: u32 = 8;
 
-pub(super) struct Snapshot {
+pub(super) struct IndexSnapshot {
     searcher: Searcher,
-    columns: Vec<Columns>,
+    columns: Vec<SegmentColumns>,
     collections: Arc<[String]>,
 }
 
 /// What is known of the entries of a segment besides their words.
-struct Columns {
+struct SegmentColumns {
     ids: Column<u64>,
     collections: Option<StrColumn>,
 }
 
-impl Snapshot {
+impl IndexSnapshot {
     pub fn take(index: &Index) -> tantivy::Result<Self> {
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
         let searcher = reader.searcher();
-        let columns: Vec<Columns> =
-            searcher.segment_readers().iter().map(Columns::of).collect::<Result<_, _>>()?;
+        let columns: Vec<SegmentColumns> =
+            searcher.segment_readers().iter().map(SegmentColumns::of).collect::<Result<_, _>>()?;
         let mut collections = BTreeSet::new();
         for column in columns.iter().filter_map(|columns| columns.collections.as_ref()) {
             let mut names = column.dictionary().stream()?;
@@ -66,7 +66,7 @@ impl Snapshot {
     /// Scores as BM25 does (k1 1.2 and b 0.75, which are tantivy's own).
     pub fn search(
         &self,
-        fields: Fields,
+        fields: IndexFields,
         words: Vec<Vec<String>>,
         collections: Option<&[String]>,
         limit: usize,
@@ -103,7 +103,7 @@ enum Wanted {
     Of(Vec<u64>),
 }
 
-impl Columns {
+impl SegmentColumns {
     fn of(segment: &SegmentReader) -> tantivy::Result<Self> {
         let fields = segment.fast_fields();
         Ok(Self { ids: fields.u64(ID)?, collections: fields.str(COLLECTION)? })
@@ -218,7 +218,7 @@ impl Bm25StatisticsProvider for Statistics<'_> {
 /// The worst of the best is on top, ready to be replaced.
 struct Best {
     limit: usize,
-    hits: BinaryHeap<Reverse<Hit>>,
+    hits: BinaryHeap<Reverse<ScoredEntry>>,
 }
 
 impl Best {
@@ -228,7 +228,7 @@ impl Best {
         &mut self,
         weight: &dyn Weight,
         segment: &SegmentReader,
-        columns: &Columns,
+        columns: &SegmentColumns,
         wanted: &Wanted,
     ) -> tantivy::Result<()> {
         let alive = segment.alive_bitset();
@@ -237,7 +237,7 @@ impl Best {
                 && columns.is_wanted(entry, wanted)
                 && let Some(id) = columns.ids.first(entry)
             {
-                self.push(Hit { score, id });
+                self.push(ScoredEntry { score, id });
             }
             self.threshold()
         })
@@ -249,7 +249,7 @@ impl Best {
         entries: &[DocId],
         words: &[Box<dyn Weight>],
         segment: &SegmentReader,
-        columns: &Columns,
+        columns: &SegmentColumns,
     ) -> tantivy::Result<()> {
         let mut scores = vec![0.0_f32; entries.len()];
         for word in words {
@@ -269,13 +269,13 @@ impl Best {
                 && score > self.threshold()
                 && let Some(id) = columns.ids.first(entry)
             {
-                self.push(Hit { score, id });
+                self.push(ScoredEntry { score, id });
             }
         }
         Ok(())
     }
 
-    fn push(&mut self, hit: Hit) {
+    fn push(&mut self, hit: ScoredEntry) {
         self.hits.push(Reverse(hit));
         if self.hits.len() > self.limit {
             self.hits.pop();
@@ -297,27 +297,27 @@ impl Best {
 
 /// Greater is better: the higher score, then the smaller id.
 #[derive(Clone, Copy, Debug)]
-struct Hit {
+struct ScoredEntry {
     score: f32,
     id: u64,
 }
 
-impl Ord for Hit {
+impl Ord for ScoredEntry {
     fn cmp(&self, other: &Self) -> Ordering {
         self.score.total_cmp(&other.score).then_with(|| other.id.cmp(&self.id))
     }
 }
 
-impl PartialOrd for Hit {
+impl PartialOrd for ScoredEntry {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Hit {
+impl PartialEq for ScoredEntry {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Hit {}
+impl Eq for ScoredEntry {}

@@ -6,11 +6,11 @@ use tantivy::indexer::IndexWriterOptions;
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 use tantivy::{Index, IndexWriter, TantivyDocument, Term};
 
-use super::folder::{self, Fields};
-use super::query::Snapshot;
-use super::stems::language_of;
-use super::words::Terms;
-use super::{Entry, LexicalError};
+use super::index_directory::{self, IndexFields};
+use super::query::IndexSnapshot;
+use super::stemmer::language_of;
+use super::analyzer::TermBuffer;
+use super::{LexicalEntry, LexicalError};
 
 /// So often do words of a heading and of a title count, against once in the text (as in BM25F: what is repeated
 /// matters less each time, wherever it stands).
@@ -25,7 +25,7 @@ const MEMORY_PER_THREAD: usize = 40_000_000;
 
 pub struct LexicalWriter {
     writer: IndexWriter,
-    fields: Fields,
+    fields: IndexFields,
     folder: PathBuf,
     applied: u64,
     /// No entry has a larger id.
@@ -35,7 +35,7 @@ pub struct LexicalWriter {
 impl LexicalWriter {
     pub(super) fn try_open(
         index: &Index,
-        fields: Fields,
+        fields: IndexFields,
         folder: &Path,
     ) -> Result<Option<Self>, LexicalError> {
         let options = IndexWriterOptions::builder()
@@ -49,8 +49,8 @@ impl LexicalWriter {
             Err(error) => return Err(error),
         };
         // Behind the lock: nobody else moves it from here on.
-        let applied = folder::applied(index, folder)?;
-        let highest = Snapshot::take(index).map_err(|error| LexicalError::of(error, folder))?.highest();
+        let applied = index_directory::applied(index, folder)?;
+        let highest = IndexSnapshot::take(index).map_err(|error| LexicalError::of(error, folder))?.highest();
         Ok(Some(Self { writer, fields, folder: folder.to_path_buf(), applied, highest }))
     }
 
@@ -60,7 +60,7 @@ impl LexicalWriter {
     }
 
     /// Takes the place of an entry with the same id.
-    pub fn put(&mut self, entry: Entry) -> Result<(), LexicalError> {
+    pub fn put(&mut self, entry: LexicalEntry) -> Result<(), LexicalError> {
         // To look for what is not there costs more than anything else here.
         if self.highest.is_some_and(|highest| highest >= entry.id) {
             self.remove(entry.id);
@@ -96,7 +96,7 @@ impl LexicalWriter {
     }
 }
 
-fn joined(entry: &Entry) -> String {
+fn joined(entry: &LexicalEntry) -> String {
     let mut joined = String::with_capacity(entry.text.len() + entry.heading.len() + entry.title.len() + 2);
     for (at, section) in [&entry.text, &entry.heading, &entry.title].into_iter().enumerate() {
         if at > 0 {
@@ -114,7 +114,7 @@ fn joined(entry: &Entry) -> String {
 /// Turns joined sections into terms, in the language of the text.
 #[derive(Clone, Default)]
 pub(super) struct Sections {
-    terms: Terms,
+    terms: TermBuffer,
     token: Token,
 }
 
@@ -133,7 +133,7 @@ impl Tokenizer for Sections {
 }
 
 pub(super) struct SectionStream<'a> {
-    terms: &'a Terms,
+    terms: &'a TermBuffer,
     token: &'a mut Token,
     next: usize,
 }

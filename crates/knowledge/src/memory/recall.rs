@@ -10,11 +10,11 @@ use lango_domain::seams::{ContextError, ContextRequest, ContextSource};
 use lango_domain::session::StoreError;
 use lango_domain::{Labelled, token_estimate};
 
-use super::question::Question;
+use super::recall_query::RecallQuery;
 use super::rules::plain_words;
 use super::topics::topics;
-use super::{Chronicle, digest};
-use crate::shortlist::Shortlist;
+use super::{ObservationalMemory, digest};
+use crate::short_text_index::ShortTextIndex;
 
 /// What recalled words are marked with.
 pub const SOURCE: &str = "memory";
@@ -37,7 +37,7 @@ const SURELY_FITS: f32 = 0.6;
 
 /// How sure one has to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Care {
+pub enum RecallMode {
     /// Somebody asked for it.
     Asked,
     /// For a request that did not ask: what fits well, and is not of the session itself.
@@ -52,36 +52,36 @@ pub struct Recalled {
 
 /// A principal's observations, ready to be searched.
 #[derive(Default)]
-pub(super) struct Index {
+pub(super) struct RecallIndex {
     revision: Revision,
-    list: Shortlist,
-    known: BTreeMap<u64, Known>,
+    list: ShortTextIndex,
+    known: BTreeMap<u64, IndexedMemory>,
 }
 
-struct Known {
+struct IndexedMemory {
     memory: Memory,
     topics: u16,
 }
 
-impl Chronicle {
+impl ObservationalMemory {
     /// What is remembered that fits, best first.
     pub async fn recall(
         &self,
         of: &Principal,
         question: &str,
-        care: Care,
+        care: RecallMode,
         most: usize,
     ) -> Result<Vec<Recalled>, StoreError> {
         let index = self.index(of);
         let mut index = index.lock().await;
         self.bring_up_to_date(of, &mut index).await?;
-        let question = Question::read(&question[..question.floor_char_boundary(LONGEST_QUESTION)]);
+        let question = RecallQuery::read(&question[..question.floor_char_boundary(LONGEST_QUESTION)]);
         let mut found = index.find(&question, &care, most);
         found.retain(|recalled| !self.is_secret(&recalled.memory.note.text));
         Ok(found)
     }
 
-    fn index(&self, of: &Principal) -> Arc<tokio::sync::Mutex<Index>> {
+    fn index(&self, of: &Principal) -> Arc<tokio::sync::Mutex<RecallIndex>> {
         let mut indexes = self.shared.indexes.lock().unwrap_or_else(PoisonError::into_inner);
         if indexes.len() >= MOST_INDEXES && !indexes.contains_key(of) {
             indexes.clear();
@@ -90,13 +90,13 @@ impl Chronicle {
     }
 
     /// Reads what is new; everything, where something is gone.
-    async fn bring_up_to_date(&self, of: &Principal, index: &mut Index) -> Result<(), StoreError> {
+    async fn bring_up_to_date(&self, of: &Principal, index: &mut RecallIndex) -> Result<(), StoreError> {
         let revision = self.memories().revision(of).await?;
         if revision == index.revision {
             return Ok(());
         }
         if revision.gone != index.revision.gone {
-            *index = Index::default();
+            *index = RecallIndex::default();
         }
         let mut behind = index.revision.newest.max(revision.newest.saturating_sub(MOST_INDEXED));
         loop {
@@ -114,20 +114,20 @@ impl Chronicle {
     }
 }
 
-impl Index {
+impl RecallIndex {
     fn add(&mut self, memory: Memory) -> u64 {
         let (MemoryId::Observation(id) | MemoryId::Reflection(id)) = memory.id;
         let text = &memory.note.text;
         self.list.add(id, text);
         let topics = topics(&plain_words(text), text);
-        self.known.insert(id, Known { memory, topics });
+        self.known.insert(id, IndexedMemory { memory, topics });
         id
     }
 
-    fn find(&self, question: &Question, care: &Care, most: usize) -> Vec<Recalled> {
+    fn find(&self, question: &RecallQuery, care: &RecallMode, most: usize) -> Vec<Recalled> {
         let covered: HashMap<u64, f32> = match question.is_general() {
             true => HashMap::new(),
-            false => self.list.best(&question.content, CANDIDATES).into_iter().collect(),
+            false => self.list.search(&question.content, CANDIDATES).into_iter().collect(),
         };
         let oldest = self.known.first_key_value().map_or(0, |(id, _)| *id);
         let span = self.known.last_key_value().map_or(1, |(id, _)| id - oldest + 1) as f32;
@@ -148,7 +148,7 @@ impl Index {
 }
 
 /// What speaks for a memory beside its words.
-fn worth(question: &Question, known: &Known) -> f32 {
+fn worth(question: &RecallQuery, known: &IndexedMemory) -> f32 {
     let topic = if question.topics & known.topics != 0 { 0.3 } else { 0.0 };
     let kind = if question.kinds.contains(&known.memory.note.kind) { 0.15 } else { 0.0 };
     let priority = match known.memory.note.priority {
@@ -159,15 +159,15 @@ fn worth(question: &Question, known: &Known) -> f32 {
     topic + kind + priority
 }
 
-fn fits(question: &Question, known: &Known, covers: f32, care: &Care) -> bool {
+fn fits(question: &RecallQuery, known: &IndexedMemory, covers: f32, care: &RecallMode) -> bool {
     let is_of_kind = question.kinds.contains(&known.memory.note.kind);
     let is_on_topic = question.topics & known.topics != 0;
     match care {
-        Care::Asked => {
+        RecallMode::Asked => {
             let asks_for_kind = question.kinds.is_empty() || is_of_kind;
             covers >= FITS || (asks_for_kind && (is_on_topic || question.is_general()))
         }
-        Care::Unasked { session } => {
+        RecallMode::Unasked { session } => {
             let is_here = known.memory.session == *session && known.memory.origin != MemoryOrigin::Asked;
             let is_meant = question.is_own && is_of_kind && (is_on_topic || question.is_general());
             !is_here && (covers >= SURELY_FITS || is_meant)
@@ -175,7 +175,7 @@ fn fits(question: &Question, known: &Known, covers: f32, care: &Care) -> bool {
     }
 }
 
-impl ContextSource for Chronicle {
+impl ContextSource for ObservationalMemory {
     fn name(&self) -> &str {
         SOURCE
     }
@@ -191,20 +191,20 @@ impl ContextSource for Chronicle {
             if cap == 0 {
                 return Ok(None);
             }
-            let care = Care::Unasked { session: request.session };
+            let care = RecallMode::Unasked { session: request.session };
             let found = chronicle.recall(&request.principal, &request.text, care, MOST_UNASKED).await;
             let found = found.map_err(|error| ContextError(error.to_string()))?;
-            Ok(told(&found, cap))
+            Ok(format_recalled(&found, cap))
         }
         .boxed()
     }
 }
 
 /// As many whole lines as there is room for.
-fn told(found: &[Recalled], cap: usize) -> Option<Labelled> {
+fn format_recalled(found: &[Recalled], cap: usize) -> Option<Labelled> {
     let mut text = HEAD.to_owned();
     for recalled in found {
-        let longer = format!("{text}\n{}", digest::line(&recalled.memory));
+        let longer = format!("{text}\n{}", digest::memory_line(&recalled.memory));
         if token_estimate::estimate(&longer) > cap {
             break;
         }

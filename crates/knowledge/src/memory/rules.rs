@@ -4,7 +4,7 @@ use lango_domain::memory::{Kind, NewMemory, Note, Priority, MemorySpeaker};
 use lango_domain::text::one_line;
 use unicode_normalization::UnicodeNormalization;
 
-use super::phrases::{FILLERS, KEEP_IN_MIND, NOT_TELLING, TELLING, TELLING_UNSPACED, rows};
+use super::rule_phrases::{FILLERS, KEEP_IN_MIND, NOT_TELLING, TELLING, TELLING_UNSPACED, rows};
 use super::transcript::Utterance;
 use crate::requests::asks_to_forget;
 

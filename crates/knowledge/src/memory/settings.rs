@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Settings {
+pub struct MemorySettings {
     /// Whether conversations are observed and remembered. Without it there is no chronicler.
     pub enabled: bool,
     /// When so many tokens of a session stand in requests as they were said, observations take the place of the older ones.
@@ -26,7 +26,7 @@ pub struct Settings {
     pub model: Option<String>,
 }
 
-impl Default for Settings {
+impl Default for MemorySettings {
     fn default() -> Self {
         const fn number(n: usize) -> NonZeroUsize {
             NonZeroUsize::MIN.saturating_add(n - 1)
@@ -44,7 +44,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl MemorySettings {
     /// With the reflections and what comes between two looks, no digest holds more than the engine reads.
     const MOST_OBSERVED: usize = 44_000;
 

@@ -13,11 +13,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::recall::Care;
+use super::recall::RecallMode;
 use super::rules::{is_own, kind_of, priority_of};
-use super::{Chronicle, digest};
+use super::{ObservationalMemory, digest};
 use crate::forgetting::{Meant, Trace};
-use crate::lazily::Lazily;
+use crate::lazy::Lazy;
 
 const USUAL: usize = 20;
 const MOST: usize = 100;
@@ -32,7 +32,7 @@ pub(super) fn is_memory_tool(name: &str) -> bool {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Store {
+struct MemoryStoreArgs {
     /// What to remember, in the user's own words where there are any: one sentence.
     content: String,
     /// What kind of thing it is; found out when left out.
@@ -42,7 +42,7 @@ struct Store {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Observe {
+struct ObserveEventArgs {
     /// What happened or was said, in one sentence.
     event: String,
     /// What kind of thing it is; an event when left out.
@@ -52,7 +52,7 @@ struct Observe {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Recall {
+struct MemoryRecallArgs {
     /// The question, in the words of whoever asks.
     query: String,
     /// How many, from 1 to 100.
@@ -60,7 +60,7 @@ struct Recall {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct List {
+struct MemoryListToolArgs {
     /// Of this session only; of all of them when left out.
     session: Option<String>,
     /// How many, from 1 to 100, the newest first.
@@ -68,19 +68,19 @@ struct List {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Forget {
+struct MemoryForgetArgs {
     /// Ids of memories (o12, r3) with commas between them, or the words of what to forget.
     what: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Reflect {}
+struct ReflectArgs {}
 
 /// The memory that all tools share, once it is opened; why it cannot be, else.
-type Desk = Lazily<Chronicle, String>;
+type LazyMemory = Lazy<ObservationalMemory, String>;
 
-impl Desk {
-    async fn chronicle(&self) -> Result<Arc<Chronicle>, ToolError> {
+impl LazyMemory {
+    async fn chronicle(&self) -> Result<Arc<ObservationalMemory>, ToolError> {
         self.get().await.cloned().map_err(failed)
     }
 }
@@ -89,7 +89,7 @@ fn failed(error: impl std::fmt::Display) -> ToolError {
     ToolError(format!("memory cannot be used: {error}"))
 }
 
-pub fn tools(desk: Lazily<Chronicle, String>) -> Vec<Tool> {
+pub fn tools(desk: Lazy<ObservationalMemory, String>) -> Vec<Tool> {
     vec![
         store(desk.clone()),
         recall(desk.clone()),
@@ -101,9 +101,9 @@ pub fn tools(desk: Lazily<Chronicle, String>) -> Vec<Tool> {
     ]
 }
 
-fn store(desk: Desk) -> Tool {
+fn store(desk: LazyMemory) -> Tool {
     let described = "Remembers something about the user or the conversation, for this and every later one.";
-    Tool::new("memory_store", described, Safety::Moderate, move |context, args: Store| {
+    Tool::new("memory_store", described, Safety::Moderate, move |context, args: MemoryStoreArgs| {
         let desk = desk.clone();
         async move {
             let kind = args.kind.unwrap_or_else(|| kind_of(&args.content));
@@ -120,9 +120,9 @@ fn store(desk: Desk) -> Tool {
     ])
 }
 
-fn observe(desk: Desk) -> Tool {
+fn observe(desk: LazyMemory) -> Tool {
     let described = "Notes down something that happened in this conversation, so that it is known later.";
-    Tool::new("observe_event", described, Safety::Moderate, move |context, args: Observe| {
+    Tool::new("observe_event", described, Safety::Moderate, move |context, args: ObserveEventArgs| {
         let desk = desk.clone();
         async move {
             let kind = args.kind.unwrap_or(Kind::Event);
@@ -137,14 +137,14 @@ fn observe(desk: Desk) -> Tool {
     ])
 }
 
-fn recall(desk: Desk) -> Tool {
+fn recall(desk: LazyMemory) -> Tool {
     let described = "Finds what is remembered of all conversations with the user that fits a question, each with its date and id.";
-    Tool::new("memory_recall", described, Safety::Safe, move |context: ToolContext, args: Recall| {
+    Tool::new("memory_recall", described, Safety::Safe, move |context: ToolContext, args: MemoryRecallArgs| {
         let desk = desk.clone();
         async move {
             let limit = checked(args.limit)?;
             let chronicle = desk.chronicle().await?;
-            let found = chronicle.recall(&context.principal, &args.query, Care::Asked, limit).await;
+            let found = chronicle.recall(&context.principal, &args.query, RecallMode::Asked, limit).await;
             let found: Vec<Memory> =
                 found.map_err(failed)?.into_iter().map(|recalled| recalled.memory).collect();
             Ok(told(&found, "Nothing is remembered about that."))
@@ -168,7 +168,7 @@ fn recall(desk: Desk) -> Tool {
     ])
 }
 
-fn list_observations(desk: Desk) -> Tool {
+fn list_observations(desk: LazyMemory) -> Tool {
     let described = "Lists observations of conversations with the user, the newest first.";
     listing(desk, "memory_list_observations", described, MemoryLevel::Observations).with_phrases([
         "(list|show) [me] [all] [the] [my] [your] (observations|memories)",
@@ -176,15 +176,15 @@ fn list_observations(desk: Desk) -> Tool {
     ])
 }
 
-fn list_reflections(desk: Desk) -> Tool {
+fn list_reflections(desk: LazyMemory) -> Tool {
     let described =
         "Lists reflections: what observations of a conversation were condensed to, the newest first.";
     listing(desk, "memory_list_reflections", described, MemoryLevel::Reflections)
         .with_phrases(["(list|show) [me] [all] [the] [my] [your] reflections"])
 }
 
-fn listing(desk: Desk, name: &str, described: &str, what: MemoryLevel) -> Tool {
-    Tool::new(name, described, Safety::Safe, move |context: ToolContext, args: List| {
+fn listing(desk: LazyMemory, name: &str, described: &str, what: MemoryLevel) -> Tool {
+    Tool::new(name, described, Safety::Safe, move |context: ToolContext, args: MemoryListToolArgs| {
         let desk = desk.clone();
         async move {
             let session = args.session.filter(|session| !session.trim().is_empty()).map(SessionId::new);
@@ -197,11 +197,11 @@ fn listing(desk: Desk, name: &str, described: &str, what: MemoryLevel) -> Tool {
     .with_private_output()
 }
 
-fn forget(desk: Desk) -> Tool {
+fn forget(desk: LazyMemory) -> Tool {
     let described = "Forgets for good what was learned from some words: memories, knowledge, learnings, inquiries and facts, and \
         everything that was made of them. The conversations themselves stay.";
     let asked = desk.clone();
-    Tool::new("memory_forget", described, Safety::Dangerous, move |context: ToolContext, args: Forget| {
+    Tool::new("memory_forget", described, Safety::Dangerous, move |context: ToolContext, args: MemoryForgetArgs| {
         let desk = desk.clone();
         async move {
             let chronicle = desk.chronicle().await?;
@@ -210,7 +210,7 @@ fn forget(desk: Desk) -> Tool {
             Ok(forgotten(&gone, &left))
         }
     })
-    .with_intent(move |context: ToolContext, args: Forget| {
+    .with_intent(move |context: ToolContext, args: MemoryForgetArgs| {
         let desk = asked.clone();
         async move {
             let chronicle = desk.chronicle().await?;
@@ -231,7 +231,7 @@ fn forget(desk: Desk) -> Tool {
 
 /// What would go, and what stays though it is about the same.
 async fn meant(
-    chronicle: &Chronicle,
+    chronicle: &ObservationalMemory,
     context: &ToolContext,
     what: &str,
 ) -> Result<(Vec<Trace>, Vec<Trace>), ToolError> {
@@ -271,9 +271,9 @@ fn listed(traces: &[Trace]) -> String {
     lists.collect::<Vec<_>>().join("; ")
 }
 
-fn reflect(desk: Desk) -> Tool {
+fn reflect(desk: LazyMemory) -> Tool {
     let described = "Condenses what was observed in this conversation so far, and gives the reflections.";
-    Tool::new("reflect_summary", described, Safety::Moderate, move |context: ToolContext, _: Reflect| {
+    Tool::new("reflect_summary", described, Safety::Moderate, move |context: ToolContext, _: ReflectArgs| {
         let desk = desk.clone();
         async move {
             let chronicle = desk.chronicle().await?;
@@ -296,7 +296,7 @@ fn reflect(desk: Desk) -> Tool {
 
 /// Memories line by line, with what they were made from.
 fn told(found: &[Memory], nothing: &str) -> ToolOutput {
-    let lines: Vec<String> = found.iter().map(digest::line).collect();
+    let lines: Vec<String> = found.iter().map(digest::memory_line).collect();
     let text = if lines.is_empty() { nothing.to_owned() } else { lines.join("\n") };
     ToolOutput::labelled(Labelled { text, label: digest::label(found) })
 }
@@ -307,7 +307,7 @@ fn checked(limit: Option<usize>) -> Result<usize, ToolError> {
     is_fine.then_some(limit).ok_or_else(|| ToolError(format!("`limit` goes from 1 to {MOST}")))
 }
 
-impl Chronicle {
+impl ObservationalMemory {
     async fn remember(
         &self,
         context: &ToolContext,
@@ -341,7 +341,7 @@ impl Chronicle {
 }
 
 /// A memory as every command gives it.
-pub fn item(memory: &Memory) -> Value {
+pub fn memory_json(memory: &Memory) -> Value {
     let sources: Vec<Value> =
         memory.sources.iter().map(|seq| json!({ "session": memory.session, "seq": seq })).collect();
     let condenses: Vec<String> =

@@ -62,14 +62,14 @@ pub fn clipped(text: &str, cap: usize) -> String {
 
 /// What a turn had to do with memory.
 #[derive(Default)]
-struct Turn<'a> {
+struct MemoryTurn<'a> {
     recalls: bool,
     changes_memory: bool,
     tools: HashMap<&'a CallId, &'a str>,
 }
 
-fn turns(events: &[Arc<Event>]) -> HashMap<&TurnId, Turn<'_>> {
-    let mut turns: HashMap<&TurnId, Turn<'_>> = HashMap::new();
+fn turns(events: &[Arc<Event>]) -> HashMap<&TurnId, MemoryTurn<'_>> {
+    let mut turns: HashMap<&TurnId, MemoryTurn<'_>> = HashMap::new();
     for event in events {
         let turn = turns.entry(&event.turn).or_default();
         if let EventBody::ToolCall { id, tool, .. } = &event.body {
@@ -81,7 +81,7 @@ fn turns(events: &[Arc<Event>]) -> HashMap<&TurnId, Turn<'_>> {
     turns
 }
 
-fn utterance(event: &Event, turn: &Turn<'_>) -> Option<Utterance> {
+fn utterance(event: &Event, turn: &MemoryTurn<'_>) -> Option<Utterance> {
     let (words, text) = match &event.body {
         // What was piped in is not in the user's own words.
         EventBody::User { text } if !turn.changes_memory => {

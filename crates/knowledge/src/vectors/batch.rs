@@ -3,7 +3,7 @@
 use lango_domain::documents::Owner;
 use lango_domain::event::{Principal, SessionId};
 
-use super::row::Quantised;
+use super::quantized::QuantizedVector;
 use crate::fingerprint;
 
 /// Before every batch: how many bytes it has, and their fingerprint.
@@ -11,22 +11,22 @@ pub(super) const HEADER: usize = 16;
 
 /// Rows to be written.
 #[derive(Default)]
-pub(super) struct NewBatch {
+pub(super) struct NewVectorBatch {
     pub upto: u64,
     /// Those that the file does not know yet; they are counted through in the order of the file.
     pub owners: Vec<Owner>,
     pub removed: Vec<u64>,
     pub dimensions: usize,
-    pub rows: Vec<NewRow>,
+    pub rows: Vec<NewVectorRow>,
 }
 
-pub(super) struct NewRow {
+pub(super) struct NewVectorRow {
     pub id: u64,
     pub owner: u32,
-    pub vector: Quantised,
+    pub vector: QuantizedVector,
 }
 
-impl NewBatch {
+impl NewVectorBatch {
     /// With its header.
     pub fn to_bytes(&self) -> Vec<u8> {
         let stride = self.rows.first().map_or(0, |row| row.vector.coarse.len());
@@ -68,7 +68,7 @@ fn put_text(bytes: &mut Vec<u8>, text: &str) {
 }
 
 /// A batch as it is read.
-pub(super) struct Batch<'a> {
+pub(super) struct VectorBatch<'a> {
     pub upto: u64,
     pub owners: Vec<Owner>,
     pub removed: Vec<u64>,
@@ -78,7 +78,7 @@ pub(super) struct Batch<'a> {
 }
 
 /// A row as it is read.
-pub(super) struct Row<'a> {
+pub(super) struct VectorRow<'a> {
     pub id: u64,
     pub owner: u32,
     pub scale: f32,
@@ -86,16 +86,16 @@ pub(super) struct Row<'a> {
     pub fine: &'a [u8],
 }
 
-impl<'a> Batch<'a> {
+impl<'a> VectorBatch<'a> {
     /// The batch at the beginning of these bytes, and how long it is with its header. Nothing where it is not whole.
     pub fn read(bytes: &'a [u8]) -> Option<(Self, usize)> {
-        let mut header = Bytes(bytes);
+        let mut header = ByteReader(bytes);
         let (length, sum) = (header.length()?, header.number()?);
         let content = header.take(length)?;
         if fingerprint(content) != sum {
             return None;
         }
-        let mut content = Bytes(content);
+        let mut content = ByteReader(content);
         let upto = content.number()?;
         let owners = (0..content.length()?).map(|_| content.owner()).collect::<Option<_>>()?;
         let removed = (0..content.length()?).map(|_| content.number()).collect::<Option<_>>()?;
@@ -106,13 +106,13 @@ impl<'a> Batch<'a> {
         Some((Self { upto, owners, removed, dimensions, stride, rows }, HEADER + length))
     }
 
-    pub fn rows(&self) -> impl Iterator<Item = Row<'a>> {
+    pub fn rows(&self) -> impl Iterator<Item = VectorRow<'a>> {
         let stride = self.stride;
         self.rows.chunks_exact(16 + 2 * stride).filter_map(move |row| {
-            let mut row = Bytes(row);
+            let mut row = ByteReader(row);
             let (id, owner) = (row.number()?, u32::from_le_bytes(row.array()?));
             let scale = f32::from_le_bytes(row.array()?);
-            Some(Row { id, owner, scale, coarse: row.take(stride)?, fine: row.take(stride)? })
+            Some(VectorRow { id, owner, scale, coarse: row.take(stride)?, fine: row.take(stride)? })
         })
     }
 
@@ -122,9 +122,9 @@ impl<'a> Batch<'a> {
 }
 
 /// What is left to read.
-struct Bytes<'a>(&'a [u8]);
+struct ByteReader<'a>(&'a [u8]);
 
-impl<'a> Bytes<'a> {
+impl<'a> ByteReader<'a> {
     fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;

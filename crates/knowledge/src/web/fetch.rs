@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use url::Url;
 
-use crate::reading::{self, Document, Place};
+use crate::parse::{self, ParsedDocument, BlockSpan};
 use lango_net::sanitize::strip_control_chars;
 use lango_net::{FetchError, GuardedClient, ContentKind, FetchedPage, check_url, parse_url};
 
@@ -15,7 +15,7 @@ const DEFAULT_CHARS: usize = 20_000;
 const MAX_CHARS: usize = 100_000;
 
 #[derive(Deserialize, JsonSchema)]
-struct Fetch {
+struct SearchFetchArgs {
     /// The address of the page, beginning with https:// or http://.
     url: String,
     /// How many characters to give back at most: 20000 if left out, up to 100000.
@@ -27,16 +27,16 @@ pub fn tool(guarded: GuardedClient) -> Tool {
         lists, tables, code, and links with their addresses. Of a PDF it gives the text, page by page. Text and JSON come \
         as they are.";
     let telling = guarded.clone();
-    Tool::new("search_fetch", description, Safety::Moderate, move |_, args: Fetch| {
+    Tool::new("search_fetch", description, Safety::Moderate, move |_, args: SearchFetchArgs| {
         let guarded = guarded.clone();
         async move { fetch(&guarded, args).await }
     })
-    .with_intent(move |_, args: Fetch| {
+    .with_intent(move |_, args: SearchFetchArgs| {
         let told = intent(&telling, &args.url);
         async move { told }
     })
     .with_untrusted_output()
-    .with_outgoing(|args: Fetch| {
+    .with_outgoing(|args: SearchFetchArgs| {
         let host = parse_url(&args.url).ok().and_then(|url| url.host_str().map(str::to_owned));
         Outgoing { to: Destination::Host(host.unwrap_or_default()), data: args.url }
     })
@@ -57,7 +57,7 @@ fn intent(guarded: &GuardedClient, url: &str) -> Result<Intent, ToolError> {
     Ok(Intent { level: Safety::Moderate, shows, subject, pattern: Some(pattern) })
 }
 
-async fn fetch(guarded: &GuardedClient, args: Fetch) -> Result<String, ToolError> {
+async fn fetch(guarded: &GuardedClient, args: SearchFetchArgs) -> Result<String, ToolError> {
     let most = args.max_chars.unwrap_or(DEFAULT_CHARS);
     if !(1..=MAX_CHARS).contains(&most) {
         return Err(ToolError(format!("max_chars is {most}, but goes from 1 to {MAX_CHARS}")));
@@ -77,7 +77,7 @@ fn text_of(page: &FetchedPage) -> Result<String, ToolError> {
         ContentKind::Html => Ok(super::readable(&page.text(), &page.url)),
         ContentKind::Text => Ok(strip_control_chars(page.text().trim())),
         ContentKind::Pdf => {
-            let read = reading::read(Path::new("page.pdf"), page.bytes.clone());
+            let read = parse::read(Path::new("page.pdf"), page.bytes.clone());
             read.map(|document| by_pages(&document))
                 .map_err(|why| ToolError(format!("{}: {why}", page.url)))
         }
@@ -85,13 +85,13 @@ fn text_of(page: &FetchedPage) -> Result<String, ToolError> {
 }
 
 /// The text of a PDF, its title first and a mark before each page.
-fn by_pages(document: &Document) -> String {
+fn by_pages(document: &ParsedDocument) -> String {
     let mut text = document.title.as_ref().map(|title| format!("# {title}\n")).unwrap_or_default();
     let mut last = None;
     for block in &document.blocks {
         if last != Some(block.place) {
             last = Some(block.place);
-            let page = if let Place::Pages(page, _) = block.place { page } else { 1 };
+            let page = if let BlockSpan::Pages(page, _) = block.place { page } else { 1 };
             text.push_str(&format!("\n[page {page}]\n"));
         }
         text.push_str(&format!("\n{}\n", block.text));

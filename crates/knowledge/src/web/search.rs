@@ -6,8 +6,8 @@ use lango_domain::{Destination, Intent, Outgoing, Safety, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::engine::Connected;
-use super::engine_results::Found;
+use super::search_engine::SearchEngineClient;
+use super::search_results::WebResult;
 use lango_net::sanitize::one_line;
 
 const DEFAULT_LIMIT: usize = 8;
@@ -15,28 +15,28 @@ const MAX_LIMIT: usize = 20;
 const MAX_QUERY: usize = 400;
 
 #[derive(Deserialize, JsonSchema)]
-struct Search {
+struct SearchWebArgs {
     /// What to look for, as one would type it into a search engine.
     query: String,
     /// How many results at most, from 1 to 20; 8 if left out.
     limit: Option<usize>,
 }
 
-pub fn tool(engines: Vec<Connected>) -> Tool {
+pub fn tool(engines: Vec<SearchEngineClient>) -> Tool {
     let description = "Searches the web and gives back titles, addresses and short extracts. To read a result, use \
         search_fetch with its address.";
-    let engines: Arc<[Connected]> = engines.into();
-    let (asked, hosts) = (engines.clone(), engines.iter().map(Connected::host).collect::<Vec<_>>());
-    Tool::new("search_web", description, Safety::Moderate, move |_, args: Search| {
+    let engines: Arc<[SearchEngineClient]> = engines.into();
+    let (asked, hosts) = (engines.clone(), engines.iter().map(SearchEngineClient::host).collect::<Vec<_>>());
+    Tool::new("search_web", description, Safety::Moderate, move |_, args: SearchWebArgs| {
         let engines = asked.clone();
         async move { search(&engines, &args).await }
     })
-    .with_intent(move |_, args: Search| {
+    .with_intent(move |_, args: SearchWebArgs| {
         let told = query(&args).map(|query| intent(&engines, query));
         async move { told }
     })
     .with_untrusted_output()
-    .with_outgoing(move |args: Search| Outgoing {
+    .with_outgoing(move |args: SearchWebArgs| Outgoing {
         to: Destination::Configured(hosts.clone()),
         data: args.query,
     })
@@ -50,13 +50,13 @@ pub fn tool(engines: Vec<Connected>) -> Tool {
 }
 
 /// Who learns of the query, and the query as it leaves this machine.
-fn intent(engines: &[Connected], query: String) -> Intent {
-    let names: Vec<String> = engines.iter().map(Connected::shown).collect();
+fn intent(engines: &[SearchEngineClient], query: String) -> Intent {
+    let names: Vec<String> = engines.iter().map(SearchEngineClient::shown).collect();
     let shows = format!("asks {} for: {query}", names.join(", or if that fails "));
     Intent { level: Safety::Moderate, shows, subject: query, pattern: None }
 }
 
-async fn search(engines: &[Connected], args: &Search) -> Result<String, ToolError> {
+async fn search(engines: &[SearchEngineClient], args: &SearchWebArgs) -> Result<String, ToolError> {
     let query = query(args)?;
     let limit = args.limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
@@ -64,7 +64,7 @@ async fn search(engines: &[Connected], args: &Search) -> Result<String, ToolErro
     }
     let mut failures = Vec::new();
     for engine in engines {
-        match engine.find(&query, limit).await {
+        match engine.search(&query, limit).await {
             Ok(found) => return Ok(listing(&query, &found)),
             Err(reason) => failures.push(format!("{}: {reason}", engine.shown())),
         }
@@ -72,7 +72,7 @@ async fn search(engines: &[Connected], args: &Search) -> Result<String, ToolErro
     Err(ToolError(format!("no engine answered\n{}", failures.join("\n"))))
 }
 
-fn query(args: &Search) -> Result<String, ToolError> {
+fn query(args: &SearchWebArgs) -> Result<String, ToolError> {
     let query = one_line(&args.query, usize::MAX);
     match query.chars().count() {
         0 => Err(ToolError("query is empty".to_owned())),
@@ -83,11 +83,11 @@ fn query(args: &Search) -> Result<String, ToolError> {
     }
 }
 
-fn listing(query: &str, found: &[Found]) -> String {
+fn listing(query: &str, found: &[WebResult]) -> String {
     if found.is_empty() {
         return format!("nothing found for: {query}");
     }
-    let entry = |(at, one): (usize, &Found)| {
+    let entry = |(at, one): (usize, &WebResult)| {
         let snippet = if one.snippet.is_empty() { String::new() } else { format!("\n   {}", one.snippet) };
         format!("{}. {}\n   {}{snippet}", at + 1, one.title, one.url)
     };

@@ -12,13 +12,13 @@ use lango_domain::secret::Secret;
 #[serde(rename_all = "camelCase", default)]
 pub struct SearchSettings {
     /// The engines that `search_web` asks, in this order: the next one when one fails. Without any there is no `search_web`.
-    pub engines: Vec<Engine>,
+    pub engines: Vec<SearchEngineSettings>,
 }
 
 /// One search engine.
 #[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Engine {
+pub struct SearchEngineSettings {
     /// Which engine it is.
     pub r#type: EngineKind,
     /// Where it is; needed for `searxng` only. It may be on a private network.
@@ -53,14 +53,14 @@ impl EngineKind {
     }
 }
 
-impl Engine {
+impl SearchEngineSettings {
     /// An engine at its own address, without a key.
     pub fn new(kind: EngineKind) -> Self {
         Self { r#type: kind, base_url: None, api_key: None, timeout_seconds: None }
     }
 }
 
-impl fmt::Debug for Engine {
+impl fmt::Debug for SearchEngineSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine")
             .field("type", &self.r#type)
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn nothing_is_needed() {
         assert_eq!(serde_json::from_str::<SearchSettings>("{}").unwrap(), SearchSettings::default());
-        let engine: Engine = serde_json::from_str(r#"{ "type": "duckduckgo" }"#).unwrap();
-        assert_eq!(engine, Engine::new(EngineKind::Duckduckgo));
+        let engine: SearchEngineSettings = serde_json::from_str(r#"{ "type": "duckduckgo" }"#).unwrap();
+        assert_eq!(engine, SearchEngineSettings::new(EngineKind::Duckduckgo));
     }
 }

@@ -9,9 +9,9 @@ use lango_domain::knowledge::KnowledgeStore;
 use lango_domain::seams::SessionKey;
 use lango_domain::session::{SessionKeyRef, SessionStore};
 use lango_domain::{AgentName, Label, Tool, ToolContext, ToolError, ToolOutput};
-use lango_knowledge::knowing::{self, Knowing};
-use lango_knowledge::secrecy::Secrecy;
-use lango_knowledge::{Lazily, inquiries};
+use lango_knowledge::knowledge_base::{self, KnowledgeBase};
+use lango_knowledge::secret_scan::SecretScanner;
+use lango_knowledge::{Lazy, inquiries};
 use lango_store::{StoreLocation, SqliteStore};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -32,17 +32,17 @@ impl Desk {
         Self { folder, store, now: Arc::new(Mutex::new(now)) }
     }
 
-    pub fn knowing(&self) -> Knowing {
+    pub fn knowing(&self) -> KnowledgeBase {
         let now = Arc::clone(&self.now);
-        Knowing {
-            store: Lazily::at_hand(Arc::new(self.store.clone()) as Arc<dyn KnowledgeStore>),
-            secrecy: Secrecy::default(),
+        KnowledgeBase {
+            store: Lazy::ready(Arc::new(self.store.clone()) as Arc<dyn KnowledgeStore>),
+            secrecy: SecretScanner::default(),
             now: Arc::new(move || *now.lock().unwrap()),
         }
     }
 
-    pub fn inquiry_store(&self) -> Lazily<dyn InquiryStore> {
-        Lazily::at_hand(Arc::new(self.store.clone()) as Arc<dyn InquiryStore>)
+    pub fn inquiry_store(&self) -> Lazy<dyn InquiryStore> {
+        Lazy::ready(Arc::new(self.store.clone()) as Arc<dyn InquiryStore>)
     }
 
     pub fn sessions(&self) -> Arc<dyn SessionStore> {
@@ -82,7 +82,7 @@ impl Desk {
     ) -> Result<ToolOutput, ToolError> {
         let knowing = self.knowing();
         let now = Arc::clone(&knowing.now);
-        let mut tools = knowing::tools(&knowing);
+        let mut tools = knowledge_base::tools(&knowing);
         tools.extend(inquiries::tools(&self.inquiry_store(), &now));
         let tool: Tool = tools.into_iter().find(|tool| tool.name == name).unwrap();
         let (session, principal) = (of.session.clone(), of.principal.clone());

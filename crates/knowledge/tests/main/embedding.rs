@@ -6,10 +6,10 @@ mod statics;
 use std::sync::Arc;
 
 use lango_domain::secret::Secret;
-use lango_knowledge::embedding::{Means, Provider, Settings, connect};
+use lango_knowledge::embedding::{EmbedderDeps, EmbeddingProvider, EmbeddingSettings, connect};
 
-pub fn means() -> Means {
-    Means { jitter: Arc::new(|| 0.0) }
+pub fn means() -> EmbedderDeps {
+    EmbedderDeps { jitter: Arc::new(|| 0.0) }
 }
 
 pub fn cosine(a: &[f32], b: &[f32]) -> f32 {
@@ -18,24 +18,24 @@ pub fn cosine(a: &[f32], b: &[f32]) -> f32 {
 
 #[test]
 fn the_default_needs_nothing() {
-    let settings: Settings = serde_json::from_str("{}").unwrap();
-    assert_eq!(settings, Settings::default());
+    let settings: EmbeddingSettings = serde_json::from_str("{}").unwrap();
+    assert_eq!(settings, EmbeddingSettings::default());
     let embedder = connect(&settings, means()).unwrap().unwrap();
     assert_eq!(embedder.identity(), "embedded/hashed/512/1");
     assert_eq!(embedder.dimensions(), Some(512));
-    let none = Settings { provider: Provider::None, ..Settings::default() };
+    let none = EmbeddingSettings { provider: EmbeddingProvider::None, ..EmbeddingSettings::default() };
     assert!(connect(&none, means()).unwrap().is_none());
 }
 
 #[test]
 fn settings_never_show_the_key() {
     let text = r#"{"provider":"openai","apiKey":"sk-secret","baseUrl":"http://me:sk-secret@host/v1","queryPrefix":"q: "}"#;
-    let settings: Settings = serde_json::from_str(text).unwrap();
+    let settings: EmbeddingSettings = serde_json::from_str(text).unwrap();
     assert_eq!(settings.api_key, Some(Secret::new("sk-secret")));
     let shown = serde_json::to_string(&settings).unwrap();
     assert!(!shown.contains("sk-secret") && shown.contains("http://***@host/v1"), "{shown}");
     assert!(!format!("{:?}", settings.api_key).contains("sk-secret"));
-    let wrong = serde_json::from_str::<Settings>(r#"{"apiKey":["sk-secret"]}"#).unwrap_err();
+    let wrong = serde_json::from_str::<EmbeddingSettings>(r#"{"apiKey":["sk-secret"]}"#).unwrap_err();
     assert!(!wrong.to_string().contains("sk-secret"));
 }
 
@@ -51,7 +51,7 @@ fn wrong_settings_are_named() {
         (r#"{"dimensions":1000000}"#, "embedding.dimensions"),
     ];
     for (text, setting) in cases {
-        let settings: Settings = serde_json::from_str(text).unwrap();
+        let settings: EmbeddingSettings = serde_json::from_str(text).unwrap();
         let error = connect(&settings, means()).err().unwrap().to_string();
         assert!(error.starts_with(setting) && !error.contains("sk-sec"), "{error}");
     }
@@ -60,7 +60,7 @@ fn wrong_settings_are_named() {
 #[test]
 fn identities_differ_where_vectors_do() {
     let identity = |text: &str| {
-        let settings: Settings = serde_json::from_str(text).unwrap();
+        let settings: EmbeddingSettings = serde_json::from_str(text).unwrap();
         connect(&settings, means()).unwrap().unwrap().identity()
     };
     let plain = identity(r#"{"provider":"openai"}"#);

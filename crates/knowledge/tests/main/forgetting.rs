@@ -15,9 +15,9 @@ use lango_domain::memory::{Kind, MemoryLevel, MemoryQuery, MemoryStore, NewMemor
 use lango_domain::seams::{AfterTurn, SessionKey};
 use lango_knowledge::forgetting::{Forgetting, Meant, Trace};
 use lango_knowledge::graph::{Graph, LazyGraph, NewFact};
-use lango_knowledge::memory::{Chronicle, Observer, Parts, Settings};
-use lango_knowledge::secrecy::Secrecy;
-use lango_knowledge::{Lazily, graph, memory};
+use lango_knowledge::memory::{ObservationalMemory, Observer, MemoryParts, MemorySettings};
+use lango_knowledge::secret_scan::SecretScanner;
+use lango_knowledge::{Lazy, graph, memory};
 use serde_json::{Value, json};
 
 use crate::calls::context_of;
@@ -31,13 +31,13 @@ fn forgetting(desk: &Desk) -> Forgetting {
     Forgetting::new(Arc::new(desk.store.clone()))
 }
 
-fn chronicle(desk: &Desk) -> Chronicle {
+fn chronicle(desk: &Desk) -> ObservationalMemory {
     let now = Arc::clone(&desk.now);
-    Chronicle::new(Parts {
+    ObservationalMemory::new(MemoryParts {
         memories: Arc::new(desk.store.clone()),
         observer: Observer::Rules,
-        settings: Settings::default(),
-        secrecy: Secrecy::default(),
+        settings: MemorySettings::default(),
+        secrecy: SecretScanner::default(),
         forgetting: forgetting(desk),
         now: Arc::new(move || *now.lock().unwrap()),
     })
@@ -163,7 +163,7 @@ fn is_in_files(folder: &Path, words: &str) -> bool {
 
 /// What every tool says about it.
 async fn answers(desk: &Desk, of: &SessionKey) -> String {
-    let mut tools = memory::tools(Lazily::new({
+    let mut tools = memory::tools(Lazy::new({
         let chronicle = chronicle(desk);
         move || Ok(Arc::new(chronicle.clone()))
     }));

@@ -1,11 +1,11 @@
 use std::collections::HashMap;
 
 use lango_knowledge::fusion::{
-    Fused, Place, Weights, fold_duplicates, fuse, merge_adjacent, with_neighbours,
+    Fused, ChunkPosition, FusionWeights, dedupe, fuse, merge_adjacent, boost_neighbors,
 };
 use proptest::prelude::*;
 
-const EVEN: Weights = Weights { lexical: 1.0, vector: 1.0 };
+const EVEN: FusionWeights = FusionWeights { lexical: 1.0, vector: 1.0 };
 
 fn ids(hits: &[Fused]) -> Vec<u64> {
     hits.iter().map(|hit| hit.id).collect()
@@ -15,9 +15,9 @@ fn hit(id: u64, score: f32) -> Fused {
     Fused { id, score, lexical: None, vector: None }
 }
 
-fn place(document: u64, number: u32) -> Place {
+fn place(document: u64, number: u32) -> ChunkPosition {
     let start = number as usize * 100;
-    Place { document, number, range: start..start + 120 }
+    ChunkPosition { document, number, range: start..start + 120 }
 }
 
 #[test]
@@ -38,9 +38,9 @@ fn a_clear_lead_is_kept() {
 
 #[test]
 fn one_list_alone_keeps_its_order() {
-    assert_eq!(ids(&fuse(&[(5, 1.0), (4, 3.0)], &[], Weights::default())), [4, 5]);
-    assert_eq!(ids(&fuse(&[], &[(5, -0.5), (4, -0.1)], Weights::default())), [4, 5]);
-    assert!(fuse(&[], &[], Weights::default()).is_empty());
+    assert_eq!(ids(&fuse(&[(5, 1.0), (4, 3.0)], &[], FusionWeights::default())), [4, 5]);
+    assert_eq!(ids(&fuse(&[], &[(5, -0.5), (4, -0.1)], FusionWeights::default())), [4, 5]);
+    assert!(fuse(&[], &[], FusionWeights::default()).is_empty());
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn ties_are_ordered_by_id() {
 fn what_is_no_number_is_no_hit() {
     let fused = fuse(&[(1, f32::NAN), (2, 1.0)], &[(3, f32::INFINITY)], EVEN);
     assert_eq!(ids(&fused), [2]);
-    let odd = Weights { lexical: f32::NAN, vector: -1.0 };
+    let odd = FusionWeights { lexical: f32::NAN, vector: -1.0 };
     assert_eq!(fuse(&[(1, 1.0)], &[(1, 1.0)], odd)[0].score, 1.0);
 }
 
@@ -65,7 +65,7 @@ fn near_duplicates_are_folded() {
     let louder = original.to_uppercase();
     let texts = [&original, &different, &changed, &louder].map(String::as_str);
     let hits: Vec<Fused> = (0..4).map(|id| hit(id, 1.0 - id as f32 / 10.0)).collect();
-    let folded = fold_duplicates(&hits, |id| texts[id as usize]);
+    let folded = dedupe(&hits, |id| texts[id as usize]);
     assert_eq!(folded.len(), 2);
     assert_eq!((folded[0].hit.id, &folded[0].duplicates[..]), (0, &[2, 3][..]));
     assert_eq!((folded[1].hit.id, folded[1].duplicates.len()), (1, 0));
@@ -75,7 +75,7 @@ fn near_duplicates_are_folded() {
 fn short_and_unspaced_texts_are_compared_too() {
     let texts = ["はい", "はい。", "いいえ", "…", "!", "東京都に住んでいます", "東京都に住んでいます。"];
     let hits: Vec<Fused> = (0..texts.len() as u64).map(|id| hit(id, 1.0)).collect();
-    let folded = fold_duplicates(&hits, |id| texts[id as usize]);
+    let folded = dedupe(&hits, |id| texts[id as usize]);
     let kept: Vec<u64> = folded.iter().map(|folded| folded.hit.id).collect();
     assert_eq!(kept, [0, 2, 3, 4, 5]);
 }
@@ -84,7 +84,7 @@ fn short_and_unspaced_texts_are_compared_too() {
 fn neighbours_raise_each_other() {
     let places = HashMap::from([(1, place(7, 0)), (2, place(7, 1)), (3, place(8, 2)), (4, place(7, 5))]);
     let hits = [hit(3, 0.52), hit(1, 0.5), hit(2, 0.49), hit(4, 0.48), hit(99, 0.1)];
-    let raised = with_neighbours(&hits, &places);
+    let raised = boost_neighbors(&hits, &places);
     assert_eq!(ids(&raised), [1, 2, 3, 4, 99]);
     assert_eq!(raised[2].score, 0.52, "the neighbour in another document does not count");
     assert!(raised[0].score < 0.6, "only a little");
@@ -108,7 +108,7 @@ fn list() -> impl Strategy<Value = Vec<(u64, f32)>> {
 proptest! {
     #[test]
     fn every_hit_appears_once_and_in_order(lexical in list(), vector in list()) {
-        let fused = fuse(&lexical, &vector, Weights::default());
+        let fused = fuse(&lexical, &vector, FusionWeights::default());
         let mut expected: Vec<u64> = lexical.iter().chain(&vector).map(|(id, _)| *id).collect();
         expected.sort_unstable();
         expected.dedup();
@@ -125,8 +125,8 @@ proptest! {
     fn the_order_of_the_input_does_not_matter(lexical in list(), vector in list()) {
         let turned = |list: &[(u64, f32)]| list.iter().rev().copied().collect::<Vec<_>>();
         prop_assert_eq!(
-            fuse(&lexical, &vector, Weights::default()),
-            fuse(&turned(&lexical), &turned(&vector), Weights::default())
+            fuse(&lexical, &vector, FusionWeights::default()),
+            fuse(&turned(&lexical), &turned(&vector), FusionWeights::default())
         );
     }
 
@@ -141,7 +141,7 @@ proptest! {
 
     #[test]
     fn better_both_ways_is_better(lexical in list(), vector in list()) {
-        let fused = fuse(&lexical, &vector, Weights::default());
+        let fused = fuse(&lexical, &vector, FusionWeights::default());
         for (at, upper) in fused.iter().enumerate() {
             for lower in &fused[at + 1..] {
                 let is_beaten = lower.lexical > upper.lexical && lower.vector > upper.vector;
@@ -153,14 +153,14 @@ proptest! {
     #[test]
     fn folding_loses_nobody(texts in proptest::collection::vec("[ab ]{0,12}", 0..12)) {
         let hits: Vec<Fused> = (0..texts.len() as u64).map(|id| hit(id, 0.5)).collect();
-        let folded = fold_duplicates(&hits, |id| &texts[id as usize]);
+        let folded = dedupe(&hits, |id| &texts[id as usize]);
         let all: usize = folded.iter().map(|folded| 1 + folded.duplicates.len()).sum();
         prop_assert_eq!(all, texts.len());
     }
 
     #[test]
     fn passages_hold_every_placed_hit(numbers in proptest::collection::btree_set((0_u64..3, 0_u32..12), 0..20)) {
-        let places: HashMap<u64, Place> =
+        let places: HashMap<u64, ChunkPosition> =
             numbers.iter().enumerate().map(|(id, (document, number))| (id as u64, place(*document, *number))).collect();
         let hits: Vec<Fused> = (0..places.len() as u64).map(|id| hit(id, id as f32)).collect();
         let passages = merge_adjacent(&hits, &places, 500);

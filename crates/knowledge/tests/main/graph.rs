@@ -11,7 +11,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use lango_domain::event::Principal;
 use lango_domain::graph::FactSource;
-use lango_knowledge::graph::{Graph, Moment, NewFact, View, When};
+use lango_knowledge::graph::{Graph, Moment, NewFact, GraphSnapshot, AsOf};
 use lango_store::{StoreLocation, SqliteStore};
 use tempfile::TempDir;
 
@@ -39,7 +39,7 @@ impl Desk {
         self.graph.assert(&me(), source, &facts(lines)).await.unwrap();
     }
 
-    pub async fn view(&self) -> View {
+    pub async fn view(&self) -> GraphSnapshot {
         self.graph.view(&me()).await.unwrap()
     }
 }
@@ -57,12 +57,12 @@ pub fn me() -> Principal {
     Principal::local()
 }
 
-pub fn now() -> When {
+pub fn now() -> AsOf {
     at(NOW)
 }
 
-pub fn at(text: &str) -> When {
-    When::At(text.parse::<Moment>().unwrap())
+pub fn at(text: &str) -> AsOf {
+    AsOf::At(text.parse::<Moment>().unwrap())
 }
 
 pub fn facts(lines: &str) -> Vec<NewFact> {
@@ -76,7 +76,7 @@ pub fn facts(lines: &str) -> Vec<NewFact> {
 }
 
 /// Facts as `S P O`.
-pub fn shown(view: &View, facts: &[u32]) -> Vec<String> {
+pub fn shown(view: &GraphSnapshot, facts: &[u32]) -> Vec<String> {
     let item = |fact: &u32| {
         let item = view.item(*fact);
         format!("{} {} {}", item.subject, item.predicate, item.object)

@@ -11,23 +11,23 @@ use lango_domain::knowledge::{Category, KnowledgeStore};
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
 use lango_domain::seams::{AfterTurn, ContextRequest, ContextSource, SessionKey};
 use lango_domain::{Label, Labelled};
-use lango_knowledge::inquiries::{Inquiries, Means, Settings};
+use lango_knowledge::inquiries::{Inquiries, InquiryParts, LibrarianSettings};
 use serde_json::json;
 
 use crate::desk::{Desk, answer, conversation, of_bob};
 
 fn inquiries(desk: &Desk, model: Option<Arc<dyn Model>>) -> Inquiries {
-    with_settings(desk, model, Settings::default())
+    with_settings(desk, model, LibrarianSettings::default())
 }
 
 /// A model that is asked after every turn, as far as minutes allow.
 fn eager(desk: &Desk, model: Arc<Saying>) -> Inquiries {
     let inquiry_cooldown_turns = std::num::NonZeroU32::MIN;
-    with_settings(desk, Some(model), Settings { inquiry_cooldown_turns, ..Settings::default() })
+    with_settings(desk, Some(model), LibrarianSettings { inquiry_cooldown_turns, ..LibrarianSettings::default() })
 }
 
-fn with_settings(desk: &Desk, model: Option<Arc<dyn Model>>, settings: Settings) -> Inquiries {
-    Inquiries::new(Means {
+fn with_settings(desk: &Desk, model: Option<Arc<dyn Model>>, settings: LibrarianSettings) -> Inquiries {
+    Inquiries::new(InquiryParts {
         store: desk.inquiry_store(),
         knowing: desk.knowing(),
         sessions: desk.sessions(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lango_domain::documents::Owner;
 use lango_domain::event::{Principal, SessionId};
-use lango_knowledge::vectors::{KeptError, KeptVectors, Measured, VectorError};
+use lango_knowledge::vectors::{VectorFileError, VectorFile, VectorRecord, VectorError};
 use tempfile::TempDir;
 
 fn owner(name: &str) -> Owner {
@@ -16,22 +16,22 @@ fn owner(name: &str) -> Owner {
     }
 }
 
-fn measured(id: u64, whose: &str, vector: &[f32]) -> Measured {
-    Measured { id, owner: owner(whose), vector: vector.to_vec() }
+fn measured(id: u64, whose: &str, vector: &[f32]) -> VectorRecord {
+    VectorRecord { id, owner: owner(whose), vector: vector.to_vec() }
 }
 
-fn open(folder: &Path) -> KeptVectors {
-    let mut kept = KeptVectors::new(folder, "embedder/1");
+fn open(folder: &Path) -> VectorFile {
+    let mut kept = VectorFile::new(folder, "embedder/1");
     kept.refresh().unwrap();
     kept
 }
 
-fn append(kept: &mut KeptVectors, upto: u64, removed: Vec<u64>, rows: Vec<Measured>) {
+fn append(kept: &mut VectorFile, upto: u64, removed: Vec<u64>, rows: Vec<VectorRecord>) {
     let lock = kept.try_lock().unwrap().unwrap();
     kept.append(&lock, upto, removed, rows).unwrap();
 }
 
-fn found(kept: &KeptVectors, whose: &str) -> Vec<u64> {
+fn found(kept: &VectorFile, whose: &str) -> Vec<u64> {
     let hits = kept.search(&[1.0, 0.5, 0.0], 10, |owner| owner.principal.as_str() == whose).unwrap();
     hits.into_iter().map(|(id, _)| id).collect()
 }
@@ -49,13 +49,13 @@ fn what_one_process_writes_another_reads() {
     append(&mut one, 4, vec![], vec![measured(3, "a", &[0.0, 1.0, 0.0])]);
     other.refresh().unwrap();
     for kept in [&one, &other, &open(folder.path())] {
-        assert_eq!((kept.upto(), found(kept, "a"), found(kept, "b")), (4, vec![1, 3], vec![2]));
+        assert_eq!((kept.applied_through(), found(kept, "a"), found(kept, "b")), (4, vec![1, 3], vec![2]));
         assert!(found(kept, "c").is_empty());
     }
     // A piece can come back with other words, as after a backup was restored.
     append(&mut other, 9, vec![1, 77], vec![measured(2, "a", &[0.0, 0.0, 1.0])]);
     one.refresh().unwrap();
-    assert_eq!((one.upto(), found(&one, "a"), found(&one, "b")), (9, vec![3, 2], vec![]));
+    assert_eq!((one.applied_through(), found(&one, "a"), found(&one, "b")), (9, vec![3, 2], vec![]));
 }
 
 #[test]
@@ -81,16 +81,16 @@ fn a_torn_file_is_read_up_to_the_tear() {
         fs::write(file(folder.path()), &whole[..length]).unwrap();
         let mut torn = open(folder.path());
         let left = if length >= first { 1 } else { 0 };
-        assert_eq!(torn.upto(), left, "{length} bytes");
+        assert_eq!(torn.applied_through(), left, "{length} bytes");
         append(&mut torn, 2, vec![], vec![measured(2, "a", &[0.0, 1.0, 0.0])]);
-        assert_eq!(open(folder.path()).upto(), 2, "{length} bytes");
+        assert_eq!(open(folder.path()).applied_through(), 2, "{length} bytes");
         assert_eq!(found(&open(folder.path()), "a").contains(&1), left == 1);
     }
     for at in [0, 9, first + 3, first + 12, first + 40, whole.len() - 1] {
         let mut broken = whole.clone();
         broken[at] ^= 0x41;
         fs::write(file(folder.path()), broken).unwrap();
-        assert_eq!(open(folder.path()).upto(), u64::from(at >= first), "byte {at}");
+        assert_eq!(open(folder.path()).applied_through(), u64::from(at >= first), "byte {at}");
     }
 }
 
@@ -105,10 +105,10 @@ fn a_file_that_is_deleted_or_replaced_begins_anew() {
     kept.append(&lock, 6, vec![], vec![measured(2, "a", &[1.0, 0.0, 0.0])]).unwrap();
     assert!(!words.exists(), "whoever deletes it need not wait for its writer");
     kept.refresh().unwrap();
-    assert_eq!((kept.upto(), found(&kept, "a")), (0, vec![]));
+    assert_eq!((kept.applied_through(), found(&kept, "a")), (0, vec![]));
     append(&mut open(&words), 7, vec![], vec![measured(3, "a", &[1.0, 0.0, 0.0])]);
     kept.refresh().unwrap();
-    assert_eq!((kept.upto(), found(&kept, "a")), (7, vec![3]));
+    assert_eq!((kept.applied_through(), found(&kept, "a")), (7, vec![3]));
 }
 
 #[test]
@@ -119,13 +119,13 @@ fn vectors_of_other_lengths_or_embedders_stay_out() {
     let lock = kept.try_lock().unwrap().unwrap();
     let refused = kept.append(&lock, 2, vec![], vec![measured(2, "a", &[1.0, 0.0])]);
     let expected = VectorError::Dimensions { expected: 3, found: 2 };
-    assert!(matches!(refused, Err(KeptError::Vector(error)) if error == expected));
+    assert!(matches!(refused, Err(VectorFileError::Vector(error)) if error == expected));
     let refused = kept.append(&lock, 2, vec![], vec![measured(2, "a", &[1.0, f32::NAN, 0.0])]);
-    assert!(matches!(refused, Err(KeptError::Vector(VectorError::NotFinite))));
-    assert_eq!((kept.upto(), found(&open(folder.path()), "a")), (1, vec![1]));
-    let mut other = KeptVectors::new(folder.path(), "embedder/2");
+    assert!(matches!(refused, Err(VectorFileError::Vector(VectorError::NotFinite))));
+    assert_eq!((kept.applied_through(), found(&open(folder.path()), "a")), (1, vec![1]));
+    let mut other = VectorFile::new(folder.path(), "embedder/2");
     other.refresh().unwrap();
-    assert_eq!(other.upto(), 0);
+    assert_eq!(other.applied_through(), 0);
 }
 
 #[test]
@@ -143,6 +143,6 @@ fn what_is_gone_takes_no_room_for_ever() {
     let one_round = many * (16 + 2 * 32);
     assert!(fs::metadata(file(folder.path())).unwrap().len() < 3 * one_round);
     for kept in [&kept, &other, &open(folder.path())] {
-        assert_eq!((kept.upto(), found(kept, "a")), (9, vec![0]));
+        assert_eq!((kept.applied_through(), found(kept, "a")), (9, vec![0]));
     }
 }

@@ -3,7 +3,7 @@
 use lango_domain::event::Principal;
 use lango_domain::knowledge::{Category, KnowledgeStore};
 use lango_domain::seams::{Advisor, AfterTurn, ContextRequest, ContextSource, FailedCall};
-use lango_knowledge::knowing::{Advice, Outcomes, Recalling};
+use lango_knowledge::knowledge_base::{LearningAdvisor, OutcomeTracker, KnowledgeContext};
 use lango_store::{StoreLocation, SqliteStore};
 use serde_json::{Value, json};
 
@@ -112,7 +112,7 @@ async fn nothing_is_seen_or_advised_across_principals() {
         let (session, principal) = (of.session.clone(), of.principal.clone());
         ContextRequest { session, principal, text: "order tea".into() }
     };
-    let recalling = Recalling(desk.knowing());
+    let recalling = KnowledgeContext(desk.knowing());
     assert_eq!(recalling.gather(request(&bob)).await, Ok(None));
     assert!(recalling.gather(request(&of)).await.unwrap().unwrap().text.contains("oolong"));
     assert_eq!(desk.store.forget(&bob.principal, "tea").await, Ok(0));
@@ -124,7 +124,7 @@ async fn what_a_request_names_is_recalled_and_nothing_else() {
     for (key, content) in [("usual tea", "oolong"), ("usual server", "build-7"), ("회의", "세 시")] {
         desk.call(&of, "save_knowledge", json!({ "key": key, "content": content })).await.unwrap();
     }
-    let recalling = Recalling(desk.knowing());
+    let recalling = KnowledgeContext(desk.knowing());
     let recalled = async |text: &str| {
         let (session, principal) = (of.session.clone(), of.principal.clone());
         recalling
@@ -151,7 +151,7 @@ async fn advice(desk: &Desk, principal: &Principal) -> Option<String> {
         args: command("cargo build"),
         error: ERROR.to_owned(),
     };
-    Advice(desk.knowing()).advice(about).await.map(|advice| advice.text)
+    LearningAdvisor(desk.knowing()).advice(about).await.map(|advice| advice.text)
 }
 
 fn command(words: &str) -> Value {
@@ -167,7 +167,7 @@ async fn shown_in_turn(desk: &Desk, turn: &str, then: Result<(), &str>) {
     bodies.extend(called("c2", "exec_shell", command("cargo build --offline"), then));
     bodies.extend(answer("so it is"));
     desk.turn(&of, turn, "build it", bodies).await;
-    let outcomes = Outcomes { knowing: desk.knowing(), sessions: desk.sessions() };
+    let outcomes = OutcomeTracker { knowing: desk.knowing(), sessions: desk.sessions() };
     // Told twice, and twice at once: counted once.
     outcomes.turn_ended(of.clone()).await;
     futures::join!(outcomes.turn_ended(of.clone()), outcomes.turn_ended(of));
@@ -213,7 +213,7 @@ async fn outcomes_are_counted_once_across_processes_and_forks() {
     shown_in_turn(&desk, "t1", Ok(())).await;
     let file = desk.folder.path().join("store.sqlite");
     let again = Desk { store: SqliteStore::open(StoreLocation::File(file)).unwrap(), ..desk };
-    let outcomes = Outcomes { knowing: again.knowing(), sessions: again.sessions() };
+    let outcomes = OutcomeTracker { knowing: again.knowing(), sessions: again.sessions() };
     outcomes.turn_ended(of.clone()).await;
     let fork = conversation("fork");
     again.store.fork(&of.principal, &of.session, u64::MAX, &fork.session).await.unwrap();
@@ -235,7 +235,7 @@ async fn many_turns_that_nobody_counted_are_caught_up_with() {
         bodies.extend(answer(&filler));
         desk.turn(&of, &format!("t{turn}"), "build it", bodies).await;
     }
-    let outcomes = Outcomes { knowing: desk.knowing(), sessions: desk.sessions() };
+    let outcomes = OutcomeTracker { knowing: desk.knowing(), sessions: desk.sessions() };
     outcomes.turn_ended(of.clone()).await;
     assert_eq!(desk.store.learnings(&of.principal).await.unwrap()[0].helped, 6);
 }

@@ -4,7 +4,7 @@ use lango_domain::event::{Author, EventBody, Branch, NewEvent, SessionId, TurnId
 use lango_domain::seams::{ContextRequest, ContextSource as _};
 use lango_domain::session::{SessionKeyRef, SessionStore as _};
 use lango_domain::{AgentName, Label};
-use lango_knowledge::knowing::Recalling;
+use lango_knowledge::knowledge_base::KnowledgeContext;
 use serde_json::json;
 
 use crate::desk::{Desk, conversation};
@@ -34,7 +34,7 @@ async fn knowledge_and_learnings_keep_their_label() {
 
     let (session, principal) = (later.session.clone(), later.principal.clone());
     let request = ContextRequest { session, principal, text: "order my usual tea".to_owned() };
-    let recalled = Recalling(desk.knowing()).gather(request).await.unwrap().unwrap();
+    let recalled = KnowledgeContext(desk.knowing()).gather(request).await.unwrap().unwrap();
     assert!(recalled.label.is_untrusted() && recalled.label.is_private());
 }
 

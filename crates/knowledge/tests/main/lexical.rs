@@ -2,17 +2,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lango_knowledge::lexical::{Entry, Lexical, LexicalError, analyse, analyse_query};
+use lango_knowledge::lexical::{LexicalEntry, LexicalIndex, LexicalError, analyze, analyze_query};
 use proptest::prelude::*;
 
-fn entry(id: u64, text: &str) -> Entry {
+fn entry(id: u64, text: &str) -> LexicalEntry {
     let (heading, title) = (String::new(), String::new());
-    Entry { id, collection: "docs".to_owned(), text: text.to_owned(), heading, title }
+    LexicalEntry { id, collection: "docs".to_owned(), text: text.to_owned(), heading, title }
 }
 
 /// An index of these texts, numbered from 1.
-fn filled(folder: &Path, texts: &[&str]) -> Lexical {
-    let lexical = Lexical::open(folder).unwrap();
+fn filled(folder: &Path, texts: &[&str]) -> LexicalIndex {
+    let lexical = LexicalIndex::open(folder).unwrap();
     let mut writer = lexical.try_writer().unwrap().unwrap();
     for (id, text) in (1..).zip(texts) {
         writer.put(entry(id, text)).unwrap();
@@ -21,7 +21,7 @@ fn filled(folder: &Path, texts: &[&str]) -> Lexical {
     lexical
 }
 
-fn found(lexical: &Lexical, query: &str) -> Vec<u64> {
+fn found(lexical: &LexicalIndex, query: &str) -> Vec<u64> {
     lexical.search(query, None, 10).unwrap().into_iter().map(|(id, _)| id).collect()
 }
 
@@ -59,24 +59,24 @@ fn terms_of_texts() {
         ("... --- !!", &[]),
     ];
     for (text, terms) in cases {
-        assert_eq!(analyse(text), *terms, "{text}");
+        assert_eq!(analyze(text), *terms, "{text}");
     }
 }
 
 #[test]
 fn long_identifiers_are_kept_and_cut() {
     let long = "x".repeat(150);
-    assert_eq!(analyse(&long), [long.as_str()]);
-    assert_eq!(analyse(&"é".repeat(1_000)), ["e".repeat(200)]);
-    assert!(analyse(&"aB3".repeat(50_000)).iter().all(|term| term.chars().count() <= 200));
+    assert_eq!(analyze(&long), [long.as_str()]);
+    assert_eq!(analyze(&"é".repeat(1_000)), ["e".repeat(200)]);
+    assert!(analyze(&"aB3".repeat(50_000)).iter().all(|term| term.chars().count() <= 200));
 }
 
 #[test]
 fn frequent_words_are_dropped_only_beside_others() {
-    assert_eq!(analyse_query("the agent of the"), [["agent"]]);
-    assert_eq!(analyse_query("to be or not").len(), 1);
-    assert_eq!(analyse_query("to be or to be").len(), 3);
-    assert_eq!(analyse_query("running, running!"), [["run", "running"]]);
+    assert_eq!(analyze_query("the agent of the"), [["agent"]]);
+    assert_eq!(analyze_query("to be or not").len(), 1);
+    assert_eq!(analyze_query("to be or to be").len(), 3);
+    assert_eq!(analyze_query("running, running!"), [["run", "running"]]);
 }
 
 #[test]
@@ -199,11 +199,11 @@ fn odd_queries_find_nothing_or_something_but_never_fail() {
 #[test]
 fn titles_and_headings_count_for_more() {
     let folder = tempfile::tempdir().unwrap();
-    let lexical = Lexical::open(folder.path()).unwrap();
+    let lexical = LexicalIndex::open(folder.path()).unwrap();
     let mut writer = lexical.try_writer().unwrap().unwrap();
     writer.put(entry(1, "backups are made at night")).unwrap();
-    writer.put(Entry { heading: "Backups".to_owned(), ..entry(2, "these are made at night") }).unwrap();
-    writer.put(Entry { title: "Backups".to_owned(), ..entry(3, "but others are made at noon") }).unwrap();
+    writer.put(LexicalEntry { heading: "Backups".to_owned(), ..entry(2, "these are made at night") }).unwrap();
+    writer.put(LexicalEntry { title: "Backups".to_owned(), ..entry(3, "but others are made at noon") }).unwrap();
     writer.commit(1).unwrap();
     let ids = found(&lexical, "backup");
     assert_eq!(ids.len(), 3);
@@ -213,10 +213,10 @@ fn titles_and_headings_count_for_more() {
 #[test]
 fn collections_are_kept_apart() {
     let folder = tempfile::tempdir().unwrap();
-    let lexical = Lexical::open(folder.path()).unwrap();
+    let lexical = LexicalIndex::open(folder.path()).unwrap();
     let mut writer = lexical.try_writer().unwrap().unwrap();
     for (id, collection) in (1..).zip(["docs", "notes", "notes", "mail"]) {
-        writer.put(Entry { collection: collection.to_owned(), ..entry(id, "the same words") }).unwrap();
+        writer.put(LexicalEntry { collection: collection.to_owned(), ..entry(id, "the same words") }).unwrap();
     }
     writer.commit(1).unwrap();
     let search = |names: &[&str]| {
@@ -234,7 +234,7 @@ fn collections_are_kept_apart() {
 #[test]
 fn ties_are_ordered_by_id_at_the_edge_too() {
     let folder = tempfile::tempdir().unwrap();
-    let lexical = Lexical::open(folder.path()).unwrap();
+    let lexical = LexicalIndex::open(folder.path()).unwrap();
     let mut writer = lexical.try_writer().unwrap().unwrap();
     for id in (1..=500).rev() {
         writer.put(entry(id, "all alike")).unwrap();
@@ -266,7 +266,7 @@ fn put_replaces_and_remove_removes() {
 #[test]
 fn two_handles_share_a_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let (one, other) = (Lexical::open(folder.path()).unwrap(), Lexical::open(folder.path()).unwrap());
+    let (one, other) = (LexicalIndex::open(folder.path()).unwrap(), LexicalIndex::open(folder.path()).unwrap());
     assert!(one.needs_rebuild().unwrap() && other.needs_rebuild().unwrap());
     let mut writer = one.try_writer().unwrap().unwrap();
     assert!(other.try_writer().unwrap().is_none());
@@ -293,7 +293,7 @@ const FOLDER: &str = "LANGO_TEST_LEXICAL_FOLDER";
 #[test]
 fn processes_share_a_folder() {
     if let Ok(folder) = std::env::var(FOLDER) {
-        let lexical = Lexical::open(folder.as_ref()).unwrap();
+        let lexical = LexicalIndex::open(folder.as_ref()).unwrap();
         let mut writer = loop {
             match lexical.try_writer().unwrap() {
                 Some(writer) => break writer,
@@ -313,7 +313,7 @@ fn processes_share_a_folder() {
             .unwrap()
     };
     let children: Vec<_> = (0..4).map(start).collect();
-    let lexical = Lexical::open(folder.path()).unwrap();
+    let lexical = LexicalIndex::open(folder.path()).unwrap();
     for mut child in children {
         assert!(child.wait().unwrap().success());
     }
@@ -355,7 +355,7 @@ fn a_damaged_index_begins_anew() {
         let damaged = files(folder.path(), ending);
         assert!(!damaged.is_empty(), "{ending}");
         damaged.iter().for_each(|file| damage(file));
-        let lexical = Lexical::open(folder.path()).unwrap();
+        let lexical = LexicalIndex::open(folder.path()).unwrap();
         assert!(lexical.needs_rebuild().unwrap(), "damage {at}");
         assert!(found(&lexical, "hazelnut").is_empty());
         drop(filled(folder.path(), &["hazelnuts"]));
@@ -374,9 +374,9 @@ fn a_changed_byte_is_found_by_whoever_looks() {
     fs::remove_file(file).unwrap();
     fs::write(file, bytes).unwrap();
     drop(lexical);
-    assert!(!Lexical::open(folder.path()).unwrap().is_sound().unwrap());
-    Lexical::wipe(folder.path()).unwrap();
-    assert!(Lexical::open(folder.path()).unwrap().needs_rebuild().unwrap());
+    assert!(!LexicalIndex::open(folder.path()).unwrap().is_sound().unwrap());
+    LexicalIndex::wipe(folder.path()).unwrap();
+    assert!(LexicalIndex::open(folder.path()).unwrap().needs_rebuild().unwrap());
 }
 
 #[test]
@@ -384,9 +384,9 @@ fn nobody_wipes_what_another_writes() {
     let folder = tempfile::tempdir().unwrap();
     let lexical = filled(folder.path(), &["chestnuts"]);
     let writer = lexical.try_writer().unwrap().unwrap();
-    assert!(matches!(Lexical::wipe(folder.path()), Err(LexicalError::Busy { .. })));
+    assert!(matches!(LexicalIndex::wipe(folder.path()), Err(LexicalError::Busy { .. })));
     drop(writer);
-    Lexical::wipe(folder.path()).unwrap();
+    LexicalIndex::wipe(folder.path()).unwrap();
 }
 
 #[test]
@@ -395,7 +395,7 @@ fn an_older_format_is_forgotten() {
     fs::create_dir_all(folder.path().join("v0")).unwrap();
     fs::write(folder.path().join("v0/meta.json"), "{}").unwrap();
     fs::write(folder.path().join("mine.txt"), "not the index's").unwrap();
-    assert!(Lexical::open(folder.path()).unwrap().needs_rebuild().unwrap());
+    assert!(LexicalIndex::open(folder.path()).unwrap().needs_rebuild().unwrap());
     assert!(!folder.path().join("v0").exists() && folder.path().join("mine.txt").exists());
 }
 
@@ -404,23 +404,23 @@ fn a_folder_that_cannot_be_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
-    assert!(matches!(Lexical::open(&file), Err(LexicalError::Disk { .. })));
+    assert!(matches!(LexicalIndex::open(&file), Err(LexicalError::Disk { .. })));
 }
 
 proptest! {
     #[test]
     fn any_text_can_be_analysed(text in "\\PC{0,80}|[a-zA-Z_.:'-]{0,60}|(?s).{0,80}") {
-        for term in analyse(&text) {
+        for term in analyze(&text) {
             prop_assert!(!term.is_empty() && term.chars().count() <= 220, "{term:?}");
         }
-        analyse_query(&text);
+        analyze_query(&text);
     }
 
     /// Whatever is asked in the words of a text meets one of its terms.
     #[test]
     fn a_text_is_found_by_itself(text in "[a-zäöüß가-힣ぁ-ん一-龥ا-ي _.A-Z]{1,40}") {
-        let terms = analyse(&text);
-        for word in analyse_query(&text) {
+        let terms = analyze(&text);
+        for word in analyze_query(&text) {
             prop_assert!(word.iter().any(|term| terms.contains(term)), "{word:?} in {terms:?}");
         }
     }

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::future::BoxFuture;
 use lango_domain::documents::{NewDocument, DocumentFilter};
 use lango_domain::event::{Principal, SessionId};
-use lango_knowledge::Lazily;
-use lango_knowledge::embedding::{EmbedError, Embedder, Hashed, Purpose};
-use lango_knowledge::library::{Added, Library, LibraryError, Scope, Taking, pieces_of};
+use lango_knowledge::Lazy;
+use lango_knowledge::embedding::{EmbedError, Embedder, HashedEmbedder, EmbedPurpose};
+use lango_knowledge::document_index::{IngestReport, DocumentIndex, DocumentIndexError, SearchScope, IngestSource, chunk_text};
 use lango_store::{StoreLocation, SqliteStore};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -30,12 +30,12 @@ impl Desk {
         Self { folder, store }
     }
 
-    fn library(&self) -> Library {
-        self.library_with(Some(Arc::new(Hashed::default())))
+    fn library(&self) -> DocumentIndex {
+        self.library_with(Some(Arc::new(HashedEmbedder::default())))
     }
 
-    fn library_with(&self, embedder: Option<Arc<dyn Embedder>>) -> Library {
-        Library::new(Arc::new(self.store.clone()), self.folder.path().join("words"), embedder)
+    fn library_with(&self, embedder: Option<Arc<dyn Embedder>>) -> DocumentIndex {
+        DocumentIndex::new(Arc::new(self.store.clone()), self.folder.path().join("words"), embedder)
     }
 
     fn write(&self, name: &str, text: impl AsRef<[u8]>) {
@@ -44,26 +44,26 @@ impl Desk {
         fs::write(file, text).unwrap();
     }
 
-    async fn add(&self, library: &Library) -> Added {
+    async fn add(&self, library: &DocumentIndex) -> IngestReport {
         add(library, &self.folder.path().join("docs")).await.unwrap()
     }
 }
 
 /// All that this process may read.
-fn taking(path: &Path) -> Taking {
-    Taking { root: path.canonicalize().unwrap(), open: Arc::new(|path| fs::File::open(path)) }
+fn taking(path: &Path) -> IngestSource {
+    IngestSource { root: path.canonicalize().unwrap(), open: Arc::new(|path| fs::File::open(path)) }
 }
 
-async fn add(library: &Library, path: &Path) -> Result<Added, LibraryError> {
-    library.add(&Principal::local(), "default", &taking(path), &|_| ()).await
+async fn add(library: &DocumentIndex, path: &Path) -> Result<IngestReport, DocumentIndexError> {
+    library.ingest_path(&Principal::local(), "default", &taking(path), &|_| ()).await
 }
 
-fn everywhere() -> Scope {
-    Scope { principal: Principal::local(), session: None, collections: None }
+fn everywhere() -> SearchScope {
+    SearchScope { principal: Principal::local(), session: None, collections: None }
 }
 
-async fn sources(library: &Library, question: &str) -> Vec<String> {
-    let found = library.find(question, &everywhere(), 5).await.unwrap();
+async fn sources(library: &DocumentIndex, question: &str) -> Vec<String> {
+    let found = library.search(question, &everywhere(), 5).await.unwrap();
     let name = |source: &str| Path::new(source).file_name().unwrap().to_string_lossy().into_owned();
     found.iter().map(|passage| name(&passage.source)).collect()
 }
@@ -79,7 +79,7 @@ async fn what_is_added_is_found_with_its_place() {
     let added = desk.add(&library).await;
     assert_eq!((added.new, added.same), (2, 0));
     assert!(added.skipped.iter().any(|(path, _)| path.ends_with("bad.pdf")), "{added:?}");
-    let found = library.find("how hot for green tea", &everywhere(), 3).await.unwrap();
+    let found = library.search("how hot for green tea", &everywhere(), 3).await.unwrap();
     assert!(found[0].source.ends_with("tea.md") && found[0].text.contains("70 degrees"));
     assert!(found[0].heading.contains("Tea") && found[0].place.last >= 5, "{:?}", found[0]);
     assert!(found[0].why.lexical.is_some() && found[0].why.vector.is_some());
@@ -133,14 +133,14 @@ async fn an_interrupted_run_ends_with_the_same_index() {
         let docs = cut.folder.path().join("docs");
         let seen = Arc::new(tokio::sync::Notify::new());
         let tell = Arc::clone(&seen);
-        let progress = move |progress: lango_knowledge::library::Progress| {
+        let progress = move |progress: lango_knowledge::document_index::IngestProgress| {
             if progress.done >= 60 {
                 tell.notify_one();
             }
         };
         let docs = taking(&docs);
         tokio::select! {
-            _ = library.add(&principal, "default", &docs, &progress) => {}
+            _ = library.ingest_path(&principal, "default", &docs, &progress) => {}
             () = seen.notified() => {}
         }
     }
@@ -180,7 +180,7 @@ async fn without_an_embedder_words_alone_decide() {
     desk.write("a.txt", "A sentence about lighthouses.\n");
     let library = desk.library_with(None);
     desk.add(&library).await;
-    let found = library.find("lighthouses", &everywhere(), 3).await.unwrap();
+    let found = library.search("lighthouses", &everywhere(), 3).await.unwrap();
     assert!(found.len() == 1 && found[0].why.vector.is_none());
 }
 
@@ -203,8 +203,8 @@ async fn changing_the_embedder_makes_vectors_anew() {
     let desk = Desk::new();
     desk.write("a.txt", "A sentence about lighthouses.\n");
     desk.add(&desk.library()).await;
-    let shorter = desk.library_with(Some(Arc::new(Hashed::default().with_dimensions(128).unwrap())));
-    let found = shorter.find("lighthouse", &everywhere(), 3).await.unwrap();
+    let shorter = desk.library_with(Some(Arc::new(HashedEmbedder::default().with_dimensions(128).unwrap())));
+    let found = shorter.search("lighthouse", &everywhere(), 3).await.unwrap();
     assert!(found[0].why.vector.is_some());
 }
 
@@ -220,7 +220,7 @@ async fn a_session_filter_applies_to_what_belongs_to_sessions() {
         title: source.to_owned(),
         hash: source.to_owned(),
         session: session.map(SessionId::new),
-        pieces: pieces_of(&format!("All about penguins, says {source}.")),
+        pieces: chunk_text(&format!("All about penguins, says {source}.")),
     };
     let all = vec![
         document("common", None, "c"),
@@ -228,16 +228,16 @@ async fn a_session_filter_applies_to_what_belongs_to_sessions() {
         document("other", Some("s2"), "c"),
         document("apart", None, "d"),
     ];
-    library.put(&Principal::local(), all).await.unwrap();
-    library.put(&Principal::new("somebody"), vec![document("foreign", None, "c")]).await.unwrap();
+    library.ingest_documents(&Principal::local(), all).await.unwrap();
+    library.ingest_documents(&Principal::new("somebody"), vec![document("foreign", None, "c")]).await.unwrap();
     let names = async |session: Option<&str>, collections: Option<&str>| {
-        let scope = Scope {
+        let scope = SearchScope {
             principal: Principal::local(),
             session: session.map(SessionId::new),
             collections: collections.map(|name| vec![name.to_owned()]),
         };
         let mut found: Vec<String> = library
-            .find("penguins", &scope, 9)
+            .search("penguins", &scope, 9)
             .await
             .unwrap()
             .into_iter()
@@ -295,13 +295,13 @@ impl Embedder for Moody {
     }
 
     fn dimensions(&self) -> Option<usize> {
-        Some(Hashed::DIMENSIONS)
+        Some(HashedEmbedder::DIMENSIONS)
     }
 
     fn embed(
         &self,
         texts: Vec<String>,
-        purpose: Purpose,
+        purpose: EmbedPurpose,
     ) -> BoxFuture<'static, Result<Vec<Vec<f32>>, EmbedError>> {
         if self.requests.fetch_add(1, Ordering::Relaxed) >= self.patience {
             return Box::pin(async { Err(EmbedError::Busy { retry_after: None }) });
@@ -309,15 +309,15 @@ impl Embedder for Moody {
         if texts.iter().any(|text| text.contains("poison")) {
             return Box::pin(async { Err(EmbedError::Refused("not that".to_owned())) });
         }
-        if purpose == Purpose::Passage {
+        if purpose == EmbedPurpose::Passage {
             self.asked.fetch_add(texts.len(), Ordering::Relaxed);
         }
-        Hashed::default().embed(texts, purpose)
+        HashedEmbedder::default().embed(texts, purpose)
     }
 }
 
 impl Desk {
-    fn moody(&self, asked: &Arc<AtomicUsize>, patience: usize) -> Library {
+    fn moody(&self, asked: &Arc<AtomicUsize>, patience: usize) -> DocumentIndex {
         let (requests, asked) = (AtomicUsize::new(0), Arc::clone(asked));
         self.library_with(Some(Arc::new(Moody { requests, asked, patience })))
     }
@@ -336,8 +336,8 @@ async fn vectors_of_a_provider_are_asked_for_once() {
     let first = asked.load(Ordering::Relaxed);
     assert!(first >= 50);
     fs::remove_dir_all(desk.folder.path().join("words")).unwrap();
-    library().catch_up().await.unwrap();
-    let found = library().find("subject7", &everywhere(), 3).await.unwrap();
+    library().sync().await.unwrap();
+    let found = library().search("subject7", &everywhere(), 3).await.unwrap();
     assert!(found[0].why.vector.is_some());
     desk.write("again.txt", "A sentence about subject7.\n");
     let name_is_part_of_it = 1;
@@ -356,10 +356,10 @@ async fn a_passage_that_is_refused_holds_nobody_up() {
     desk.add(&library).await;
     let best = |question: &'static str| {
         let library = library.clone();
-        async move { library.find(question, &everywhere(), 1).await.unwrap().remove(0) }
+        async move { library.search(question, &everywhere(), 1).await.unwrap().remove(0) }
     };
     assert!(best("subject7").await.why.vector.is_some());
-    let (found, trouble) = library.find_anyway("poison", &everywhere(), 1).await.unwrap();
+    let (found, trouble) = library.search_with_fallback("poison", &everywhere(), 1).await.unwrap();
     assert!(found[0].source.ends_with("bad.txt") && found[0].why.vector.is_none());
     assert_eq!(trouble, Some(EmbedError::Refused("not that".to_owned())), "the question holds it, too");
 }
@@ -389,8 +389,8 @@ async fn words_answer_when_vectors_cannot_be_had() {
     }
     let (library, root) = (desk.moody(&asked, 0), desk.folder.path().join("docs"));
     assert!(add(&library, &root).await.is_err());
-    assert!(library.find("subject7", &everywhere(), 1).await.is_err(), "whoever measures is told");
-    let (found, trouble) = library.find_anyway("subject7", &everywhere(), 1).await.unwrap();
+    assert!(library.search("subject7", &everywhere(), 1).await.is_err(), "whoever measures is told");
+    let (found, trouble) = library.search_with_fallback("subject7", &everywhere(), 1).await.unwrap();
     assert!(found[0].source.ends_with("/7.txt") && trouble.is_some());
 }
 
@@ -413,7 +413,7 @@ async fn several_libraries_follow_one_store() {
     let (one, other) = (desk.library(), desk.library());
     for round in 0..6 {
         desk.write(&format!("{round}.txt"), format!("A sentence about thing{round}.\n"));
-        let (added, caught_up) = tokio::join!(desk.add(&one), other.catch_up());
+        let (added, caught_up) = tokio::join!(desk.add(&one), other.sync());
         assert_eq!((added.new, caught_up.is_ok()), (1, true));
         if round == 3 {
             let files =
@@ -423,10 +423,10 @@ async fn several_libraries_follow_one_store() {
                 .for_each(|path| fs::remove_file(path).unwrap());
         }
     }
-    other.catch_up().await.unwrap();
+    other.sync().await.unwrap();
     for library in [&one, &other] {
         for round in 0..6 {
-            let found = library.find(&format!("thing{round}"), &everywhere(), 1).await.unwrap();
+            let found = library.search(&format!("thing{round}"), &everywhere(), 1).await.unwrap();
             assert!(found[0].source.ends_with(&format!("{round}.txt")) && found[0].why.vector.is_some());
         }
     }
@@ -444,9 +444,9 @@ async fn names_that_look_like_keys_open_nothing() {
         title: String::new(),
         hash: String::new(),
         session: None,
-        pieces: pieces_of("All about penguins."),
+        pieces: chunk_text("All about penguins."),
     };
-    library.put(&Principal::new("a\u{1f}b"), vec![document]).await.unwrap();
+    library.ingest_documents(&Principal::new("a\u{1f}b"), vec![document]).await.unwrap();
     for (principal, collection) in
         [("a", "b"), ("a", "b\u{1f}c"), ("a\u{1f}b\u{1f}c", "d"), ("a\u{1f}b", "c")]
     {
@@ -455,8 +455,8 @@ async fn names_that_look_like_keys_open_nothing() {
             if principal.as_str() == "a\u{1f}b" && collections.is_none() {
                 continue;
             }
-            let scope = Scope { principal: principal.clone(), session: None, collections };
-            assert!(library.find("penguins", &scope, 5).await.unwrap().is_empty(), "{scope:?}");
+            let scope = SearchScope { principal: principal.clone(), session: None, collections };
+            assert!(library.search("penguins", &scope, 5).await.unwrap().is_empty(), "{scope:?}");
         }
     }
 }
@@ -478,8 +478,8 @@ async fn names_that_are_no_text_stay_apart() {
     assert_eq!(sources(&library, "zebra 254").await[0], r"a\xfe.txt");
     for name in [&b"a\xfe.txt"[..], br"a\xfe.txt", br"\x\x5c\xg", "ü\n".as_bytes(), b"\xff\xfe/x"] {
         let path = Path::new(std::ffi::OsStr::from_bytes(name));
-        let shown = lango_knowledge::library::shown(path);
-        assert_eq!(lango_knowledge::library::path_of(&shown), path, "{shown}");
+        let shown = lango_knowledge::document_index::path_to_text(path);
+        assert_eq!(lango_knowledge::document_index::path_from_text(&shown), path, "{shown}");
     }
 }
 
@@ -498,7 +498,7 @@ async fn vectors_follow_when_very_much_goes() {
     desk.write("new.md", "the zebra duiker is small");
     desk.add(&library).await;
     let again = desk.library();
-    let found = again.find("zebra duiker", &everywhere(), 1).await.unwrap();
+    let found = again.search("zebra duiker", &everywhere(), 1).await.unwrap();
     assert!(found[0].why.vector.is_some(), "{found:?}");
 }
 
@@ -511,7 +511,7 @@ async fn copies_hide_nothing_else() {
     desk.write("ops.md", "Somewhere else: backups of the wombat are made at night, by whoever is on duty.");
     let library = desk.library();
     desk.add(&library).await;
-    let found = library.find("wombat backups", &everywhere(), 10).await.unwrap();
+    let found = library.search("wombat backups", &everywhere(), 10).await.unwrap();
     assert_eq!((found.len(), found[0].duplicates), (2, 149));
 }
 
@@ -542,8 +542,8 @@ async fn the_tool_gives_as_much_as_a_model_reads_whole() {
     desk.add(&library).await;
     let opened = library.clone();
     let tool = lango_knowledge::tools(
-        &Lazily::new(move || Ok(Arc::new(opened.clone()))),
-        lango_knowledge::Along::Nothing,
+        &Lazy::new(move || Ok(Arc::new(opened.clone()))),
+        lango_knowledge::GraphExpansion::Nothing,
         None,
     )
     .remove(0);

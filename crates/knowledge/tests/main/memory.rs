@@ -18,8 +18,8 @@ use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
 use lango_domain::seams::SessionKey;
 use lango_domain::session::{SessionKeyRef, SessionStore};
 use lango_knowledge::forgetting::{Forgetting, Meant, Trace};
-use lango_knowledge::memory::{Chronicle, Observer, Parts, Settings};
-use lango_knowledge::secrecy::Secrecy;
+use lango_knowledge::memory::{ObservationalMemory, Observer, MemoryParts, MemorySettings};
+use lango_knowledge::secret_scan::SecretScanner;
 use lango_store::{StoreLocation, SqliteStore};
 use serde_json::json;
 use tempfile::TempDir;
@@ -27,7 +27,7 @@ use tempfile::TempDir;
 pub struct Desk {
     folder: TempDir,
     pub store: SqliteStore,
-    pub settings: Settings,
+    pub settings: MemorySettings,
     pub observer: Observer,
     pub now: Arc<Mutex<Timestamp>>,
 }
@@ -37,7 +37,7 @@ impl Desk {
         let folder = TempDir::new().unwrap();
         let store = open(folder.path());
         let now = Arc::new(Mutex::new("2026-05-01T10:00:00Z".parse().unwrap()));
-        Self { folder, store, settings: Settings::default(), observer: Observer::Rules, now }
+        Self { folder, store, settings: MemorySettings::default(), observer: Observer::Rules, now }
     }
 
     /// With small thresholds, and a model.
@@ -45,12 +45,12 @@ impl Desk {
         let mut desk = Self::new();
         desk.observer = Observer::Model { model: Arc::new(model), name: "x/m".to_owned() };
         let number = |n: usize| std::num::NonZeroUsize::new(n).unwrap();
-        desk.settings = Settings {
+        desk.settings = MemorySettings {
             message_token_threshold: number(1_000),
             buffer_tokens: number(200),
             recent_tokens: 200,
             observation_token_threshold: number(100_000),
-            ..Settings::default()
+            ..MemorySettings::default()
         };
         desk
     }
@@ -60,17 +60,17 @@ impl Desk {
         open(self.folder.path())
     }
 
-    pub fn chronicle(&self) -> Chronicle {
+    pub fn chronicle(&self) -> ObservationalMemory {
         self.chronicle_over(Arc::new(self.store.clone()))
     }
 
-    pub fn chronicle_over(&self, memories: Arc<dyn MemoryStore>) -> Chronicle {
+    pub fn chronicle_over(&self, memories: Arc<dyn MemoryStore>) -> ObservationalMemory {
         let now = Arc::clone(&self.now);
-        Chronicle::new(Parts {
+        ObservationalMemory::new(MemoryParts {
             memories,
             observer: self.observer.clone(),
             settings: self.settings.clone(),
-            secrecy: Secrecy::default(),
+            secrecy: SecretScanner::default(),
             forgetting: self.forgetting(),
             now: Arc::new(move || *now.lock().unwrap()),
         })

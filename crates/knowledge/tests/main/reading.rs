@@ -3,18 +3,18 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use lango_knowledge::reading::{
-    BeirError, Chunk, ChunkSizes, Document, Found, Kind, MAX_BYTES, Place, SkipReason, Unreadable, beir,
-    chunks, content_hash, qrels, queries, read, walk,
+use lango_knowledge::parse::{
+    BeirError, Chunk, ChunkSizes, ParsedDocument, WalkEntry, DocumentKind, MAX_BYTES, BlockSpan, SkipReason, ParseError, beir,
+    split_into_chunks, content_hash, qrels, queries, read, walk,
 };
 use proptest::prelude::*;
 
-fn document(name: &str, text: &str) -> Document {
+fn document(name: &str, text: &str) -> ParsedDocument {
     read(Path::new(name), text.as_bytes().to_vec()).unwrap()
 }
 
 fn chunked(name: &str, text: &str) -> Vec<Chunk> {
-    let chunks = chunks(&document(name, text), &ChunkSizes::default());
+    let chunks = split_into_chunks(&document(name, text), &ChunkSizes::default());
     check_whole(text, &chunks, ChunkSizes::default());
     chunks
 }
@@ -34,7 +34,7 @@ fn check_whole(text: &str, chunks: &[Chunk], sizes: ChunkSizes) {
         .flat_map(|(line, words)| dense(words).chars().map(|_| line).collect::<Vec<_>>());
     for chunk in chunks {
         let held: Vec<u32> = lines.by_ref().take(dense(&chunk.text).chars().count()).collect();
-        assert_eq!(chunk.place, Place::Lines(held[0], held[held.len() - 1]), "{chunk:?}");
+        assert_eq!(chunk.place, BlockSpan::Lines(held[0], held[held.len() - 1]), "{chunk:?}");
         assert!(chunk.text.chars().count() <= sizes.most, "{} characters", chunk.text.chars().count());
     }
     assert_eq!(lines.next(), None);
@@ -55,7 +55,7 @@ fn markdown_follows_its_headings() {
     );
     assert_eq!(found[1].text, "# Guide\n\nFirst words.");
     assert_eq!(found[2].text, "## Setup\n\n- one\n  - nested\n- two");
-    assert_eq!(found[2].place, Place::Lines(7, 11));
+    assert_eq!(found[2].place, BlockSpan::Lines(7, 11));
     assert_eq!(found[3].text, "Setext\n======\n\nlast");
     assert_eq!(document("a.md", text).title.as_deref(), Some("Guide"));
 }
@@ -73,9 +73,9 @@ fn front_matter_gives_the_title_only() {
     let text = "---\ntitle: \"Über uns\"\ntags:\n  - a\n---\n\n# Heading\n\ntext\n";
     let read = document("a.md", text);
     assert_eq!(read.title.as_deref(), Some("Über uns"));
-    let found = chunks(&read, &ChunkSizes::default());
+    let found = split_into_chunks(&read, &ChunkSizes::default());
     assert_eq!(found[0].text, "# Heading\n\ntext");
-    assert_eq!(found[0].place, Place::Lines(7, 9));
+    assert_eq!(found[0].place, BlockSpan::Lines(7, 9));
     let toml = document("a.md", "+++\ntitle = 'T'\n+++\nwords\n");
     assert_eq!(toml.title.as_deref(), Some("T"));
     // Rules around a text are no front matter.
@@ -112,7 +112,7 @@ fn long_paragraphs_are_cut_at_sentences() {
     assert!(found.len() >= 5, "{}", found.len());
     for chunk in &found {
         assert!(chunk.text.starts_with("Der") && chunk.text.ends_with("Hund."), "{}", chunk.text);
-        assert_eq!(chunk.place, Place::Lines(1, 1));
+        assert_eq!(chunk.place, BlockSpan::Lines(1, 1));
     }
 }
 
@@ -152,7 +152,7 @@ fn a_huge_line_is_read_in_time() {
         ("a.html", "<a></b>".repeat(60_000) + "end"),
         ("a.html", "<ul><li>".repeat(10_000) + "end"),
     ] {
-        let found = chunks(&document(name, &text), &ChunkSizes::default());
+        let found = split_into_chunks(&document(name, &text), &ChunkSizes::default());
         assert!(!found.is_empty() && found.iter().all(|chunk| chunk.text.chars().count() <= 2_000));
     }
 }
@@ -162,7 +162,7 @@ fn small_paragraphs_share_a_chunk() {
     let found = chunked("a.txt", "one\n\ntwo\n\n\n\nthree\n");
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].text, "one\n\ntwo\n\nthree");
-    assert_eq!(found[0].place, Place::Lines(1, 7));
+    assert_eq!(found[0].place, BlockSpan::Lines(1, 7));
 }
 
 fn rust_function(name: &str, lines: usize) -> String {
@@ -212,16 +212,16 @@ const PAGE: &str = "<!DOCTYPE html>\n<html><head><title>Caf&eacute; &amp; Bar</t
 #[test]
 fn html_is_read_without_what_surrounds_it() {
     let read = document("a.html", PAGE);
-    assert_eq!((read.kind, read.title.as_deref()), (Kind::Html, Some("Café & Bar")));
-    let found = chunks(&read, &ChunkSizes::default());
+    assert_eq!((read.kind, read.title.as_deref()), (DocumentKind::Html, Some("Café & Bar")));
+    let found = split_into_chunks(&read, &ChunkSizes::default());
     assert_eq!(found[0].text, "# Menu\n\nFish & chips cost 5€.");
-    assert_eq!(found[0].place, Place::Lines(7, 9));
+    assert_eq!(found[0].place, BlockSpan::Lines(7, 9));
     let table = "| a | b |\n| --- | --- |\n| 1 | 2 |";
     let drinks = format!("## Drinks\n\n- Tea\n- Coffee\n  - black\n\n{table}\n\n```\nx\n  y\n```");
-    assert_eq!((found[1].text.as_str(), found[1].place), (drinks.as_str(), Place::Lines(10, 14)));
+    assert_eq!((found[1].text.as_str(), found[1].place), (drinks.as_str(), BlockSpan::Lines(10, 14)));
     assert_eq!(heading(&found[1]), ["Menu", "Drinks"]);
     assert_eq!(found.len(), 2);
-    assert_eq!(document("page", PAGE).kind, Kind::Html);
+    assert_eq!(document("page", PAGE).kind, DocumentKind::Html);
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn html_keeps_its_main_part_or_whatever_there_is() {
     assert_eq!(document("a.html", "<nav>only this").blocks[0].text, "only this");
     let unclosed = document("a.html", "<div><nav>menu</div><p>text that is long");
     assert_eq!(unclosed.blocks[0].text, "text that is long");
-    assert_eq!(read(Path::new("a.html"), b"<p> </p><script>1</script>".to_vec()), Err(Unreadable::Empty));
+    assert_eq!(read(Path::new("a.html"), b"<p> </p><script>1</script>".to_vec()), Err(ParseError::Empty));
 }
 
 #[test]
@@ -250,13 +250,13 @@ fn long_pages_are_cited_by_their_own_lines() {
         format!("<h1>A</h1>\n<div>\n{}</div>", lines(3).replace("word", "</div><div>word")),
         format!("<ul><li><h1>A</h1>\n<li>\n{}", lines(3).replace("word", "<li>word")),
     ] {
-        let found = chunks(&document("a.html", &text), &ChunkSizes::default());
+        let found = split_into_chunks(&document("a.html", &text), &ChunkSizes::default());
         assert!(found.len() > 1, "{text}");
         for chunk in found {
             let numbers: Vec<u32> =
                 chunk.text.split(|c: char| !c.is_ascii_digit()).flat_map(str::parse).collect();
             let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else { continue };
-            let Place::Lines(from, to) = chunk.place else { panic!("{chunk:?}") };
+            let BlockSpan::Lines(from, to) = chunk.place else { panic!("{chunk:?}") };
             let from = if chunk.text.contains("# A") { *first } else { from };
             assert!(*first >= from && *first - from <= 1 && to >= *last && to - *last <= 1, "{chunk:?}");
             assert_eq!(chunk.heading, ["A"]);
@@ -298,21 +298,21 @@ fn pdf_pages_are_cited_by_number() {
     let first = "BT /F1 12 Tf 72 720 Td (Hello) Tj ( world.) Tj 0 -14 Td [(Sec) 20 (ond) -300 (line)] TJ 0 -40 Td (New part.) Tj ET";
     let long = "BT /F1 12 Tf 72 720 Td (".to_owned() + &"Page two goes on. ".repeat(30) + ") Tj ET";
     let read = read(Path::new("a.pdf"), pdf(&[first, &long, &long])).unwrap();
-    assert_eq!((read.kind, read.title.as_deref()), (Kind::Pdf, Some("A small file")));
+    assert_eq!((read.kind, read.title.as_deref()), (DocumentKind::Pdf, Some("A small file")));
     assert_eq!(read.blocks[0].text, "Hello world.\nSecond line");
     assert_eq!(read.blocks[1].text, "New part.");
-    let found = chunks(&read, &ChunkSizes::default());
+    let found = split_into_chunks(&read, &ChunkSizes::default());
     let places: Vec<_> = found.iter().map(|chunk| chunk.place).collect();
-    assert_eq!(places, [Place::Pages(1, 2), Place::Pages(3, 3)]);
+    assert_eq!(places, [BlockSpan::Pages(1, 2), BlockSpan::Pages(3, 3)]);
 }
 
 #[test]
 fn broken_pdfs_say_so() {
     let whole = pdf(&["BT /F1 12 Tf (Hello) Tj ET"]);
-    let broken = |bytes: Vec<u8>| matches!(read(Path::new("a.pdf"), bytes), Err(Unreadable::BrokenPdf(_)));
+    let broken = |bytes: Vec<u8>| matches!(read(Path::new("a.pdf"), bytes), Err(ParseError::BrokenPdf(_)));
     assert!(broken(b"%PDF-1.4\nnothing more".to_vec()));
     assert!(broken(b"no pdf at all".to_vec()));
-    assert_eq!(read(Path::new("a.pdf"), pdf(&["0 0 m"])), Err(Unreadable::PicturesOnly));
+    assert_eq!(read(Path::new("a.pdf"), pdf(&["0 0 m"])), Err(ParseError::PicturesOnly));
     // Cut anywhere, it is read or refused.
     for length in (0..whole.len()).step_by(7) {
         let _ = read(Path::new("a.pdf"), whole[..length].to_vec());
@@ -342,30 +342,30 @@ fn encodings_are_told_apart() {
 #[test]
 fn what_is_no_text_is_refused() {
     let refused = |name: &str, bytes: &[u8]| read(Path::new(name), bytes.to_vec()).unwrap_err();
-    assert_eq!(refused("a.txt", b"\x7fELF\x02\x01"), Unreadable::Binary);
-    assert_eq!(refused("a.txt", b"abc\0def"), Unreadable::Binary);
-    assert_eq!(refused("a.md", b"\x89PNG\r\n"), Unreadable::Binary);
+    assert_eq!(refused("a.txt", b"\x7fELF\x02\x01"), ParseError::Binary);
+    assert_eq!(refused("a.txt", b"abc\0def"), ParseError::Binary);
+    assert_eq!(refused("a.md", b"\x89PNG\r\n"), ParseError::Binary);
     let noise: Vec<u8> = (0..2_000_u32).map(|index| (index * index % 251 + 1) as u8).collect();
-    assert_eq!(refused("a.txt", &noise), Unreadable::NotText);
+    assert_eq!(refused("a.txt", &noise), ParseError::NotText);
     for empty in ["", " \n\t\r\n", "\u{feff}"] {
         for name in ["a.txt", "a.md", "a.rs", "a.html", "a"] {
-            assert_eq!(refused(name, empty.as_bytes()), Unreadable::Empty, "{name} {empty:?}");
+            assert_eq!(refused(name, empty.as_bytes()), ParseError::Empty, "{name} {empty:?}");
         }
     }
     let large = vec![b'a'; MAX_BYTES as usize + 1];
-    assert_eq!(refused("a.txt", &large), Unreadable::TooLarge(MAX_BYTES + 1));
+    assert_eq!(refused("a.txt", &large), ParseError::TooLarge(MAX_BYTES + 1));
 }
 
 #[test]
 fn kinds_are_told_by_name_and_content() {
     let cases = [
-        ("a.MD", "x", Kind::Markdown),
-        ("Makefile", "x", Kind::Code),
-        ("run", "#!/bin/sh\nls", Kind::Code),
-        ("a.yaml", "x: 1", Kind::Code),
-        ("notes", "x", Kind::Text),
-        ("a.log", "x", Kind::Text),
-        ("b", " <html><p>x", Kind::Html),
+        ("a.MD", "x", DocumentKind::Markdown),
+        ("Makefile", "x", DocumentKind::Code),
+        ("run", "#!/bin/sh\nls", DocumentKind::Code),
+        ("a.yaml", "x: 1", DocumentKind::Code),
+        ("notes", "x", DocumentKind::Text),
+        ("a.log", "x", DocumentKind::Text),
+        ("b", " <html><p>x", DocumentKind::Html),
     ];
     for (name, text, kind) in cases {
         assert_eq!(document(name, text).kind, kind, "{name}");
@@ -395,11 +395,11 @@ fn walking_tells_files_in_order() {
         let mut told = Vec::new();
         walk(path, &mut |found| {
             let (path, what) = match found {
-                Found::File { path, bytes, modified } => {
+                WalkEntry::File { path, bytes, modified } => {
                     assert!(modified.is_some());
                     (path, format!("{bytes}"))
                 }
-                Found::Skipped { path, why } => (path, format!("{why:?}")),
+                WalkEntry::Skipped { path, why } => (path, format!("{why:?}")),
             };
             told.push(format!("{} {what}", path.strip_prefix(root).unwrap().display()));
         });
@@ -456,14 +456,14 @@ proptest! {
     #[test]
     fn no_bytes_make_it_stumble(bytes in proptest::collection::vec(any::<u8>(), 0..600), name in 0..NAMES.len()) {
         if let Ok(document) = read(Path::new(NAMES[name]), bytes) {
-            chunks(&document, &ChunkSizes::default());
+            split_into_chunks(&document, &ChunkSizes::default());
         }
     }
 
     #[test]
     fn no_text_makes_it_stumble(text in ".{0,400}", name in 0..NAMES.len(), most in 0..60_usize) {
         if let Ok(document) = read(Path::new(NAMES[name]), text.into_bytes()) {
-            chunks(&document, &ChunkSizes { aim: most / 2, most });
+            split_into_chunks(&document, &ChunkSizes { aim: most / 2, most });
         }
     }
 
@@ -480,7 +480,7 @@ proptest! {
     #[test]
     fn tags_in_any_order_are_read(tags in proptest::collection::vec("</?(p|ul|li|table|tr|td|h1|h3|nav|pre|main|title|script|br)>|[a-z &;\n]{0,5}", 0..60)) {
         if let Ok(document) = read(Path::new("a.html"), tags.concat().into_bytes()) {
-            chunks(&document, &ChunkSizes { aim: 10, most: 20 });
+            split_into_chunks(&document, &ChunkSizes { aim: 10, most: 20 });
         }
     }
 
@@ -490,8 +490,8 @@ proptest! {
         // Front matter is the one thing that is left out.
         prop_assume!(!text.starts_with("---"));
         match read(Path::new(NAMES[name]), text.clone().into_bytes()) {
-            Ok(document) => check_whole(&text, &chunks(&document, &sizes), sizes),
-            Err(why) => prop_assert!(why != Unreadable::Empty || text.trim().is_empty(), "{why}"),
+            Ok(document) => check_whole(&text, &split_into_chunks(&document, &sizes), sizes),
+            Err(why) => prop_assert!(why != ParseError::Empty || text.trim().is_empty(), "{why}"),
         }
     }
 }

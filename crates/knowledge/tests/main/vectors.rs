@@ -1,4 +1,4 @@
-use lango_knowledge::vectors::{VectorError, Vectors, from_bytes, to_bytes};
+use lango_knowledge::vectors::{VectorError, VectorMatrix, from_bytes, to_bytes};
 
 /// The same numbers each time, spread like noise.
 struct Noise(u64);
@@ -36,8 +36,8 @@ fn brute_force(
     all
 }
 
-fn matrix(rows: &[Vec<f32>]) -> Vectors {
-    let mut vectors = Vectors::new(rows[0].len());
+fn matrix(rows: &[Vec<f32>]) -> VectorMatrix {
+    let mut vectors = VectorMatrix::new(rows[0].len());
     for (id, row) in (0..).zip(rows) {
         vectors.put(id, id as u32, row).unwrap();
     }
@@ -91,7 +91,7 @@ fn rows_come_go_and_change() {
     let rows: Vec<_> = (0..50).map(|_| noise.vector(20)).collect();
     let mut vectors = matrix(&rows);
     let first =
-        |vectors: &Vectors, query: &[f32]| vectors.search(query, 1, None).unwrap().first().map(|hit| hit.0);
+        |vectors: &VectorMatrix, query: &[f32]| vectors.search(query, 1, None).unwrap().first().map(|hit| hit.0);
     for id in [0, 49, 7] {
         assert!(vectors.remove(id));
         assert!(!vectors.remove(id));
@@ -112,7 +112,7 @@ fn rows_come_go_and_change() {
 
 #[test]
 fn only_the_direction_counts() {
-    let mut vectors = Vectors::new(3);
+    let mut vectors = VectorMatrix::new(3);
     vectors.put(1, 0, &[1e-30, 0.0, 0.0]).unwrap();
     vectors.put(2, 0, &[0.0, 1e30, 0.0]).unwrap();
     vectors.put(3, 0, &[0.0, 0.0, 0.0]).unwrap();
@@ -127,7 +127,7 @@ fn only_the_direction_counts() {
 
 #[test]
 fn what_is_no_vector_of_this_matrix_is_refused() {
-    let mut vectors = Vectors::new(2);
+    let mut vectors = VectorMatrix::new(2);
     let wrong = VectorError::Dimensions { expected: 2, found: 3 };
     assert_eq!(vectors.put(1, 0, &[0.0; 3]), Err(wrong.clone()));
     assert_eq!(vectors.search(&[0.0; 3], 1, None), Err(wrong));

@@ -10,7 +10,7 @@ use flate2::read::GzEncoder;
 use lango_domain::secret::Secret;
 use lango_domain::tool::Trust;
 use lango_domain::{Safety, Tool, ToolError};
-use lango_knowledge::web::{Engine, EngineKind, SearchSettings, WebError, tools};
+use lango_knowledge::web::{SearchEngineSettings, EngineKind, SearchSettings, WebError, tools};
 use lango_net::{FetchError, GuardedClient, ContentKind, FetchLimits, NetSettings, AddressPolicy};
 use serde_json::{Value, json};
 
@@ -82,7 +82,7 @@ async fn refused(server: &Server, path: &str) -> FetchError {
     anywhere().get(&server.at(path)).await.unwrap_err()
 }
 
-fn tool(name: &str, engines: Vec<Engine>) -> Tool {
+fn tool(name: &str, engines: Vec<SearchEngineSettings>) -> Tool {
     let net = NetSettings { allow_private: true };
     let tools = tools(&SearchSettings { engines }, &net).unwrap();
     tools.into_iter().find(|tool| tool.name == name).unwrap()
@@ -92,8 +92,8 @@ async fn called(tool: &Tool, args: Value) -> Result<String, ToolError> {
     tool.call(context(), args).await.map(|output| output.text)
 }
 
-fn engine(kind: EngineKind, server: &Server, base: &str) -> Engine {
-    Engine { base_url: Some(server.at(base)), ..Engine::new(kind) }
+fn engine(kind: EngineKind, server: &Server, base: &str) -> SearchEngineSettings {
+    SearchEngineSettings { base_url: Some(server.at(base)), ..SearchEngineSettings::new(kind) }
 }
 
 #[tokio::test]
@@ -291,9 +291,9 @@ async fn what_leaves_the_machine_is_shown_before() {
     let refused = fetch.intent(context(), json!({ "url": "http://169.254.169.254/latest" })).await;
     assert!(refused.unwrap_err().0.contains("private network"));
 
-    let mut brave = Engine::new(EngineKind::Brave);
+    let mut brave = SearchEngineSettings::new(EngineKind::Brave);
     brave.api_key = Some(Secret::new(KEY));
-    let search = tool("search_web", vec![brave, Engine::new(EngineKind::Duckduckgo)]);
+    let search = tool("search_web", vec![brave, SearchEngineSettings::new(EngineKind::Duckduckgo)]);
     assert_eq!((search.safety, search.trust), (Safety::Moderate, Trust::Untrusted));
     let intent = search.intent(context(), json!({ "query": " rust\n async " })).await.unwrap();
     let engines = "Brave (api.search.brave.com), or if that fails DuckDuckGo (html.duckduckgo.com)";
@@ -370,7 +370,7 @@ async fn results_are_numbered_bounded_and_without_the_key() {
 async fn an_engine_that_is_silent_or_redirects_has_failed() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let base_url = Some(format!("http://ann:password@{}", silent.local_addr().unwrap()));
-    let slow = Engine { base_url, timeout_seconds: Some(1), ..Engine::new(EngineKind::Searxng) };
+    let slow = SearchEngineSettings { base_url, timeout_seconds: Some(1), ..SearchEngineSettings::new(EngineKind::Searxng) };
     let server = Server::new(|_, _| redirect("http://127.0.0.1:1/"));
     let mut brave = engine(EngineKind::Brave, &server, "");
     brave.api_key = Some(Secret::new(KEY));
@@ -382,16 +382,16 @@ async fn an_engine_that_is_silent_or_redirects_has_failed() {
 
 #[test]
 fn what_is_configured_wrongly_is_said() {
-    let wrong = |engine: Engine| {
-        let engines = vec![Engine::new(EngineKind::Duckduckgo), engine];
+    let wrong = |engine: SearchEngineSettings| {
+        let engines = vec![SearchEngineSettings::new(EngineKind::Duckduckgo), engine];
         tools(&SearchSettings { engines }, &NetSettings::default()).unwrap_err()
     };
-    let at = |base: &str| Engine { base_url: Some(base.to_owned()), ..Engine::new(EngineKind::Searxng) };
+    let at = |base: &str| SearchEngineSettings { base_url: Some(base.to_owned()), ..SearchEngineSettings::new(EngineKind::Searxng) };
     let reason = |reason| WebError::Engine { at: 1, reason };
-    assert_eq!(wrong(Engine::new(EngineKind::Searxng)), reason("searxng needs a baseUrl"));
-    assert_eq!(wrong(Engine::new(EngineKind::Brave)), reason("brave needs an apiKey"));
+    assert_eq!(wrong(SearchEngineSettings::new(EngineKind::Searxng)), reason("searxng needs a baseUrl"));
+    assert_eq!(wrong(SearchEngineSettings::new(EngineKind::Brave)), reason("brave needs an apiKey"));
     assert_eq!(wrong(at("search.example")), reason("baseUrl is not a URL"));
     assert_eq!(wrong(at("ftp://search.example")), reason("baseUrl must begin with https:// or http://"));
-    let endless = Engine { timeout_seconds: Some(0), ..Engine::new(EngineKind::Duckduckgo) };
+    let endless = SearchEngineSettings { timeout_seconds: Some(0), ..SearchEngineSettings::new(EngineKind::Duckduckgo) };
     assert_eq!(wrong(endless).to_string(), "search.engines[1]: timeoutSeconds goes from 1 to 120");
 }

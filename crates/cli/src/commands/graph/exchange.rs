@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use lango_domain::event::Principal;
 use lango_domain::graph::FactSource;
 use lango_domain::text::one_line;
-use lango_knowledge::graph::exchange::{self, Format, Imported, Progress};
-use lango_knowledge::graph::{Found, Graph, Pattern, When, told};
+use lango_knowledge::graph::import_export::{self, FactFileFormat, ImportReport, ImportProgress};
+use lango_knowledge::graph::{FactHits, Graph, FactPattern, AsOf, facts_json};
 use serde_json::json;
 
 use super::super::Setting;
@@ -21,12 +21,12 @@ pub async fn import(
     files: &[PathBuf],
     format: Option<FactFormat>,
 ) -> Result<Output, Failure> {
-    let (mut all, mut warnings, mut mistakes) = (Imported::default(), Vec::new(), Vec::new());
+    let (mut all, mut warnings, mut mistakes) = (ImportReport::default(), Vec::new(), Vec::new());
     for file in files {
         let (lines, source) = open(setting, file)?;
-        let format = format.map(format_of).or_else(|| Format::of(file)).unwrap_or(Format::Tsv);
+        let format = format.map(format_of).or_else(|| FactFileFormat::of(file)).unwrap_or(FactFileFormat::Tsv);
         let (of, shown) = (Principal::local(), one_line(&file.display().to_string()));
-        let imported = exchange::import(graph, &of, lines, (format, source), &show_progress).await?;
+        let imported = import_export::import(graph, &of, lines, (format, source), &show_progress).await?;
         for (line, why) in &imported.mistakes {
             warnings.push(format!("{shown}:{line}: left out: {}", one_line(&why.to_string())));
             mistakes.push(json!({ "file": shown, "line": line, "why": why.to_string() }));
@@ -39,17 +39,17 @@ pub async fn import(
         all.known += imported.known;
         all.skipped += imported.skipped;
     }
-    let Imported { facts, known, skipped, .. } = all;
+    let ImportReport { facts, known, skipped, .. } = all;
     let plain = format!("{facts} facts taken in, {known} known before, {skipped} lines left out.\n");
     let json = json!({ "facts": facts, "known": known, "skipped": skipped, "mistakes": mistakes });
     Ok(Output::new(plain, json).with_warnings(warnings))
 }
 
-fn format_of(format: FactFormat) -> Format {
+fn format_of(format: FactFormat) -> FactFileFormat {
     match format {
-        FactFormat::Tsv => Format::Tsv,
-        FactFormat::Nt => Format::NTriples,
-        FactFormat::Jsonl => Format::JsonLines,
+        FactFormat::Tsv => FactFileFormat::Tsv,
+        FactFormat::Nt => FactFileFormat::NTriples,
+        FactFormat::Jsonl => FactFileFormat::JsonLines,
     }
 }
 
@@ -68,7 +68,7 @@ fn open(setting: &Setting, file: &Path) -> Result<(Box<dyn BufRead + Send>, Fact
 }
 
 /// On a terminal only.
-fn show_progress(progress: Progress) {
+fn show_progress(progress: ImportProgress) {
     if std::io::stderr().is_terminal() {
         let _ =
             write!(anstream::stderr(), "\r{} facts", progress.facts).and_then(|()| std::io::stderr().flush());
@@ -82,20 +82,20 @@ pub async fn export(
     format: Option<FactFormat>,
 ) -> Result<Output, Failure> {
     let view = graph.view(&Principal::local()).await?;
-    let by_name = file.as_deref().and_then(Format::of);
-    let format = format.map(format_of).or(by_name).unwrap_or(Format::Tsv);
-    let now = When::At(graph.now());
+    let by_name = file.as_deref().and_then(FactFileFormat::of);
+    let format = format.map(format_of).or(by_name).unwrap_or(FactFileFormat::Tsv);
+    let now = AsOf::At(graph.now());
     let Some(file) = file else {
         let mut text = Vec::new();
-        exchange::export(&view, format, now, &mut text).map_err(|error| Failure::store(error.to_string()))?;
-        let all = view.query(Pattern::default(), When::Ever, usize::MAX);
-        let json = told(&view, &Found { facts: all.facts, more: false });
+        import_export::export(&view, format, now, &mut text).map_err(|error| Failure::store(error.to_string()))?;
+        let all = view.query(FactPattern::default(), AsOf::Ever, usize::MAX);
+        let json = facts_json(&view, &FactHits { facts: all.facts, more: false });
         return Ok(Output::new(String::from_utf8_lossy(&text).into_owned(), json));
     };
     let path = setting.environment.working_folder.join(&file);
     let wrong = |error| Failure::usage(format!("{}: {error}", file.display()));
     let mut out = BufWriter::new(File::create_new(&path).map_err(wrong)?);
-    let facts = exchange::export(&view, format, now, &mut out).map_err(wrong)?;
+    let facts = import_export::export(&view, format, now, &mut out).map_err(wrong)?;
     out.flush().map_err(wrong)?;
     Ok(Output::new(format!("{facts} facts written.\n"), json!({ "facts": facts })))
 }

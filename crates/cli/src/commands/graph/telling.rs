@@ -3,7 +3,7 @@
 use lango_domain::event::Principal;
 use lango_domain::graph::FactSource;
 use lango_domain::text::one_line;
-use lango_knowledge::graph::{Ending, Graph, Moment, NewFact, Pattern, When};
+use lango_knowledge::graph::{FactRetirement, Graph, Moment, NewFact, FactPattern, AsOf};
 use serde_json::{Map, Value, json};
 
 use crate::args::TripleArgs;
@@ -49,13 +49,13 @@ pub async fn retire(graph: &Graph, triple: TripleArgs, at: Option<&str>) -> Resu
     let view = graph.view(&Principal::local()).await?;
     let (subject, object) = (view.find(&triple.subject)?, view.find(&triple.object)?);
     let predicate = view.find_predicate(&triple.predicate)?;
-    let pattern = Pattern { subject: Some(subject), predicate: Some(predicate), object: Some(object) };
-    let ended = view.query(pattern, When::At(at), usize::MAX).facts.len();
+    let pattern = FactPattern { subject: Some(subject), predicate: Some(predicate), object: Some(object) };
+    let ended = view.query(pattern, AsOf::At(at), usize::MAX).facts.len();
     if ended == 0 {
         return Err(Failure::usage("this fact does not hold at that time")
             .with_hint("`lango graph query NAME --ever` shows what is known"));
     }
     let TripleArgs { subject, predicate, object } = triple;
-    graph.retire(&Principal::local(), FactSource::User, &[Ending { subject, predicate, object, at }]).await?;
+    graph.retire(&Principal::local(), FactSource::User, &[FactRetirement { subject, predicate, object, at }]).await?;
     Ok(Output::new(format!("Ended on {at}.\n"), json!({ "retired": ended, "valid_to": at.to_string() })))
 }

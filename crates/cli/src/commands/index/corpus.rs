@@ -8,9 +8,9 @@ use lango_app::library;
 use lango_domain::documents::{NewDocument, DocumentFilter};
 use lango_domain::event::Principal;
 use lango_domain::text::one_line;
-use lango_knowledge::evaluation::{Judgements, Measured, Tally};
-use lango_knowledge::library::{Added, Library, Scope, pieces_of};
-use lango_knowledge::reading::{self, BeirDocument, BeirError};
+use lango_knowledge::evaluation::{Judgements, RetrievalMetrics, MetricsSum};
+use lango_knowledge::document_index::{IngestReport, DocumentIndex, SearchScope, chunk_text};
+use lango_knowledge::parse::{self, BeirDocument, BeirError};
 use lango_store::{StoreLocation, SqliteStore};
 
 use super::{failed, not_kept};
@@ -28,12 +28,12 @@ const CANDIDATES: usize = 30;
 
 /// Takes a corpus in; what it held before and does not hold any more goes.
 pub async fn take(
-    library: &Library,
+    library: &DocumentIndex,
     directory: &Path,
     collection: &str,
-    added: &mut Added,
+    added: &mut IngestReport,
 ) -> Result<(), Failure> {
-    let lines = reading::beir(directory).map_err(|error| Failure::usage(error.to_string()))?;
+    let lines = parse::beir(directory).map_err(|error| Failure::usage(error.to_string()))?;
     let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_path_buf());
     let root = format!("{ROOT}{}", directory.display());
     let known = library.store().sources(&Principal::local(), collection).await.map_err(not_kept)?;
@@ -60,10 +60,10 @@ pub async fn take(
         added.pieces += document.pieces.len();
         batch.push(document);
         if batch.len() == BATCH {
-            library.put(&Principal::local(), std::mem::take(&mut batch)).await.map_err(failed)?;
+            library.ingest_documents(&Principal::local(), std::mem::take(&mut batch)).await.map_err(failed)?;
         }
     }
-    library.put(&Principal::local(), batch).await.map_err(failed)?;
+    library.ingest_documents(&Principal::local(), batch).await.map_err(failed)?;
     let gone = known.into_iter().filter(|(_, (under, _))| *under == root).map(|(source, _)| source).collect();
     let removed = library.store().remove(&Principal::local(), collection, DocumentFilter::These(gone)).await;
     added.removed += removed.map_err(not_kept)?;
@@ -75,8 +75,8 @@ fn document(record: BeirDocument, collection: &str, root: &str) -> NewDocument {
     // Some have a title only.
     let found_by = if text.trim().is_empty() { &title } else { &text };
     NewDocument {
-        hash: reading::content_hash(format!("{title}\n\n{text}").as_bytes()),
-        pieces: pieces_of(&found_by.replace('\0', " ")),
+        hash: parse::content_hash(format!("{title}\n\n{text}").as_bytes()),
+        pieces: chunk_text(&found_by.replace('\0', " ")),
         collection: collection.to_owned(),
         source: id,
         root: root.to_owned(),
@@ -127,28 +127,28 @@ async fn measure(
     setting: &Setting,
     directory: &Path,
     folder: &Path,
-) -> Result<(Measured, Vec<(String, String)>), Failure> {
+) -> Result<(RetrievalMetrics, Vec<(String, String)>), Failure> {
     let bad = |error: &dyn std::fmt::Display| Failure::usage(error.to_string());
     let directory = setting.environment.working_folder.join(directory);
     let mut judged: Judgements = HashMap::new();
-    for line in reading::qrels(&directory).map_err(|error| bad(&error))? {
+    for line in parse::qrels(&directory).map_err(|error| bad(&error))? {
         let line = line.map_err(|error| bad(&error))?;
         judged.entry(line.query).or_default().insert(line.document, u32::try_from(line.score).unwrap_or(0));
     }
-    let queries: Result<Vec<_>, _> = reading::queries(&directory).map_err(|error| bad(&error))?.collect();
+    let queries: Result<Vec<_>, _> = parse::queries(&directory).map_err(|error| bad(&error))?.collect();
     let queries = queries.map_err(|error| bad(&error))?;
     let store = SqliteStore::open(StoreLocation::File(folder.join("eval.sqlite")))?;
     let mut environment = setting.environment.clone();
     environment.variables.insert("LANGO_HOME".to_owned(), folder.display().to_string());
     let library = library(&setting.loaded, &environment, store).map_err(failed)?;
-    let mut added = Added::default();
+    let mut added = IngestReport::default();
     take(&library, &directory, "eval", &mut added).await?;
-    library.catch_up().await.map_err(failed)?;
-    let scope = Scope { principal: Principal::local(), session: None, collections: None };
-    let mut tally = Tally::default();
+    library.sync().await.map_err(failed)?;
+    let scope = SearchScope { principal: Principal::local(), session: None, collections: None };
+    let mut tally = MetricsSum::default();
     for query in queries {
         let Some(answers) = judged.get(&query.id) else { continue };
-        let found = library.find(&query.text, &scope, CANDIDATES).await.map_err(failed)?;
+        let found = library.search(&query.text, &scope, CANDIDATES).await.map_err(failed)?;
         let documents: Vec<String> = found.into_iter().map(|passage| passage.source).collect();
         tally.add(&documents, answers);
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use lango_domain::documents::NewDocument;
 use lango_domain::event::Principal;
-use lango_knowledge::library::{Added, Library, pieces};
-use lango_knowledge::reading::{self, Document};
+use lango_knowledge::document_index::{IngestReport, DocumentIndex, chunk_document};
+use lango_knowledge::parse::{self, ParsedDocument};
 use lango_net::{GuardedClient, ContentKind, FetchLimits, FetchedPage, policy_for_user_url};
 
 use super::{failed, not_kept};
@@ -24,41 +24,41 @@ pub fn spelled(url: &str) -> String {
 
 /// What came of it, or why it is left out. An address that the user typed may be on a private network, and then lead to
 /// others there; any other may not.
-pub async fn add(library: &Library, url: &str, collection: &str) -> Result<Result<Added, String>, Failure> {
+pub async fn add(library: &DocumentIndex, url: &str, collection: &str) -> Result<Result<IngestReport, String>, Failure> {
     let url = spelled(url);
     let url = url.as_str();
-    let body = usize::try_from(reading::MAX_BYTES).unwrap_or(usize::MAX);
+    let body = usize::try_from(parse::MAX_BYTES).unwrap_or(usize::MAX);
     let limits = FetchLimits { body, whole: PATIENCE, ..FetchLimits::default() };
     let page = match GuardedClient::new(policy_for_user_url(url).await, limits).get(url).await {
         Ok(page) => page,
         Err(error) => return Ok(Err(error.to_string())),
     };
-    let hash = reading::content_hash(&page.bytes);
+    let hash = parse::content_hash(&page.bytes);
     let known = library.store().sources(&Principal::local(), collection).await.map_err(not_kept)?;
     let known = known.into_iter().find(|known| known.source == url);
     if known.as_ref().is_some_and(|known| known.hash == hash) {
-        return Ok(Ok(Added { same: 1, ..Added::default() }));
+        return Ok(Ok(IngestReport { same: 1, ..IngestReport::default() }));
     }
     let document = match read(page) {
         Ok(document) => document,
         Err(why) => return Ok(Err(why.to_string())),
     };
-    let pieces = pieces(&document);
+    let pieces = chunk_document(&document);
     let (new, changed) = if known.is_some() { (0, 1) } else { (1, 0) };
-    let added = Added { new, changed, pieces: pieces.len(), ..Added::default() };
+    let added = IngestReport { new, changed, pieces: pieces.len(), ..IngestReport::default() };
     let (collection, source, root) = (collection.to_owned(), url.to_owned(), url.to_owned());
     let title = document.title.unwrap_or_else(|| url.to_owned());
     let document = NewDocument { collection, source, root, title, hash, session: None, pieces };
-    library.put(&Principal::local(), vec![document]).await.map_err(failed)?;
+    library.ingest_documents(&Principal::local(), vec![document]).await.map_err(failed)?;
     Ok(Ok(added))
 }
 
 /// By what the server calls it, or else by the name in its address.
-fn read(page: FetchedPage) -> Result<Document, reading::Unreadable> {
+fn read(page: FetchedPage) -> Result<ParsedDocument, parse::ParseError> {
     let named = page.url.path_segments().and_then(|mut segments| segments.next_back()).unwrap_or_default();
     match page.kind {
-        ContentKind::Pdf => reading::read(Path::new("page.pdf"), page.bytes),
-        ContentKind::Html => reading::read(Path::new("page.html"), page.text().into_bytes()),
-        ContentKind::Text => reading::read(Path::new(named), page.text().into_bytes()),
+        ContentKind::Pdf => parse::read(Path::new("page.pdf"), page.bytes),
+        ContentKind::Html => parse::read(Path::new("page.html"), page.text().into_bytes()),
+        ContentKind::Text => parse::read(Path::new(named), page.text().into_bytes()),
     }
 }

@@ -2,12 +2,12 @@
 
 use std::io::{IsTerminal, Write as _};
 
-use lango_knowledge::library::Progress;
+use lango_knowledge::document_index::IngestProgress;
 
 const WIDTH: usize = 30;
 
 /// Says nothing where nobody watches.
-pub fn show(progress: Progress) {
+pub fn show(progress: IngestProgress) {
     if std::io::stderr().is_terminal() {
         let end = if progress.done == progress.all { "\n" } else { "" };
         let _ =
@@ -15,7 +15,7 @@ pub fn show(progress: Progress) {
     }
 }
 
-fn bar(Progress { done, all }: Progress) -> String {
+fn bar(IngestProgress { done, all }: IngestProgress) -> String {
     let full = (WIDTH * done).checked_div(all).unwrap_or(WIDTH).min(WIDTH);
     format!("[{}{}] {done} of {all} files", "#".repeat(full), " ".repeat(WIDTH - full))
 }
@@ -26,7 +26,7 @@ mod tests {
 
     #[test]
     fn a_bar_fills() {
-        let at = |done, all| bar(Progress { done, all });
+        let at = |done, all| bar(IngestProgress { done, all });
         assert!(at(0, 7).starts_with(&format!("[{}] 0 of 7", " ".repeat(WIDTH))));
         assert_eq!(at(1, 2).matches('#').count(), WIDTH / 2);
         assert_eq!((at(7, 7).matches('#').count(), at(0, 0).matches('#').count()), (WIDTH, WIDTH));

@@ -1,11 +1,11 @@
-use lango_knowledge::embedding::{Embedder, Hashed, Purpose};
+use lango_knowledge::embedding::{Embedder, HashedEmbedder, EmbedPurpose};
 
 use super::cosine;
 
 fn similarity(one: &str, other: &str) -> f32 {
-    let embedder = Hashed::default();
-    let query = embedder.vectors([one], Purpose::Query);
-    let passage = embedder.vectors([other], Purpose::Passage);
+    let embedder = HashedEmbedder::default();
+    let query = embedder.vectors([one], EmbedPurpose::Query);
+    let passage = embedder.vectors([other], EmbedPurpose::Passage);
     cosine(&query[0], &passage[0])
 }
 
@@ -36,8 +36,8 @@ fn spellings_forms_and_compounds_are_near() {
 
 #[test]
 fn vectors_are_one_long_and_the_same_everywhere() {
-    let embedder = Hashed::default();
-    let vectors = embedder.vectors(["The quick brown fox", "", " \u{0} !? ", "a"], Purpose::Passage);
+    let embedder = HashedEmbedder::default();
+    let vectors = embedder.vectors(["The quick brown fox", "", " \u{0} !? ", "a"], EmbedPurpose::Passage);
     for vector in [&vectors[0], &vectors[3]] {
         assert!((cosine(vector, vector) - 1.0).abs() < 1e-5);
     }
@@ -52,8 +52,8 @@ fn vectors_are_one_long_and_the_same_everywhere() {
 
 #[tokio::test]
 async fn many_texts_keep_their_order() {
-    let embedder = Hashed::default();
+    let embedder = HashedEmbedder::default();
     let texts: Vec<String> = (0..100).map(|number| format!("text number {number}")).collect();
-    let vectors = embedder.embed(texts.clone(), Purpose::Passage).await.unwrap();
-    assert_eq!(vectors, embedder.vectors(texts.iter().map(String::as_str), Purpose::Passage));
+    let vectors = embedder.embed(texts.clone(), EmbedPurpose::Passage).await.unwrap();
+    assert_eq!(vectors, embedder.vectors(texts.iter().map(String::as_str), EmbedPurpose::Passage));
 }

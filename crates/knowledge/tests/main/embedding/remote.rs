@@ -1,36 +1,36 @@
 use std::time::Duration;
 
 use lango_domain::secret::Secret;
-use lango_knowledge::embedding::{EmbedError, Purpose, Settings, connect};
+use lango_knowledge::embedding::{EmbedError, EmbedPurpose, EmbeddingSettings, connect};
 
 use super::means;
 use super::server::{answer, fine, serve};
 
 const KEY: &str = "sk-very-secret-key";
 
-fn settings(provider: &str, address: &str) -> Settings {
+fn settings(provider: &str, address: &str) -> EmbeddingSettings {
     let settings =
         serde_json::json!({ "provider": provider, "baseUrl": address, "retries": 2, "retryDelayMs": 1 });
-    let settings: Settings = serde_json::from_value(settings).unwrap();
-    Settings { api_key: Some(Secret::new(KEY)), ..settings }
+    let settings: EmbeddingSettings = serde_json::from_value(settings).unwrap();
+    EmbeddingSettings { api_key: Some(Secret::new(KEY)), ..settings }
 }
 
-async fn embed(settings: &Settings, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
+async fn embed(settings: &EmbeddingSettings, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
     let texts = texts.iter().map(|&text| text.to_owned()).collect();
-    connect(settings, means()).unwrap().unwrap().embed(texts, Purpose::Passage).await
+    connect(settings, means()).unwrap().unwrap().embed(texts, EmbedPurpose::Passage).await
 }
 
 /// What one text gets from a server that answers like this, without retries.
 async fn outcome(raw: Vec<u8>) -> Result<Vec<Vec<f32>>, EmbedError> {
     let (address, _requests) = serve(vec![raw]);
-    embed(&Settings { retries: 0, ..settings("openai", &address) }, &["a"]).await
+    embed(&EmbeddingSettings { retries: 0, ..settings("openai", &address) }, &["a"]).await
 }
 
 #[tokio::test]
 async fn openai_is_asked_in_its_way_and_read_in_any_order() {
     let body = r#"{"data":[{"index":1,"embedding":[0,3]},{"index":0,"embedding":"AACAPwAAAAA="}]}"#;
     let (address, requests) = serve(vec![fine(body)]);
-    let vectors = embed(&Settings { dimensions: Some(2), ..settings("openai", &address) }, &["a", " "]).await;
+    let vectors = embed(&EmbeddingSettings { dimensions: Some(2), ..settings("openai", &address) }, &["a", " "]).await;
     assert_eq!(vectors.unwrap(), [[1.0, 0.0], [0.0, 1.0]]);
     let request = requests.recv().unwrap();
     assert!(request.head.starts_with("post /embeddings "));
@@ -43,10 +43,10 @@ async fn openai_is_asked_in_its_way_and_read_in_any_order() {
 async fn gemini_is_told_what_the_text_is_for() {
     let body = r#"{"embeddings":[{"values":[3,4]}]}"#;
     let (address, requests) = serve(vec![fine(body), fine(body)]);
-    let settings = Settings { query_prefix: "find: ".to_owned(), ..settings("gemini", &address) };
+    let settings = EmbeddingSettings { query_prefix: "find: ".to_owned(), ..settings("gemini", &address) };
     let embedder = connect(&settings, means()).unwrap().unwrap();
     for (purpose, task, text) in
-        [(Purpose::Passage, "RETRIEVAL_DOCUMENT", "a"), (Purpose::Query, "RETRIEVAL_QUERY", "find: a")]
+        [(EmbedPurpose::Passage, "RETRIEVAL_DOCUMENT", "a"), (EmbedPurpose::Query, "RETRIEVAL_QUERY", "find: a")]
     {
         assert_eq!(embedder.embed(vec!["a".to_owned()], purpose).await.unwrap(), [[0.6, 0.8]]);
         let request = requests.recv().unwrap();
@@ -62,7 +62,7 @@ async fn gemini_is_told_what_the_text_is_for() {
 #[tokio::test]
 async fn ollama_is_found_behind_its_address_for_chats() {
     let (address, requests) = serve(vec![fine(r#"{"embeddings":[[0,2],[2,0]]}"#)]);
-    let settings = Settings { api_key: None, ..settings("ollama", &format!("{address}/v1/")) };
+    let settings = EmbeddingSettings { api_key: None, ..settings("ollama", &format!("{address}/v1/")) };
     assert_eq!(embed(&settings, &["a", "b"]).await.unwrap(), [[0.0, 1.0], [1.0, 0.0]]);
     let request = requests.recv().unwrap();
     assert!(request.head.starts_with("post /api/embed ") && !request.head.contains("authorization"));
@@ -131,7 +131,7 @@ async fn answers_that_make_no_sense_are_errors() {
 async fn vectors_must_agree_in_length() {
     let of = |body: &'static str, dimensions| async move {
         let (address, _requests) = serve(vec![fine(body)]);
-        embed(&Settings { dimensions, ..settings("ollama", &address) }, &["a", "b"]).await
+        embed(&EmbeddingSettings { dimensions, ..settings("ollama", &address) }, &["a", "b"]).await
     };
     assert!(matches!(of(r#"{"embeddings":[[1],[1,2]]}"#, None).await, Err(EmbedError::Malformed(_))));
     assert!(matches!(of(r#"{"embeddings":[[1],[1]]}"#, Some(2)).await, Err(EmbedError::Malformed(_))));
@@ -139,9 +139,9 @@ async fn vectors_must_agree_in_length() {
     let (address, _requests) = serve(answers);
     let embedder = connect(&settings("ollama", &address), means()).unwrap().unwrap();
     assert_eq!(embedder.dimensions(), None);
-    assert!(embedder.embed(vec!["a".to_owned()], Purpose::Passage).await.is_ok());
+    assert!(embedder.embed(vec!["a".to_owned()], EmbedPurpose::Passage).await.is_ok());
     assert_eq!(embedder.dimensions(), Some(2));
-    assert!(embedder.embed(vec!["a".to_owned()], Purpose::Passage).await.is_err());
+    assert!(embedder.embed(vec!["a".to_owned()], EmbedPurpose::Passage).await.is_err());
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::Path;
 
-use lango_knowledge::embedding::{EmbedError, Embedder, Purpose, Settings, StaticEmbedder};
+use lango_knowledge::embedding::{EmbedError, Embedder, EmbedPurpose, EmbeddingSettings, StaticEmbedder};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -50,7 +50,7 @@ fn folder(model: &[u8], tokenizer: &Value, config: &str) -> TempDir {
 
 async fn vectors(path: &Path, texts: &[&str]) -> Vec<Vec<f32>> {
     let embedder = StaticEmbedder::from_folder(path).unwrap();
-    embedder.embed(texts.iter().map(|&text| text.to_owned()).collect(), Purpose::Passage).await.unwrap()
+    embedder.embed(texts.iter().map(|&text| text.to_owned()).collect(), EmbedPurpose::Passage).await.unwrap()
 }
 
 #[tokio::test]
@@ -103,14 +103,14 @@ async fn dimensions_and_prefixes_come_from_the_settings() {
     let model = safetensors(&[("embeddings", "F32", vec![6, 2], floats(&ROWS))]);
     let folder = folder(&model, &pieces(), "{}");
     let read = || StaticEmbedder::from_folder(folder.path()).unwrap();
-    let with = |settings: Settings| read().with_settings(&settings);
-    let short = with(Settings { dimensions: Some(1), ..Settings::default() }).unwrap();
+    let with = |settings: EmbeddingSettings| read().with_settings(&settings);
+    let short = with(EmbeddingSettings { dimensions: Some(1), ..EmbeddingSettings::default() }).unwrap();
     assert_eq!(short.dimensions(), Some(1));
     assert_ne!(short.identity(), read().identity());
-    assert!(with(Settings { dimensions: Some(3), ..Settings::default() }).is_err());
-    let prefixed = with(Settings { query_prefix: "un ".to_owned(), ..Settings::default() }).unwrap();
-    let query = prefixed.embed(vec!["cafe".to_owned()], Purpose::Query).await.unwrap();
-    let passage = prefixed.embed(vec!["cafe".to_owned()], Purpose::Passage).await.unwrap();
+    assert!(with(EmbeddingSettings { dimensions: Some(3), ..EmbeddingSettings::default() }).is_err());
+    let prefixed = with(EmbeddingSettings { query_prefix: "un ".to_owned(), ..EmbeddingSettings::default() }).unwrap();
+    let query = prefixed.embed(vec!["cafe".to_owned()], EmbedPurpose::Query).await.unwrap();
+    let passage = prefixed.embed(vec!["cafe".to_owned()], EmbedPurpose::Passage).await.unwrap();
     assert!(cosine(&query[0], &passage[0]) < 0.8);
     assert_eq!(prefixed.identity(), read().identity());
 }

@@ -3,20 +3,20 @@
 use std::io::Cursor;
 
 use lango_domain::graph::FactSource;
-use lango_knowledge::graph::exchange::{Format, Imported, export, import};
-use lango_knowledge::graph::{NewFact, Pattern, When};
+use lango_knowledge::graph::import_export::{FactFileFormat, ImportReport, export, import};
+use lango_knowledge::graph::{NewFact, FactPattern, AsOf};
 use serde_json::json;
 
 use super::{Desk, me, now, shown};
 
-const FORMATS: [Format; 3] = [Format::Tsv, Format::NTriples, Format::JsonLines];
+const FORMATS: [FactFileFormat; 3] = [FactFileFormat::Tsv, FactFileFormat::NTriples, FactFileFormat::JsonLines];
 
-async fn take(desk: &Desk, format: Format, text: impl Into<Vec<u8>>) -> Imported {
+async fn take(desk: &Desk, format: FactFileFormat, text: impl Into<Vec<u8>>) -> ImportReport {
     let source = FactSource::Import("facts".to_owned());
     import(&desk.graph, &me(), Box::new(Cursor::new(text.into())), (format, source), &|_| ()).await.unwrap()
 }
 
-async fn written(desk: &Desk, format: Format) -> String {
+async fn written(desk: &Desk, format: FactFileFormat) -> String {
     let mut text = Vec::new();
     export(&desk.view().await, format, now(), &mut text).unwrap();
     String::from_utf8(text).unwrap()
@@ -64,16 +64,16 @@ async fn bad_lines_are_told_and_the_rest_is_kept() {
     let mut text = b"\xef\xbb\xbf# remark\nBerlin\tcapital of\tGermany\r\nonly one\n\xff\xfe\tis\tbad\n\n\tempty\tsubject\n".to_vec();
     text.extend_from_slice(format!("{}\tis\tlong\n", "x".repeat(10_000)).as_bytes());
     text.extend_from_slice("Köln\tin\tGermany\t\t\tyesterday\nKöln\tin\tGermany\tcity\tcountry\t38\nKöln\tin\tGermany\tcity\tcountry\t0050\t\t{}\tbook".as_bytes());
-    let imported = take(&desk, Format::Tsv, text).await;
+    let imported = take(&desk, FactFileFormat::Tsv, text).await;
     let lines: Vec<usize> = imported.mistakes.iter().map(|(line, _)| *line).collect();
     assert_eq!((imported.facts, lines), (2, vec![3, 4, 6, 7, 8, 9]));
     let view = desk.view().await;
-    let koeln = view.item(view.about(view.find("köln").unwrap(), None, now(), 9).facts[0]);
+    let koeln = view.item(view.facts_about(view.find("köln").unwrap(), None, now(), 9).facts[0]);
     assert_eq!(
         (koeln.subject_type, koeln.source.as_str(), koeln.valid_from.as_deref()),
         ("city", "book", Some("0050-01-01"))
     );
-    let berlin = view.about(view.find("Berlin").unwrap(), None, now(), 9).facts[0];
+    let berlin = view.facts_about(view.find("Berlin").unwrap(), None, now(), 9).facts[0];
     assert_eq!(view.item(berlin).source, "import:facts");
 }
 
@@ -81,7 +81,7 @@ async fn bad_lines_are_told_and_the_rest_is_kept() {
 async fn a_line_without_end_is_one_mistake() {
     let desk = Desk::new();
     let text = format!("{}\thidden\tfact\nRome\tin\tItaly\n", "x\ty\tz ".repeat(400_000));
-    let imported = take(&desk, Format::Tsv, text).await;
+    let imported = take(&desk, FactFileFormat::Tsv, text).await;
     assert_eq!((imported.facts, imported.mistakes.len(), imported.mistakes[0].0), (1, 1, 1));
     assert!(desk.view().await.find("hidden").is_err());
 }
@@ -90,14 +90,14 @@ async fn a_line_without_end_is_one_mistake() {
 async fn columns_can_be_named() {
     let desk = Desk::new();
     let imported =
-        take(&desk, Format::Tsv, "predicate\tsubject\tobject\tsource\nin\tRome\tItaly\tatlas\n").await;
+        take(&desk, FactFileFormat::Tsv, "predicate\tsubject\tobject\tsource\nin\tRome\tItaly\tatlas\n").await;
     assert_eq!((imported.facts, imported.skipped), (1, 0));
     let view = desk.view().await;
     assert_eq!(
         (shown(&view, &[0]), view.item(0).source.as_str()),
         (vec!["Rome in Italy".to_owned()], "atlas")
     );
-    let wrong = take(&desk, Format::Tsv, "subject\tpredicate\tobject\tcolour\n").await;
+    let wrong = take(&desk, FactFileFormat::Tsv, "subject\tpredicate\tobject\tcolour\n").await;
     assert!(wrong.mistakes[0].1.to_string().contains("`colour`"));
 }
 
@@ -108,34 +108,34 @@ async fn triples_and_json_are_read_with_care() {
         <http://e.org/B> <http://e.org/size> \"3\"^^<http://www.w3.org/2001/XMLSchema#integer> .\n\
         _:x <http://e.org/p> <urn:lango:two%20words> .\n\
         <http://e.org/B> <http://e.org/p> \"no end\n<a> <b> <c>\n<a b <c> .\n\"literal\" <p> <o> .\n<s> <p> \"\\q\" .\n";
-    let imported = take(&desk, Format::NTriples, triples).await;
+    let imported = take(&desk, FactFileFormat::NTriples, triples).await;
     assert_eq!((imported.facts, imported.skipped), (3, 5), "{imported:?}");
     let view = desk.view().await;
     assert!(view.find("Berlin \"B\"").is_ok() && view.find("two words").is_ok());
     let literal =
-        view.query(Pattern { object: view.find("3").ok(), ..Pattern::default() }, When::Ever, 1).facts[0];
+        view.query(FactPattern { object: view.find("3").ok(), ..FactPattern::default() }, AsOf::Ever, 1).facts[0];
     assert_eq!(view.item(literal).object_type, "literal^^http://www.w3.org/2001/XMLSchema#integer");
     let lines = "{\"subject\":\"a1\",\"predicate\":\"is\",\"object\":\"b1\",\"properties\":{\"n\":1}}\n{\"subject\":7}\n[]\n{\"subject\":\"a\",\"predicate\":\"is\",\"object\":\"b\",\"colour\":1}\nnull\n{";
-    let imported = take(&desk, Format::JsonLines, lines).await;
+    let imported = take(&desk, FactFileFormat::JsonLines, lines).await;
     assert_eq!((imported.facts, imported.skipped), (1, 5), "{imported:?}");
 }
 
 #[tokio::test]
 async fn a_retired_fact_is_not_told_anew_by_the_same_file() {
     let desk = Desk::new();
-    take(&desk, Format::Tsv, "Bonn\tcapital of\tGermany\n").await;
-    let ending = lango_knowledge::graph::Ending {
+    take(&desk, FactFileFormat::Tsv, "Bonn\tcapital of\tGermany\n").await;
+    let ending = lango_knowledge::graph::FactRetirement {
         subject: "Bonn".to_owned(),
         predicate: "capital of".to_owned(),
         object: "Germany".to_owned(),
         at: "1990-10-03".parse().unwrap(),
     };
     desk.graph.retire(&me(), FactSource::User, &[ending]).await.unwrap();
-    let again = take(&desk, Format::Tsv, "Bonn\tcapital of\tGermany\nBonn\ton\tRhine\n").await;
+    let again = take(&desk, FactFileFormat::Tsv, "Bonn\tcapital of\tGermany\nBonn\ton\tRhine\n").await;
     assert_eq!((again.facts, again.known), (1, 1));
     let view = desk.view().await;
     assert_eq!(
-        shown(&view, &view.about(view.find("Bonn").unwrap(), None, now(), 9).facts),
+        shown(&view, &view.facts_about(view.find("Bonn").unwrap(), None, now(), 9).facts),
         ["Bonn on Rhine"]
     );
 }

@@ -3,7 +3,7 @@
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::graph::{FactSource, FactSourceFilter};
 use lango_domain::session::{SessionKeyRef, SessionStore};
-use lango_knowledge::graph::{BadFact, GraphError, NewFact, Pattern, When};
+use lango_knowledge::graph::{FactError, GraphError, NewFact, FactPattern, AsOf};
 
 use super::{Desk, facts, graph, me, now, open, shown};
 
@@ -126,9 +126,9 @@ async fn what_is_no_fact_is_refused_whole() {
     let desk = Desk::new();
     let long = "x".repeat(5_000);
     for (fact, bad) in [
-        (NewFact::new("", "is", "b"), BadFact::Empty("subject")),
-        (NewFact::new("a", " \t", "b"), BadFact::Empty("predicate")),
-        (NewFact::new("a", "is", long.clone()), BadFact::TooLong { part: "object", bytes: 5_000 }),
+        (NewFact::new("", "is", "b"), FactError::Empty("subject")),
+        (NewFact::new("a", " \t", "b"), FactError::Empty("predicate")),
+        (NewFact::new("a", "is", long.clone()), FactError::TooLong { part: "object", bytes: 5_000 }),
     ] {
         let both = [NewFact::new("fine", "is", "fine"), fact];
         let refused = desk.graph.assert(&me(), FactSource::User, &both).await.unwrap_err();
@@ -137,7 +137,7 @@ async fn what_is_no_fact_is_refused_whole() {
     assert!(desk.view().await.facts().is_empty());
     desk.tell("a\u{202e}b | is\u{7} | 🎉 party\0").await;
     let view = desk.view().await;
-    assert_eq!(shown(&view, &view.query(Pattern::default(), When::Ever, 9).facts), ["ab is 🎉 party"]);
+    assert_eq!(shown(&view, &view.query(FactPattern::default(), AsOf::Ever, 9).facts), ["ab is 🎉 party"]);
 }
 
 #[tokio::test]
@@ -149,15 +149,15 @@ async fn many_facts_are_put_in_order_and_few_beside_them() {
     desk.graph.assert(&me(), FactSource::User, &all).await.unwrap();
     let view = desk.view().await;
     let name = view.find("n7").unwrap();
-    let before = view.about(name, None, now(), usize::MAX).facts.len();
+    let before = view.facts_about(name, None, now(), usize::MAX).facts.len();
     desk.tell("n7 | new | n8\n n9 | new | n7").await;
     let view = desk.view().await;
-    assert_eq!(view.about(name, None, now(), usize::MAX).facts.len(), before + 2);
+    assert_eq!(view.facts_about(name, None, now(), usize::MAX).facts.len(), before + 2);
     assert_eq!(
         shown(
             &view,
             &view
-                .query(Pattern { predicate: view.find_predicate("new").ok(), ..Pattern::default() }, now(), 9)
+                .query(FactPattern { predicate: view.find_predicate("new").ok(), ..FactPattern::default() }, now(), 9)
                 .facts
         ),
         ["n7 new n8", "n9 new n7"]

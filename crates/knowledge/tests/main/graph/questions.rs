@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use lango_domain::graph::FactSource;
-use lango_knowledge::graph::{Direction, Ending, NewFact, Pattern, View, Walk, When};
+use lango_knowledge::graph::{Direction, FactRetirement, NewFact, FactPattern, GraphSnapshot, Traversal, AsOf};
 use proptest::prelude::*;
 
 use super::{Desk, at, facts, me, now, shown};
 
-fn everywhere(depth: u32, limit: usize) -> Walk {
-    Walk { depth, predicates: Vec::new(), direction: Direction::Both, when: now(), limit }
+fn everywhere(depth: u32, limit: usize) -> Traversal {
+    Traversal { depth, predicates: Vec::new(), direction: Direction::Both, when: now(), limit }
 }
 
 /// S80
@@ -23,15 +23,15 @@ async fn facts_are_found_by_their_parts_however_names_are_written() {
     let capital = view.find_predicate("capital-of").unwrap();
     let germany = view.find("germany").unwrap();
     let ask = |subject, predicate, object| {
-        shown(&view, &view.query(Pattern { subject, predicate, object }, now(), 10).facts)
+        shown(&view, &view.query(FactPattern { subject, predicate, object }, now(), 10).facts)
     };
     assert_eq!(ask(Some(berlin), None, None), ["Berlin capital of Germany", "Berlin located-in Europe"]);
     assert_eq!(ask(None, None, Some(germany)), ["Berlin capital of Germany", "Bonn capital of Germany"]);
     assert_eq!(ask(Some(berlin), Some(capital), None), ["Berlin capital of Germany"]);
     assert_eq!(ask(Some(berlin), Some(capital), Some(germany)).len(), 1);
     assert_eq!(ask(None, Some(capital), None).len(), 2);
-    assert_eq!(shown(&view, &view.about(germany, None, now(), 10).facts).len(), 2);
-    let limited = view.query(Pattern { object: Some(germany), ..Pattern::default() }, now(), 1);
+    assert_eq!(shown(&view, &view.facts_about(germany, None, now(), 10).facts).len(), 2);
+    let limited = view.query(FactPattern { object: Some(germany), ..FactPattern::default() }, now(), 1);
     assert!(limited.more && limited.facts.len() == 1);
     let unknown = view.find("Brelin").unwrap_err();
     assert_eq!(unknown.near, ["Berlin"]);
@@ -67,16 +67,16 @@ async fn facts_hold_for_a_time_and_can_be_retired() {
         .await
         .unwrap();
     desk.tell("Berlin | capital of | Germany").await;
-    let germany = async |when: When| {
+    let germany = async |when: AsOf| {
         let view = desk.view().await;
         let object = view.find("Germany").ok();
-        shown(&view, &view.query(Pattern { object, ..Pattern::default() }, when, 10).facts)
+        shown(&view, &view.query(FactPattern { object, ..FactPattern::default() }, when, 10).facts)
     };
     assert_eq!(germany(now()).await, ["Berlin capital of Germany"]);
     assert_eq!(germany(at("1960")).await, ["Bonn capital of Germany", "Berlin capital of Germany"]);
     assert_eq!(germany(at("1990-10-03")).await, ["Berlin capital of Germany"], "the end is no part of it");
-    assert_eq!(germany(When::Ever).await.len(), 3);
-    let ending = Ending {
+    assert_eq!(germany(AsOf::Ever).await.len(), 3);
+    let ending = FactRetirement {
         subject: "BERLIN".to_owned(),
         predicate: "capital-of".to_owned(),
         object: "germany".to_owned(),
@@ -86,9 +86,9 @@ async fn facts_hold_for_a_time_and_can_be_retired() {
     assert!(germany(now()).await.is_empty());
     assert_eq!(germany(at("2025-05-31")).await, ["Berlin capital of Germany"]);
     let view = desk.view().await;
-    let berlin = view.about(view.find("Berlin").unwrap(), None, When::Ever, 10).facts[0];
+    let berlin = view.facts_about(view.find("Berlin").unwrap(), None, AsOf::Ever, 10).facts[0];
     assert_eq!(view.item(berlin).valid_to.as_deref(), Some("2025-06-01"));
-    assert!(view.walk(view.find("Berlin").unwrap(), &everywhere(2, 10)).found.facts.is_empty());
+    assert!(view.traverse(view.find("Berlin").unwrap(), &everywhere(2, 10)).found.facts.is_empty());
     desk.tell("Berlin | capital of | Germany").await;
     assert_eq!(germany(now()).await, ["Berlin capital of Germany"], "told again, it holds again");
 }
@@ -101,27 +101,27 @@ async fn a_walk_meets_every_fact_once() {
     desk.tell_from(FactSource::Other("again".to_owned()), "a1 | knows | b1").await;
     let view = desk.view().await;
     let start = view.find("A1").unwrap();
-    let facts = |walk: &Walk| shown(&view, &view.walk(start, walk).found.facts);
+    let facts = |walk: &Traversal| shown(&view, &view.traverse(start, walk).found.facts);
     assert_eq!(facts(&everywhere(1, 99)), ["a1 knows b1", "a1 knows a1", "c1 knows a1", "d1 hates a1"]);
     let two = facts(&everywhere(2, 99));
     assert_eq!(two.len(), 7);
     assert_eq!(two.iter().collect::<HashSet<_>>().len(), 7, "{two:?}");
     assert_eq!(facts(&everywhere(9, 99)), two, "a cycle has an end");
-    let walked = view.walk(start, &everywhere(2, 2));
+    let walked = view.traverse(start, &everywhere(2, 2));
     assert!(walked.found.more && walked.found.facts.len() == 2);
-    let out = Walk { direction: Direction::Out, ..everywhere(2, 99) };
+    let out = Traversal { direction: Direction::Out, ..everywhere(2, 99) };
     assert_eq!(facts(&out), ["a1 knows b1", "a1 knows a1", "b1 knows c1"]);
-    let into = Walk { direction: Direction::In, ..everywhere(1, 99) };
+    let into = Traversal { direction: Direction::In, ..everywhere(1, 99) };
     assert_eq!(facts(&into), ["c1 knows a1", "d1 hates a1", "a1 knows a1"]);
     let hates = view.find_predicate("hates").unwrap();
-    assert_eq!(facts(&Walk { predicates: vec![hates], ..everywhere(3, 99) }), ["d1 hates a1"]);
-    let told_twice = view.item(view.walk(start, &everywhere(1, 1)).found.facts[0]);
+    assert_eq!(facts(&Traversal { predicates: vec![hates], ..everywhere(3, 99) }), ["d1 hates a1"]);
+    let told_twice = view.item(view.traverse(start, &everywhere(1, 1)).found.facts[0]);
     assert_eq!(
         (told_twice.source.as_str(), told_twice.sources),
         ("user", vec!["user".to_owned(), "again".to_owned()])
     );
     let names: Vec<(&str, u32)> = view
-        .walk(start, &everywhere(2, 99))
+        .traverse(start, &everywhere(2, 99))
         .names
         .iter()
         .map(|(name, depth)| (view.name(*name), *depth))
@@ -181,9 +181,9 @@ fn walk_plainly(triples: &HashSet<Triple>, start: u8, depth: u32) -> (HashMap<u8
     (depths, met)
 }
 
-fn all_of(view: &View, start: u8, depth: u32) -> (HashMap<String, u32>, HashSet<String>) {
+fn all_of(view: &GraphSnapshot, start: u8, depth: u32) -> (HashMap<String, u32>, HashSet<String>) {
     let Ok(start) = view.find(&format!("n{start}")) else { return Default::default() };
-    let walked = view.walk(start, &everywhere(depth, usize::MAX));
+    let walked = view.traverse(start, &everywhere(depth, usize::MAX));
     let texts = shown(view, &walked.found.facts);
     let distinct: HashSet<String> = texts.iter().cloned().collect();
     assert_eq!(distinct.len(), texts.len(), "no fact twice");

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use lango_domain::documents::NewDocument;
 use lango_domain::event::Principal;
 use lango_knowledge::graph::LazyGraph;
-use lango_knowledge::library::{Library, pieces_of};
-use lango_knowledge::{Along, Lazily, embedding::Hashed};
+use lango_knowledge::document_index::{DocumentIndex, chunk_text};
+use lango_knowledge::{GraphExpansion, Lazy, embedding::HashedEmbedder};
 use serde_json::{Value, json};
 
 use super::{Desk, graph, me};
@@ -17,11 +17,11 @@ pub fn lazy(desk: &Desk) -> LazyGraph {
     LazyGraph::new(move || Ok(Arc::new(graph(&store))))
 }
 
-async fn library(desk: &Desk) -> Library {
-    let library = Library::new(
+async fn library(desk: &Desk) -> DocumentIndex {
+    let library = DocumentIndex::new(
         Arc::new(desk.store.clone()),
         desk.folder.path().join("words"),
-        Some(Arc::new(Hashed::default())),
+        Some(Arc::new(HashedEmbedder::default())),
     );
     let document = |of: &Principal, name: &str, text: &str| {
         let document = NewDocument {
@@ -31,10 +31,10 @@ async fn library(desk: &Desk) -> Library {
             title: name.to_owned(),
             hash: name.to_owned(),
             session: None,
-            pieces: pieces_of(text),
+            pieces: chunk_text(text),
         };
         let (library, of) = (library.clone(), of.clone());
-        async move { library.put(&of, vec![document]).await.unwrap() }
+        async move { library.ingest_documents(&of, vec![document]).await.unwrap() }
     };
     document(&me(), "people.md", "Ann Lee is the gardener of the tower.\n").await;
     document(&me(), "plants.md", "Basil and mint grow best in half shade, says Quarry House.\n").await;
@@ -43,9 +43,9 @@ async fn library(desk: &Desk) -> Library {
     library
 }
 
-async fn retrieve(desk: &Desk, along: Along, query: &str) -> Value {
+async fn retrieve(desk: &Desk, along: GraphExpansion, query: &str) -> Value {
     let library = library(desk).await;
-    let tools = lango_knowledge::tools(&Lazily::new(move || Ok(Arc::new(library.clone()))), along, None);
+    let tools = lango_knowledge::tools(&Lazy::new(move || Ok(Arc::new(library.clone()))), along, None);
     let output = tools[0].call(context(), json!({ "query": query, "limit": 1 })).await.unwrap();
     serde_json::from_str(&output.text).unwrap()
 }
@@ -54,7 +54,7 @@ async fn retrieve(desk: &Desk, along: Along, query: &str) -> Value {
 async fn a_passage_leads_to_passages_about_what_is_connected() {
     let desk = Desk::new();
     desk.tell("ann lee | lives in | Quarry House").await;
-    let found = retrieve(&desk, Along::Graph(lazy(&desk)), "who is the gardener").await;
+    let found = retrieve(&desk, GraphExpansion::Graph(lazy(&desk)), "who is the gardener").await;
     let items = found["items"].as_array().unwrap();
     assert_eq!((items[0]["source"].as_str(), items.len()), (Some("people.md"), 2), "{found}");
     assert_eq!(items[1]["source"], "plants.md");
@@ -67,12 +67,12 @@ async fn a_passage_leads_to_passages_about_what_is_connected() {
 #[tokio::test]
 async fn without_the_graph_and_without_facts_passages_stay_alone() {
     let desk = Desk::new();
-    let along = Along::Graph(lazy(&desk));
+    let along = GraphExpansion::Graph(lazy(&desk));
     let found = retrieve(&desk, along, "who is the gardener").await;
     assert_eq!((found["items"].as_array().unwrap().len(), found.get("facts")), (1, None));
     desk.tell("Ann Lee | lives in | Quarry House").await;
     assert_eq!(
-        retrieve(&desk, Along::Nothing, "who is the gardener").await["items"].as_array().unwrap().len(),
+        retrieve(&desk, GraphExpansion::Nothing, "who is the gardener").await["items"].as_array().unwrap().len(),
         1
     );
 }

@@ -110,13 +110,13 @@ async fn dying_at_any_moment_loses_nothing_and_repeats_nothing() {
         };
         let chronicle = desk.chronicle_over(Arc::new(dying));
         let ran = tokio::select! {
-            done = chronicle.catch_up(&session) => { done.unwrap(); true }
+            done = chronicle.process_session(&session) => { done.unwrap(); true }
             () = is_dead.notified() => false,
         };
         drop(chronicle);
         assert_whole(&desk, dies_at).await;
-        desk.chronicle().catch_up(&of("a")).await.unwrap();
-        desk.chronicle().catch_up(&of("a")).await.unwrap();
+        desk.chronicle().process_session(&of("a")).await.unwrap();
+        desk.chronicle().process_session(&of("a")).await.unwrap();
         let observed = desk.store.progress(&of("a")).await.unwrap().observed;
         assert!(observed >= 3 * TURNS - 6, "what was left is done: {observed}");
         assert_whole(&desk, dies_at).await;
@@ -133,7 +133,7 @@ async fn two_observers_observe_once() {
     let desk = desk().await;
     let (one, other) = (desk.chronicle(), desk.chronicle_over(Arc::new(desk.reopened())));
     let (a, b) = (of("a"), of("a"));
-    let (done, other) = tokio::join!(one.catch_up(&a), other.catch_up(&b));
+    let (done, other) = tokio::join!(one.process_session(&a), other.process_session(&b));
     done.and(other).unwrap();
     assert_whole(&desk, usize::MAX).await;
 }

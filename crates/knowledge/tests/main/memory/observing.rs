@@ -37,7 +37,7 @@ async fn rules_take_nothing_else() {
     ];
     bodies.extend(calls("fs_read", "I prefer coffee"));
     desk.turn("a", "t1", bodies).await;
-    desk.chronicle().catch_up(&of("a")).await.unwrap();
+    desk.chronicle().process_session(&of("a")).await.unwrap();
     assert!(desk.observations().await.is_empty());
     assert!(desk.store.progress(&of("a")).await.unwrap().observed > 0);
 }

@@ -3,7 +3,7 @@ use lango_domain::memory::{Kind, MemoryStore, NewMemory, Note, Priority, MemoryS
 use lango_domain::seams::{ContextRequest, ContextSource};
 use lango_domain::token_estimate;
 use lango_knowledge::forgetting::{Forgetting, Meant};
-use lango_knowledge::memory::{Care, Chronicle, kind_of};
+use lango_knowledge::memory::{RecallMode, ObservationalMemory, kind_of};
 
 use super::{Desk, me, of};
 
@@ -25,8 +25,8 @@ async fn keep_as(desk: &Desk, session: &str, text: &str, kind: Kind) {
     desk.store.store(&of(session), new).await.unwrap();
 }
 
-async fn known(chronicle: &Chronicle, question: &str) -> Vec<String> {
-    let found = chronicle.recall(&me(), question, Care::Asked, 5).await.unwrap();
+async fn known(chronicle: &ObservationalMemory, question: &str) -> Vec<String> {
+    let found = chronicle.recall(&me(), question, RecallMode::Asked, 5).await.unwrap();
     found.into_iter().map(|recalled| recalled.memory.note.text).collect()
 }
 
@@ -76,7 +76,7 @@ async fn questions_find_what_they_are_after_and_no_junk() {
         assert_eq!(known(&chronicle, question).await, Vec::<String>::new(), "{question}");
     }
     assert_eq!(
-        chronicle.recall(&me(), "what do you know about me", Care::Asked, 99).await.unwrap().len(),
+        chronicle.recall(&me(), "what do you know about me", RecallMode::Asked, 99).await.unwrap().len(),
         12
     );
 }
@@ -87,7 +87,7 @@ async fn the_newest_of_what_fits_comes_first_and_is_told_once() {
     keep(&desk, "a", "I prefer tea").await;
     keep(&desk, "b", "I prefer coffee").await;
     desk.say("c", "t1", "i prefer COFFEE!").await;
-    desk.chronicle().catch_up(&of("c")).await.unwrap();
+    desk.chronicle().process_session(&of("c")).await.unwrap();
     assert_eq!(desk.observations().await.len(), 3);
     let found = known(&desk.chronicle(), "what do I like to drink").await;
     assert_eq!(found.len(), 2, "{found:?}");
@@ -104,7 +104,7 @@ async fn a_request_is_given_what_fits_it_well() {
     let mut desk = Desk::new();
     desk.settings.recall_tokens = 60;
     desk.say("a", "t1", "I prefer tea.").await;
-    desk.chronicle().catch_up(&of("a")).await.unwrap();
+    desk.chronicle().process_session(&of("a")).await.unwrap();
     for number in 0..50 {
         keep_as(
             &desk,

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use lango_domain::memory::{Kind, MemorySpeaker};
 use lango_domain::{Safety, Tool, ToolContext, Trust};
-use lango_knowledge::Lazily;
+use lango_knowledge::Lazy;
 use lango_knowledge::memory::tools;
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::calls::context_of;
 
 fn at_hand(desk: &Desk) -> Vec<Tool> {
     let chronicle = desk.chronicle();
-    tools(Lazily::new(move || Ok(Arc::new(chronicle.clone()))))
+    tools(Lazy::new(move || Ok(Arc::new(chronicle.clone()))))
 }
 
 async fn call(desk: &Desk, tool: &str, args: Value) -> Result<String, String> {
@@ -117,7 +117,7 @@ async fn a_conversation_can_be_condensed_at_once() {
 
 #[tokio::test]
 async fn without_a_place_to_keep_it_the_tools_say_so() {
-    let tools = tools(Lazily::new(|| Err("the disk is full".to_owned())));
+    let tools = tools(Lazy::new(|| Err("the disk is full".to_owned())));
     let desk = Desk::observed_by(Writer::thorough());
     let context =
         ToolContext { session: of("a").session, principal: super::me(), ..context_of("chronicler") };

@@ -1,0 +1,100 @@
+//! Documents that can be searched: kept in a store, found by their words and by what they are about.
+
+mod adding;
+mod catching_up;
+mod finding;
+mod naming;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use lango_domain::documents::DocumentStore;
+use lango_domain::session::StoreError;
+use tokio::sync::Mutex;
+
+use crate::embedding::{EmbedError, Embedder};
+use crate::lexical::{LexicalIndex, LexicalError};
+use crate::vectors::{VectorFileError, VectorFile, VectorError};
+
+pub use adding::{IngestReport, OpenFile, IngestProgress, IngestSource, chunk_document, chunk_text};
+pub use finding::{Passage, SearchScope, ScoreBreakdown};
+pub use naming::{is_missing, path_from_text, path_to_text};
+
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct DocumentIndex {
+    shared: Arc<DocumentIndexInner>,
+}
+
+struct DocumentIndexInner {
+    store: Arc<dyn DocumentStore>,
+    /// Where the index of words and the vectors lie; made anew whenever they are gone.
+    folder: PathBuf,
+    lexical: Mutex<Option<Arc<LexicalIndex>>>,
+    embedder: Option<Arc<dyn Embedder>>,
+    /// Vectors, where there is an embedder.
+    kept: Option<Arc<Mutex<VectorFile>>>,
+    /// Held by whoever makes vectors beside the conversation.
+    embedding: Arc<Mutex<()>>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum DocumentIndexError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Lexical(#[from] LexicalError),
+    #[error(transparent)]
+    Embedding(#[from] EmbedError),
+    #[error(transparent)]
+    Vectors(#[from] VectorError),
+    #[error(transparent)]
+    Kept(#[from] VectorFileError),
+    #[error("{0}")]
+    Broken(String),
+}
+
+impl DocumentIndex {
+    /// Nothing is opened until it is needed.
+    pub fn new(store: Arc<dyn DocumentStore>, folder: PathBuf, embedder: Option<Arc<dyn Embedder>>) -> Self {
+        let kept = embedder.as_ref().map(|embedder| VectorFile::new(&folder, &embedder.identity()));
+        let kept = kept.map(|kept| Arc::new(Mutex::new(kept)));
+        let (lexical, embedding) = (Mutex::default(), Arc::default());
+        Self { shared: Arc::new(DocumentIndexInner { store, folder, lexical, embedder, kept, embedding }) }
+    }
+
+    pub fn store(&self) -> &Arc<dyn DocumentStore> {
+        &self.shared.store
+    }
+
+    async fn lexical(&self) -> Result<Arc<LexicalIndex>, DocumentIndexError> {
+        let mut lexical = self.shared.lexical.lock().await;
+        if let Some(lexical) = lexical.as_ref() {
+            return Ok(Arc::clone(lexical));
+        }
+        let folder = self.shared.folder.clone();
+        let opened = blocking(move || Ok(Arc::new(LexicalIndex::open(&folder)?))).await?;
+        Ok(Arc::clone(lexical.insert(opened)))
+    }
+
+    /// Makes the index of words anew, for whoever found it damaged.
+    async fn begin_words_anew(&self) -> Result<(), DocumentIndexError> {
+        let mut lexical = self.shared.lexical.lock().await;
+        *lexical = None;
+        let folder = self.shared.folder.clone();
+        blocking(move || Ok(LexicalIndex::wipe(&folder)?)).await
+    }
+
+    /// The same documents, found by their words alone.
+    fn without_embedder(&self) -> Self {
+        Self::new(Arc::clone(&self.shared.store), self.shared.folder.clone(), None)
+    }
+}
+
+/// Disk and processor work, away from whoever waits for others.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, DocumentIndexError> + Send + 'static,
+) -> Result<T, DocumentIndexError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(DocumentIndexError::Broken(format!("the index broke off: {error}"))))
+}

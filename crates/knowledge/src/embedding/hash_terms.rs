@@ -1,0 +1,363 @@
+//! A text taken apart for hashing: words with their pieces, and short runs of characters where words are not spaced.
+//!
+//! Search by words already finds equal words. What is added here is what it misses: other forms and spellings of a
+//! word, parts of compounds, words that are written apart or together.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::{decompose_compatible, is_combining_mark};
+
+use super::EmbedPurpose;
+
+/// Around a word, so that pieces at its ends differ from pieces within.
+const BEFORE: char = '\u{2}';
+const AFTER: char = '\u{3}';
+/// Longer words are cut; they are addresses, keys and the like.
+const LONGEST_WORD: usize = 40;
+const SHORTEST_GRAM: usize = 3;
+const LONGEST_GRAM: usize = 5;
+/// Fewer letters have no pieces worth counting.
+const FEWEST_LETTERS: usize = 3;
+/// The longest run of unspaced characters that is one feature.
+const LONGEST_GLYPHS: usize = 3;
+
+const WORD_WEIGHT: f32 = 1.0;
+/// What all pieces of a word weigh together, measured as the length of their vector.
+const GRAMS_WEIGHT: f32 = 3.0;
+const JOINED_WEIGHT: f32 = 0.6;
+const GLYPHS_WEIGHT: [f32; LONGEST_GLYPHS] = [0.3, 1.0, 0.7];
+
+#[derive(Clone, Copy, PartialEq)]
+enum TermKind {
+    Word,
+    /// Two neighbours written as one word.
+    Joined,
+    Glyphs,
+}
+
+#[derive(Clone, Copy)]
+struct Term {
+    hash: u64,
+    kind: TermKind,
+    start: usize,
+    end: usize,
+    count: u32,
+}
+
+/// The distinct terms of one text; kept from text to text for its memory.
+#[derive(Default)]
+pub(super) struct HashTerms {
+    letters: Vec<char>,
+    terms: Vec<Term>,
+    known: HashMap<u64, usize, BuildHasherDefault<AsItIs>>,
+    stem: Vec<char>,
+}
+
+/// Where the reading of a text is.
+struct ScanState {
+    start: usize,
+    is_glyphs: bool,
+    previous: Option<(usize, usize)>,
+    joins: EmbedPurpose,
+    /// Whether only a hyphen stands between the previous word and this one.
+    is_hyphened: bool,
+}
+
+impl HashTerms {
+    /// Reads `text` in place of what was read before.
+    pub fn read(&mut self, text: &str, purpose: EmbedPurpose) {
+        self.letters.clear();
+        self.terms.clear();
+        self.known.clear();
+        let mut place =
+            ScanState { start: 0, is_glyphs: false, previous: None, joins: purpose, is_hyphened: false };
+        if text.is_ascii() {
+            text.bytes().for_each(|byte| self.character(char::from(byte.to_ascii_lowercase()), &mut place));
+        } else {
+            for c in text.nfkc() {
+                fold(c, |c| self.character(c, &mut place));
+            }
+        }
+        self.finish(&mut place);
+    }
+
+    /// Every feature of the text with its weight. `is_frequent` says of which words the pieces tell nothing.
+    pub fn features(&self, is_frequent: impl Fn(u64) -> bool, mut each: impl FnMut(u64, f32)) {
+        for term in &self.terms {
+            let tally = (term.count as f32).sqrt();
+            match term.kind {
+                TermKind::Glyphs => each(term.hash, tally * GLYPHS_WEIGHT[(term.end - term.start - 1).min(2)]),
+                TermKind::Joined => each(term.hash, tally * JOINED_WEIGHT),
+                TermKind::Word => {
+                    each(term.hash, tally * WORD_WEIGHT);
+                    let padded = &self.letters[term.start..term.end];
+                    if !is_frequent(term.hash) && has_pieces(padded) {
+                        let weight = tally * GRAMS_WEIGHT / (gram_count(padded.len()) as f32).sqrt();
+                        grams(padded, |hash| each(hash, weight));
+                    }
+                }
+            }
+        }
+    }
+
+    fn character(&mut self, c: char, place: &mut ScanState) {
+        let is_letter = if c.is_ascii() { c.is_ascii_alphanumeric() } else { is_word_character(c) };
+        if !is_letter {
+            self.finish(place);
+            place.is_hyphened = c == '-' && !place.is_hyphened;
+            return;
+        }
+        let is_glyph = is_unspaced(c);
+        if is_glyph != place.is_glyphs {
+            self.finish(place);
+            place.is_glyphs = is_glyph;
+        }
+        if self.letters.len() == place.start && !is_glyph {
+            self.letters.push(BEFORE);
+        }
+        self.letters.push(c);
+    }
+
+    fn finish(&mut self, place: &mut ScanState) {
+        let end = self.letters.len();
+        if end == place.start {
+            return;
+        }
+        if place.is_glyphs {
+            self.glyphs(place.start, end);
+            place.previous = None;
+        } else {
+            self.word(place);
+        }
+        place.is_hyphened = false;
+        place.start = self.letters.len();
+    }
+
+    fn word(&mut self, place: &mut ScanState) {
+        self.letters.truncate(place.start + 1 + LONGEST_WORD);
+        self.letters.push(AFTER);
+        let (start, end) = (place.start, self.letters.len());
+        let hash = self.word_hash(&[(start + 1, end - 1)]);
+        self.count(Term { hash, kind: TermKind::Word, start, end, count: 1 });
+        let own = (start + 1, end - 1);
+        let joins = place.is_hyphened || place.joins == EmbedPurpose::Query;
+        if let Some(previous) = place.previous.filter(|_| joins) {
+            let hash = self.word_hash(&[previous, own]);
+            self.count(Term { hash, kind: TermKind::Joined, start, end, count: 1 });
+        }
+        place.previous = Some(own);
+    }
+
+    fn glyphs(&mut self, start: usize, end: usize) {
+        for first in start..end {
+            for last in first + 1..=end.min(first + LONGEST_GLYPHS) {
+                let hash = mixed(self.letters[first..last].iter().fold(GLYPHS, |hash, &c| step(hash, c)));
+                self.count(Term { hash, kind: TermKind::Glyphs, start: first, end: last, count: 1 });
+            }
+        }
+    }
+
+    fn word_hash(&mut self, parts: &[(usize, usize)]) -> u64 {
+        self.stem.clear();
+        for &(start, end) in parts {
+            self.stem.extend_from_slice(&self.letters[start..end]);
+        }
+        shorten(&mut self.stem);
+        mixed(self.stem.iter().fold(WORD, |hash, &c| step(hash, c)))
+    }
+
+    fn count(&mut self, term: Term) {
+        let next = self.terms.len();
+        let at = *self.known.entry(term.hash).or_insert(next);
+        match self.terms.get_mut(at) {
+            Some(known) => {
+                known.count += 1;
+                // A word that is really there is more than two that could be it.
+                if term.kind == TermKind::Word {
+                    *known = Term { count: known.count, ..term };
+                }
+            }
+            None => self.terms.push(term),
+        }
+    }
+}
+
+/// Numbers are what they are; a piece of one is another number.
+fn has_pieces(padded: &[char]) -> bool {
+    padded.len() >= FEWEST_LETTERS + 2
+        && padded.len() < LONGEST_WORD + 2
+        && padded.iter().filter(|c| c.is_numeric()).count() * 2 < padded.len() - 2
+}
+
+fn gram_count(padded: usize) -> usize {
+    (SHORTEST_GRAM..=LONGEST_GRAM).map(|length| (padded + 1).saturating_sub(length)).sum()
+}
+
+fn grams(padded: &[char], mut each: impl FnMut(u64)) {
+    for first in 0..=padded.len() - SHORTEST_GRAM {
+        let mut hash = GRAM;
+        for (at, &c) in padded[first..].iter().take(LONGEST_GRAM).enumerate() {
+            hash = step(hash, c);
+            if at + 1 >= SHORTEST_GRAM {
+                each(mixed(hash));
+            }
+        }
+    }
+}
+
+/// Takes common English endings off, and writes British endings the American way. Light on purpose: what it leaves
+/// apart, the pieces of the words bring together.
+fn shorten(word: &mut Vec<char>) {
+    if word.len() < 4 || !word.iter().all(char::is_ascii_lowercase) {
+        return;
+    }
+    let ends = |word: &[char], ending: &str| {
+        word.len() > ending.len() && word[word.len() - ending.len()..].iter().copied().eq(ending.chars())
+    };
+    let length = word.len();
+    if ends(word, "ies") && length > 4 {
+        word.truncate(length - 3);
+        word.push('y');
+    } else if ["sses", "xes", "ches", "shes"].iter().any(|ending| ends(word, ending)) {
+        word.truncate(length - 2);
+    } else if ends(word, "s") && !["ss", "us", "is"].iter().any(|ending| ends(word, ending)) {
+        word.truncate(length - 1);
+    }
+    let length = word.len();
+    let cut = match length {
+        6.. if ends(word, "ing") => 3,
+        5.. if ends(word, "ed") => 2,
+        4.. if ends(word, "e") => 1,
+        _ => 0,
+    };
+    word.truncate(length - cut);
+    let length = word.len();
+    let is_doubled = cut > 1 && length > 3 && word[length - 1] == word[length - 2];
+    if is_doubled && !"lsz".contains(word[length - 1]) {
+        word.pop();
+    }
+    let length = word.len();
+    if length >= 6 && ends(word, "is") {
+        word.truncate(length - 1);
+        word.push('z');
+    } else if length >= 5 && ends(word, "our") {
+        word.truncate(length - 3);
+        word.extend(['o', 'r']);
+    }
+}
+
+/// A character in lower case and without the accents that people leave out.
+fn fold(c: char, mut each: impl FnMut(char)) {
+    if c.is_ascii() {
+        return each(c.to_ascii_lowercase());
+    }
+    for lower in c.to_lowercase() {
+        match lower {
+            'ß' => "ss".chars().for_each(&mut each),
+            'æ' => "ae".chars().for_each(&mut each),
+            'œ' => "oe".chars().for_each(&mut each),
+            'ø' => each('o'),
+            'ł' => each('l'),
+            // Beyond these scripts marks change what is said.
+            ..'\u{530}' => decompose_compatible(lower, |part| {
+                if !('\u{300}'..='\u{36f}').contains(&part) {
+                    each(part);
+                }
+            }),
+            _ => each(lower),
+        }
+    }
+}
+
+fn is_word_character(c: char) -> bool {
+    c.is_alphanumeric() || is_combining_mark(c)
+}
+
+/// Scripts in which words are not set apart, or, as in Korean, carry their endings with them.
+fn is_unspaced(c: char) -> bool {
+    matches!(c,
+        '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1100}'..='\u{11ff}' | '\u{1780}'..='\u{17ff}'
+        | '\u{3040}'..='\u{318f}' | '\u{31f0}'..='\u{31ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}'
+        | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+}
+
+/// Where the hashes of each kind of feature begin, so that they never meet.
+const WORD: u64 = 0x243f_6a88_85a3_08d3;
+const GRAM: u64 = 0x1319_8a2e_0370_7344;
+const GLYPHS: u64 = 0xa409_3822_299f_31d0;
+
+fn step(hash: u64, c: char) -> u64 {
+    (hash ^ u64::from(u32::from(c))).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(27)
+}
+
+fn mixed(hash: u64) -> u64 {
+    let hash = (hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    hash ^ (hash >> 32)
+}
+
+/// The keys are hashes already.
+#[derive(Default)]
+struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.0 = self.0.rotate_left(8) ^ u64::from(byte));
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stem(word: &str) -> String {
+        let mut letters: Vec<char> = word.chars().collect();
+        shorten(&mut letters);
+        letters.into_iter().collect()
+    }
+
+    #[test]
+    fn forms_of_a_word_have_one_stem() {
+        let same = [
+            ["colour", "colors"],
+            ["query", "queries"],
+            ["running", "runs"],
+            ["making", "make"],
+            ["organise", "organized"],
+            ["boxes", "box"],
+            ["classes", "class"],
+            ["calling", "called"],
+        ];
+        for [one, other] in same {
+            assert_eq!(stem(one), stem(other), "{one} {other}");
+        }
+        for word in ["bus", "this", "über", "a1b2s", "his", "for"] {
+            assert_eq!(stem(word), word);
+        }
+    }
+
+    #[test]
+    fn a_text_is_read_the_same_in_every_composition() {
+        let hashes = |text: &str| {
+            let mut terms = HashTerms::default();
+            terms.read(text, EmbedPurpose::Passage);
+            let mut hashes = Vec::new();
+            terms.features(|_| false, |hash, _| hashes.push(hash));
+            hashes
+        };
+        assert_eq!(hashes("Café"), hashes("cafe\u{301}"));
+        assert_eq!(hashes("데이터"), hashes("데이터".nfd().collect::<String>().as_str()));
+        assert_eq!(hashes("ＡＢＣＤ"), hashes("abcd"));
+        assert_ne!(hashes("か"), hashes("が"));
+        assert!(hashes(" \u{0} — … ").is_empty());
+    }
+}

@@ -1,0 +1,180 @@
+//! N-Triples. Names that are no addresses get one (`urn:lango:…`); literals are names whose type says what they were.
+//! Validity, properties and sources have no place in it.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use super::{FactLineError, FactLine};
+
+const OWN: &str = "urn:lango:";
+const LITERAL: &str = "literal";
+pub const TYPE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
+
+pub fn read(text: &str) -> Result<Option<FactLine<'_>>, FactLineError> {
+    let text = text.trim();
+    if text.is_empty() || text.starts_with('#') {
+        return Ok(None);
+    }
+    let (subject, rest) = node(text)?;
+    let (predicate, rest) = address(rest.trim_start())?;
+    let rest = rest.trim_start();
+    let (object, object_type, rest) = match rest.starts_with('"') {
+        true => literal(rest)?,
+        false => node(rest).map(|(object, rest)| (object, Cow::Borrowed(""), rest))?,
+    };
+    let end = rest.trim_start().strip_prefix('.').map(str::trim_start);
+    match end {
+        Some(end) if end.is_empty() || end.starts_with('#') => {}
+        _ => return Err(FactLineError::Triple("a full stop should end it")),
+    }
+    Ok(Some(FactLine { subject, predicate, object, object_type, ..FactLine::default() }))
+}
+
+fn node(text: &str) -> Result<(Cow<'_, str>, &str), FactLineError> {
+    if !text.starts_with("_:") {
+        return address(text);
+    }
+    let end = text.find(char::is_whitespace).ok_or(FactLineError::Triple("it ends too early"))?;
+    Ok((Cow::Borrowed(&text[..end]), &text[end..]))
+}
+
+fn address(text: &str) -> Result<(Cow<'_, str>, &str), FactLineError> {
+    let inside = text.strip_prefix('<').ok_or(FactLineError::Triple("`<` should begin an address"))?;
+    let end = inside.find('>').ok_or(FactLineError::Triple("an address has no `>`"))?;
+    let (address, rest) = (unescaped(&inside[..end])?, &inside[end + 1..]);
+    let name = match address.strip_prefix(OWN) {
+        Some(name) => Cow::Owned(decoded(name)?),
+        None => address,
+    };
+    Ok((name, rest))
+}
+
+/// The text, its kind as a type, and what follows.
+fn literal(text: &str) -> Result<(Cow<'_, str>, Cow<'_, str>, &str), FactLineError> {
+    let inside = &text[1..];
+    let mut is_escaped = false;
+    let end = inside.find(|c: char| {
+        let is_end = c == '"' && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
+        is_end
+    });
+    let end = end.ok_or(FactLineError::Triple("a literal has no second `\"`"))?;
+    let (value, rest) = (unescaped(&inside[..end])?, &inside[end + 1..]);
+    if let Some(typed) = rest.strip_prefix("^^") {
+        let (kind, rest) = address(typed)?;
+        return Ok((value, Cow::Owned(format!("{LITERAL}^^{kind}")), rest));
+    }
+    if let Some(language) = rest.strip_prefix('@') {
+        let end = language.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(language.len());
+        return Ok((value, Cow::Owned(format!("{LITERAL}@{}", &language[..end])), &language[end..]));
+    }
+    Ok((value, Cow::Borrowed(LITERAL), rest))
+}
+
+fn unescaped(text: &str) -> Result<Cow<'_, str>, FactLineError> {
+    if !text.contains('\\') {
+        return Ok(Cow::Borrowed(text));
+    }
+    let wrong = FactLineError::Triple("an escape is none");
+    let (mut plain, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find('\\') {
+        plain.push_str(&rest[..at]);
+        let mut after = rest[at + 1..].chars();
+        let digits = match after.next().ok_or(wrong.clone())? {
+            't' => (plain.push('\t'), 0).1,
+            'n' => (plain.push('\n'), 0).1,
+            'r' => (plain.push('\r'), 0).1,
+            'b' | 'f' => (plain.push(' '), 0).1,
+            c @ ('"' | '\'' | '\\') => (plain.push(c), 0).1,
+            'u' => 4,
+            'U' => 8,
+            _ => return Err(wrong),
+        };
+        rest = after.as_str();
+        if digits > 0 {
+            let code = rest.get(..digits).and_then(|code| u32::from_str_radix(code, 16).ok());
+            plain.push(code.and_then(char::from_u32).ok_or(wrong.clone())?);
+            rest = &rest[digits..];
+        }
+    }
+    plain.push_str(rest);
+    Ok(Cow::Owned(plain))
+}
+
+fn decoded(name: &str) -> Result<String, FactLineError> {
+    let mut bytes = Vec::with_capacity(name.len());
+    let mut rest = name.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let hex = |digits: &[u8]| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
+        match (first, after) {
+            (b'%', [high, low, ..]) => {
+                bytes.push(hex(&[*high, *low]).ok_or(FactLineError::Triple("an escape is none"))?);
+                rest = &after[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| FactLineError::NoText)
+}
+
+/// A triple as a line, without its end.
+pub fn line(subject: &str, predicate: &str, object: &str, object_type: &str) -> String {
+    let object = match object_type.strip_prefix(LITERAL) {
+        Some("") => quoted(object),
+        Some(language) if is_language(language) => format!("{}{language}", quoted(object)),
+        Some(kind) if kind.starts_with("^^") => format!("{}^^{}", quoted(object), written(&kind[2..])),
+        _ => written(object),
+    };
+    format!("{} {} {object} .", written(subject), written_address(predicate))
+}
+
+pub fn is_literal(object_type: &str) -> bool {
+    let rest = object_type.strip_prefix(LITERAL);
+    rest.is_some_and(|rest| rest.is_empty() || is_language(rest) || rest.starts_with("^^"))
+}
+
+fn is_language(text: &str) -> bool {
+    let tag = text.strip_prefix('@').unwrap_or_default();
+    !tag.is_empty() && tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+fn written(name: &str) -> String {
+    let label = name.strip_prefix("_:").unwrap_or_default();
+    let is_blank =
+        label.starts_with(char::is_alphanumeric) && label.chars().all(|c| c.is_alphanumeric() || c == '_');
+    if is_blank { name.to_owned() } else { written_address(name) }
+}
+
+fn written_address(name: &str) -> String {
+    if is_address(name) && !name.starts_with(OWN) {
+        return format!("<{name}>");
+    }
+    let mut address = format!("<{OWN}");
+    for c in name.chars() {
+        if c.is_alphanumeric() || matches!(c, '-' | '.' | '_' | '~') {
+            address.push(c);
+            continue;
+        }
+        for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+            let _ = write!(address, "%{byte:02X}");
+        }
+    }
+    address.push('>');
+    address
+}
+
+fn is_address(name: &str) -> bool {
+    let Some((scheme, rest)) = name.split_once(':') else { return false };
+    let is_odd = |c: char| c.is_whitespace() || c.is_control() || "<>\"{}|^`\\".contains(c);
+    scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+        && !rest.is_empty()
+        && !rest.contains(is_odd)
+}

@@ -1,0 +1,98 @@
+//! Columns with tabs between them: subject, predicate, object, and more where a first line names them or in this order.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use serde_json::{Map, Value};
+
+use super::{FactLineError, FactLine, moment};
+use crate::graph::snapshot::FactItem;
+
+const COLUMNS: [&str; 9] = [
+    "subject",
+    "predicate",
+    "object",
+    "subject_type",
+    "object_type",
+    "valid_from",
+    "valid_to",
+    "properties",
+    "source",
+];
+
+/// Which column is which.
+pub struct TsvColumns(Vec<usize>);
+
+impl Default for TsvColumns {
+    fn default() -> Self {
+        Self((0..COLUMNS.len()).collect())
+    }
+}
+
+impl TsvColumns {
+    /// Where a first line names them, they are those from then on.
+    pub fn take_names(&mut self, line: &str, number: usize) -> Option<Result<(), FactLineError>> {
+        let named = if number == 1 { Self::named(line)? } else { return None };
+        Some(named.map(|named| *self = named))
+    }
+
+    fn named(line: &str) -> Option<Result<Self, FactLineError>> {
+        let names: Vec<String> =
+            line.trim_start_matches('#').split('\t').map(|name| name.trim().to_lowercase()).collect();
+        if !COLUMNS.iter().take(3).all(|column| names.iter().any(|name| name == column)) {
+            return None;
+        }
+        let number = |name: &String| {
+            let at = COLUMNS.iter().position(|column| column == name);
+            at.ok_or_else(|| FactLineError::UnknownColumn(name.chars().take(40).collect()))
+        };
+        Some(names.iter().map(number).collect::<Result<_, _>>().map(Self))
+    }
+
+    /// Nothing for an empty line and a remark.
+    pub fn read<'a>(&self, text: &'a str) -> Result<Option<FactLine<'a>>, FactLineError> {
+        let is_remark = text.starts_with('#') && text.split('\t').nth(2).is_none();
+        if text.trim().is_empty() || is_remark {
+            return Ok(None);
+        }
+        let mut line = FactLine::default();
+        let mut count = 0;
+        for (text, column) in text.split('\t').zip(&self.0) {
+            count += 1;
+            match column {
+                0 => line.subject = Cow::Borrowed(text),
+                1 => line.predicate = Cow::Borrowed(text),
+                2 => line.object = Cow::Borrowed(text),
+                3 => line.subject_type = Cow::Borrowed(text),
+                4 => line.object_type = Cow::Borrowed(text),
+                5 => line.valid_from = moment(text)?,
+                6 => line.valid_to = moment(text)?,
+                7 => line.properties = Cow::Owned(properties(text)?),
+                _ => line.source = Cow::Borrowed(text.trim()),
+            }
+        }
+        if count < 3 { Err(FactLineError::Columns(count)) } else { Ok(Some(line)) }
+    }
+}
+
+/// In the one form that they are kept in.
+fn properties(text: &str) -> Result<String, FactLineError> {
+    if text.trim().is_empty() {
+        return Ok(String::new());
+    }
+    let properties: Map<String, Value> = serde_json::from_str(text).map_err(|_| FactLineError::Properties)?;
+    Ok(if properties.is_empty() { String::new() } else { Value::Object(properties).to_string() })
+}
+
+pub fn write_columns(out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", COLUMNS.join("\t"))
+}
+
+pub fn write(out: &mut dyn Write, item: &FactItem<'_>) -> io::Result<()> {
+    let FactItem { subject, predicate, object, subject_type, object_type, source, .. } = item;
+    let from = item.valid_from.as_deref().unwrap_or_default();
+    let to = item.valid_to.as_deref().unwrap_or_default();
+    let properties = item.properties.as_ref().map(Value::to_string).unwrap_or_default();
+    let parts = [subject, predicate, object, subject_type, object_type, from, to, &properties, source];
+    writeln!(out, "{}", parts.join("\t"))
+}

@@ -1,0 +1,280 @@
+//! Names as numbers: compared without regard to capitals and ways of writing, shown as they were written first.
+
+use std::borrow::Cow;
+use std::hash::{BuildHasher, RandomState};
+
+use lango_domain::suggest;
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
+
+/// Names that are the same have the same folded form.
+pub fn fold(name: &str) -> Cow<'_, str> {
+    if is_tidy(name) {
+        let has_capitals = name.bytes().any(|byte| byte.is_ascii_uppercase());
+        return if has_capitals { Cow::Owned(name.to_ascii_lowercase()) } else { Cow::Borrowed(name) };
+    }
+    let lower = name.to_lowercase();
+    let lower = match is_nfkc_quick(lower.chars()) {
+        IsNormalized::Yes => lower,
+        _ => lower.nfkc().collect::<String>().to_lowercase(),
+    };
+    Cow::Owned(tidy(&lower).into_owned())
+}
+
+/// Whether there is nothing to do, as with most names: plain letters with single spaces between them.
+fn is_tidy(name: &str) -> bool {
+    let mut before = b' ';
+    let is_plain = name.bytes().all(|byte| {
+        let is_fine = matches!(byte, b'!'..=b'~') || byte == b' ' && before != b' ';
+        before = byte;
+        is_fine
+    });
+    is_plain && before != b' '
+}
+
+/// Predicates are also the same with spaces, hyphens and underlines between their words.
+pub fn fold_predicate(name: &str) -> Cow<'_, str> {
+    match fold(name) {
+        folded if folded.contains([' ', '-']) => Cow::Owned(folded.replace([' ', '-'], "_")),
+        folded => folded,
+    }
+}
+
+/// On one line, with single spaces; what a terminal would obey is no part of a name.
+pub fn tidy(name: &str) -> Cow<'_, str> {
+    if is_tidy(name) {
+        return Cow::Borrowed(name);
+    }
+    let is_odd = |c: char| c != ' ' && (c.is_whitespace() || lango_domain::text::is_terminal_control(c));
+    if !name.contains(is_odd) && !name.contains("  ") && name.trim().len() == name.len() {
+        return Cow::Borrowed(name);
+    }
+    let spaced: String = name.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
+    Cow::Owned(lango_domain::text::one_line(&spaced))
+}
+
+/// Texts in one piece of memory, each with a number.
+#[derive(Clone, Default)]
+struct StringArena {
+    all: String,
+    ends: Vec<usize>,
+}
+
+impl StringArena {
+    fn text(&self, number: u32) -> &str {
+        let number = number as usize;
+        let begin = number.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        self.ends.get(number).and_then(|end| self.all.get(begin..*end)).unwrap_or_default()
+    }
+
+    fn push(&mut self, text: &str) {
+        self.all.push_str(text);
+        self.ends.push(self.all.len());
+    }
+}
+
+/// The same, each text once; found by a table of numbers.
+#[derive(Clone, Default)]
+pub struct StringInterner {
+    strings: StringArena,
+    /// A number and one, beside a part of the text's hash; zero where there is none.
+    slots: Vec<(u32, u32)>,
+    hasher: RandomState,
+}
+
+impl StringInterner {
+    pub fn len(&self) -> usize {
+        self.strings.ends.len()
+    }
+
+    pub fn text(&self, number: u32) -> &str {
+        self.strings.text(number)
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &str> {
+        (0..self.len() as u32).map(|number| self.text(number))
+    }
+
+    pub fn find(&self, text: &str) -> Option<u32> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        self.search(text, self.hasher.hash_one(text)).ok()
+    }
+
+    /// Its number; a new one where it was not known.
+    pub fn number(&mut self, text: &str) -> u32 {
+        if self.slots.len() < (self.len() + 1) * 2 {
+            self.grow();
+        }
+        let hash = self.hasher.hash_one(text);
+        match self.search(text, hash) {
+            Ok(number) => number,
+            Err(slot) => {
+                let number = self.len() as u32;
+                self.strings.push(text);
+                if let Some(slot) = self.slots.get_mut(slot) {
+                    *slot = (number + 1, (hash >> 32) as u32);
+                }
+                number
+            }
+        }
+    }
+
+    /// The number, or the slot where it would stand.
+    fn search(&self, text: &str, hash: u64) -> Result<u32, usize> {
+        let (mask, mark) = (self.slots.len() - 1, (hash >> 32) as u32);
+        let mut at = hash as usize & mask;
+        loop {
+            match self.slots.get(at) {
+                Some((0, _)) | None => return Err(at),
+                Some((number, found)) if *found == mark && self.text(number - 1) == text => {
+                    return Ok(number - 1);
+                }
+                Some(_) => at = (at + 1) & mask,
+            }
+        }
+    }
+
+    fn grow(&mut self) {
+        let size = (self.slots.len() * 2).max(64);
+        self.slots = vec![(0, 0); size];
+        for number in 0..self.len() as u32 {
+            let hash = self.hasher.hash_one(self.text(number));
+            let mut at = hash as usize & (size - 1);
+            while self.slots.get(at).is_some_and(|slot| slot.0 != 0) {
+                at = (at + 1) & (size - 1);
+            }
+            if let Some(slot) = self.slots.get_mut(at) {
+                *slot = (number + 1, (hash >> 32) as u32);
+            }
+        }
+    }
+}
+
+/// How two spellings are told to be the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Folding {
+    Name,
+    Predicate,
+}
+
+/// Names by their folded form, with how each was written first.
+#[derive(Clone)]
+pub struct NameInterner {
+    folded: StringInterner,
+    shown: StringArena,
+    folding: Folding,
+}
+
+impl NameInterner {
+    pub fn new(folding: Folding) -> Self {
+        Self { folded: StringInterner::default(), shown: StringArena::default(), folding }
+    }
+
+    fn fold<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        match self.folding {
+            Folding::Name => fold(name),
+            Folding::Predicate => fold_predicate(name),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.folded.len()
+    }
+
+    pub fn find(&self, name: &str) -> Option<u32> {
+        self.folded.find(&self.fold(name))
+    }
+
+    /// For who has folded it already.
+    pub fn find_folded(&self, folded: &str) -> Option<u32> {
+        self.folded.find(folded)
+    }
+
+    pub fn number(&mut self, name: &str) -> u32 {
+        let known = self.len();
+        let number = match self.folding {
+            Folding::Name => self.folded.number(&fold(name)),
+            Folding::Predicate => self.folded.number(&fold_predicate(name)),
+        };
+        if number as usize == known {
+            self.shown.push(name);
+        }
+        number
+    }
+
+    pub fn shown(&self, number: u32) -> &str {
+        self.shown.text(number)
+    }
+
+    /// Names that could have been meant, best first.
+    pub fn near(&self, name: &str) -> Vec<&str> {
+        let folded = self.fold(name);
+        let (letters, length) = (letters_of(&folded), folded.chars().count());
+        let could_be = |number: &u32| {
+            let other = self.folded.text(*number);
+            if other.starts_with(&*folded) || folded.starts_with(other) {
+                return true;
+            }
+            // A difference of one letter changes at most two marks.
+            let most = (length.max(other.len()) * 3).div_ceil(10);
+            let differing = (letters ^ letters_of(other)).count_ones() as usize;
+            other.len() <= folded.len() * 2 + 4 && differing <= most * 2
+        };
+        let candidates = (0..self.len() as u32).filter(could_be).map(|number| self.shown(number));
+        suggest::nearest(&folded, candidates)
+    }
+}
+
+/// Which letters stand in a text, roughly.
+fn letters_of(text: &str) -> u64 {
+    let letters = text.chars().filter(|c| !matches!(c, ' ' | '-' | '_'));
+    letters.fold(0, |all, letter| all | 1 << (u32::from(letter) % 61))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_of_writing_are_one_name() {
+        for (one, other) in [
+            ("Berlin", "BERLIN"),
+            ("  New \t York ", "new york"),
+            ("Zu\u{308}rich", "ZÜRICH"),
+            ("ｔｏｋｙｏ", "Tokyo"),
+            ("가", "\u{1100}\u{1161}"),
+            ("ΟΔΟΣ", "οδος"),
+        ] {
+            let (one, other) = (fold(one), fold(other));
+            assert_eq!(one.replace('ς', "σ"), other.replace('ς', "σ"));
+        }
+        assert_ne!(fold("Zürich"), fold("Zurich"), "another letter is another name");
+        assert_eq!(fold_predicate("Capital-Of"), fold_predicate("capital of"));
+    }
+
+    #[test]
+    fn texts_keep_their_numbers_while_the_table_grows() {
+        let mut texts = StringInterner::default();
+        assert_eq!(texts.find("a"), None);
+        let numbers: Vec<u32> = (0..5_000).map(|n| texts.number(&format!("name {n}"))).collect();
+        assert_eq!(numbers, (0..5_000).collect::<Vec<_>>());
+        assert_eq!(texts.find("name 4321"), Some(4_321));
+        assert_eq!(texts.number("name 17"), 17);
+        assert_eq!(texts.number(""), 5_000);
+        assert_eq!((texts.text(5_000), texts.text(0), texts.text(9_999)), ("", "name 0", ""));
+    }
+
+    #[test]
+    fn the_first_spelling_is_shown_and_near_ones_are_found() {
+        let mut names = NameInterner::new(Folding::Name);
+        for name in ["Berlin", "BERLIN", "Hamburg", "서울특별시", "Österreich"] {
+            names.number(name);
+        }
+        assert_eq!((names.len(), names.shown(0)), (4, "Berlin"));
+        assert_eq!(names.near("Brelin"), ["Berlin"]);
+        assert_eq!(names.near("서울"), ["서울특별시"]);
+        assert_eq!(names.near("Osterreich"), ["Österreich"]);
+        assert!(names.near("xyz").is_empty());
+    }
+}

@@ -1,0 +1,392 @@
+//! A page as markdown: headings, lists, links, tables, code; everything else as plain text.
+
+use url::Url;
+
+use super::article::Article;
+use super::markdown_buffer::{BreakKind, MarkdownBlock, MarkdownBuffer, BufferPosition};
+use super::tree::{HtmlContent, HtmlDocument, Element};
+use lango_net::sanitize::{one_line, strip_control_chars};
+
+const MAX_INDENT: usize = 8;
+
+pub struct MarkdownWriter<'a> {
+    document: &'a HtmlDocument,
+    base: Option<Url>,
+    most: usize,
+    sheet: MarkdownBuffer,
+    open: Vec<OpenElement>,
+    /// The line that is read.
+    line: u32,
+    lists: Vec<ListState>,
+    quotes: usize,
+    /// How many tables we are in that are written as rows.
+    tables: usize,
+    is_code_block: bool,
+    /// Nothing follows the mark of an item or heading yet, so what comes stays on its line.
+    is_fresh: bool,
+}
+
+struct OpenElement {
+    end: usize,
+    leave: OnClose,
+}
+
+/// What is to do when an element ends.
+enum OnClose {
+    Nothing,
+    Break(usize),
+    /// The line of an item, whatever is on it.
+    Item,
+    Heading,
+    List,
+    Quote,
+    Link {
+        start: BufferPosition,
+        target: Option<String>,
+    },
+    Code,
+    CodeBlock {
+        fence: String,
+    },
+    Table,
+    Row {
+        is_first: bool,
+        cells: usize,
+    },
+    Cell,
+}
+
+struct ListState {
+    /// The next number of a numbered list.
+    number: Option<u64>,
+}
+
+impl<'a> MarkdownWriter<'a> {
+    pub fn new(document: &'a HtmlDocument, base: Option<Url>, most: usize) -> Self {
+        Self {
+            document,
+            base,
+            most,
+            sheet: MarkdownBuffer::default(),
+            open: Vec::new(),
+            line: 1,
+            lists: Vec::new(),
+            quotes: 0,
+            tables: 0,
+            is_code_block: false,
+            is_fresh: false,
+        }
+    }
+
+    /// The parts, and whether they are all.
+    pub fn write(mut self, article: &Article<'_>) -> (Vec<MarkdownBlock>, bool) {
+        let mut at = article.from;
+        while at < article.to && self.sheet.written() < self.most {
+            self.leave_ended(at);
+            let node = &self.document.nodes[at];
+            self.line = node.line;
+            at += 1;
+            match &node.content {
+                HtmlContent::Text(text) => {
+                    let text = strip_control_chars(&text[..text.floor_char_boundary(self.most)]);
+                    if self.is_code_block { self.listing(&text) } else { self.text(&text) }
+                }
+                HtmlContent::Element(element) if article.is_clutter(at - 1, element) => at = node.end,
+                HtmlContent::Element(element) => {
+                    let leave = self.enter(at - 1, element);
+                    self.open.push(OpenElement { end: node.end, leave });
+                }
+            }
+        }
+        self.leave_ended(usize::MAX);
+        (self.sheet.finish(), at >= article.to)
+    }
+
+    fn leave_ended(&mut self, at: usize) {
+        while let Some(open) = self.open.pop_if(|open| open.end <= at) {
+            self.leave(open.leave);
+        }
+    }
+
+    fn enter(&mut self, at: usize, element: &Element) -> OnClose {
+        if self.is_code_block {
+            return OnClose::Nothing;
+        }
+        match element.name.as_str() {
+            name @ ("h1" | "h2" | "h3" | "h4" | "h5" | "h6") => {
+                self.enter_heading(at, name.as_bytes()[1] - b'0')
+            }
+            "ul" | "ol" | "menu" => self.enter_list(element),
+            "li" => self.enter_item(),
+            "blockquote" => {
+                self.block(2);
+                self.quotes += 1;
+                OnClose::Quote
+            }
+            "pre" => self.enter_code_block(at, element),
+            "code" | "kbd" | "samp" | "tt" => {
+                self.mark("`");
+                OnClose::Code
+            }
+            "a" => {
+                self.is_fresh |= self.sheet.is_at_break();
+                self.begin();
+                OnClose::Link { start: self.sheet.spot(), target: self.target(element) }
+            }
+            "img" => self.picture(element),
+            "br" => {
+                self.break_off(1, BreakKind::Line);
+                OnClose::Nothing
+            }
+            "hr" => {
+                self.block(2);
+                self.mark("---");
+                OnClose::Break(2)
+            }
+            "table" if self.tables == 0 && self.is_data_table(at, element) => {
+                self.block(2);
+                self.tables += 1;
+                OnClose::Table
+            }
+            "tr" if self.tables > 0 => self.enter_row(),
+            "td" | "th" if self.tables > 0 => self.enter_cell(),
+            "p" | "table" | "dl" | "figure" | "details" | "article" | "section" => self.apart(2),
+            "dt" | "dd" | "div" | "tr" | "main" | "header" | "footer" | "figcaption" | "summary"
+            | "caption" | "form" | "fieldset" | "address" | "body" | "nav" | "aside" => self.apart(1),
+            "td" | "th" => {
+                self.sheet.space = true;
+                OnClose::Nothing
+            }
+            _ => OnClose::Nothing,
+        }
+    }
+
+    fn leave(&mut self, leave: OnClose) {
+        match leave {
+            OnClose::Nothing => {}
+            OnClose::Break(lines) => self.block(lines),
+            OnClose::Item => {
+                self.is_fresh = false;
+                self.block(1);
+            }
+            OnClose::Heading => {
+                self.is_fresh = false;
+                self.break_off(2, BreakKind::Part);
+            }
+            OnClose::List => {
+                self.lists.pop();
+                self.block(if self.lists.is_empty() { 2 } else { 1 });
+            }
+            OnClose::Quote => {
+                self.quotes = self.quotes.saturating_sub(1);
+                self.block(2);
+            }
+            OnClose::Link { start, target } => self.leave_link(start, target),
+            OnClose::Code => {
+                self.sheet.space = false;
+                self.sheet.push("`");
+            }
+            OnClose::CodeBlock { fence } => {
+                self.is_code_block = false;
+                if !self.sheet.ends_with('\n') {
+                    self.sheet.push("\n");
+                }
+                self.sheet.push(&fence);
+                self.block(2);
+            }
+            OnClose::Table => {
+                self.tables = self.tables.saturating_sub(1);
+                self.is_fresh = false;
+                self.block(2);
+            }
+            OnClose::Row { is_first, cells } => self.leave_row(is_first, cells),
+            OnClose::Cell => {
+                self.sheet.space = false;
+                self.sheet.push(" |");
+            }
+        }
+    }
+
+    fn apart(&mut self, lines: usize) -> OnClose {
+        self.block(lines);
+        OnClose::Break(lines)
+    }
+
+    /// What comes next begins on another line; outside of lists and quotations, it is another part.
+    fn block(&mut self, lines: usize) {
+        let is_outermost = self.lists.is_empty() && self.quotes == 0;
+        self.break_off(lines, if is_outermost { BreakKind::Part } else { BreakKind::Line });
+    }
+
+    /// In a table there are no other lines.
+    fn break_off(&mut self, lines: usize, cut: BreakKind) {
+        if self.tables > 0 {
+            self.sheet.space = true;
+        } else if !self.is_fresh {
+            self.sheet.break_off(lines, cut);
+        }
+    }
+
+    fn listing(&mut self, text: &str) {
+        for (line, above) in text.split_inclusive('\n').zip(0..) {
+            self.sheet.note(self.line.saturating_add(above));
+            self.sheet.push(line);
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        self.sheet.space |= text.starts_with(char::is_whitespace);
+        for line in text.split_inclusive('\n') {
+            for word in line.split_whitespace() {
+                self.begin();
+                self.sheet.note(self.line);
+                if self.tables > 0 {
+                    self.mark(&word.replace('|', "\\|"))
+                } else {
+                    self.mark(word)
+                }
+                self.sheet.space = true;
+            }
+            self.line = self.line.saturating_add(u32::from(line.ends_with('\n')));
+        }
+        self.sheet.space &= text.ends_with(char::is_whitespace);
+    }
+
+    fn mark(&mut self, mark: &str) {
+        self.begin();
+        self.is_fresh = false;
+        self.sheet.push(mark);
+    }
+
+    fn begin(&mut self) {
+        self.sheet.begin(self.quotes.min(MAX_INDENT), self.lists.len().min(MAX_INDENT));
+    }
+
+    fn enter_heading(&mut self, at: usize, level: u8) -> OnClose {
+        self.block(2);
+        self.mark(&format!("{} ", "#".repeat(level.into())));
+        self.is_fresh = true;
+        if self.tables > 0 {
+            return OnClose::Item;
+        }
+        self.sheet.head(level, one_line(&self.document.text(at), usize::MAX));
+        OnClose::Heading
+    }
+
+    fn enter_list(&mut self, element: &Element) -> OnClose {
+        self.block(if self.lists.is_empty() { 2 } else { 1 });
+        let start = element.attribute("start").and_then(|start| start.parse().ok()).unwrap_or(1);
+        self.lists.push(ListState { number: (element.name == "ol").then_some(start) });
+        OnClose::List
+    }
+
+    /// The mark of an item hangs to the left of what is in it.
+    fn enter_item(&mut self) -> OnClose {
+        let mark = match self.lists.last_mut() {
+            Some(ListState { number: Some(number) }) => {
+                let mark = format!("{number}. ");
+                *number = number.saturating_add(1);
+                mark
+            }
+            _ => "- ".to_owned(),
+        };
+        self.is_fresh = false;
+        self.block(1);
+        let inner = self.lists.pop();
+        self.mark(&mark);
+        self.lists.extend(inner);
+        self.sheet.lay_out();
+        self.is_fresh = true;
+        OnClose::Item
+    }
+
+    fn enter_code_block(&mut self, at: usize, element: &Element) -> OnClose {
+        if self.tables > 0 {
+            return OnClose::Nothing;
+        }
+        let text = self.document.text(at);
+        let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+        let fence = "`".repeat((longest + 1).clamp(3, 20));
+        let inner = self.document.element(at + 1).filter(|inner| inner.name == "code");
+        let language = element.language().or_else(|| inner.and_then(Element::language)).unwrap_or_default();
+        self.block(2);
+        self.mark(&format!("{fence}{language}\n"));
+        self.sheet.lay_out();
+        self.is_code_block = true;
+        OnClose::CodeBlock { fence }
+    }
+
+    fn picture(&mut self, element: &Element) -> OnClose {
+        if let Some(alt) = element.attribute("alt").filter(|alt| !alt.trim().is_empty()) {
+            self.mark("[image: ");
+            self.text(&strip_control_chars(alt.trim()));
+            self.sheet.push("]");
+        }
+        OnClose::Nothing
+    }
+
+    /// An absolute address, where the link leads to one that is worth knowing.
+    fn target(&self, element: &Element) -> Option<String> {
+        let href = element.attribute("href")?.trim();
+        if href.is_empty() || href.starts_with('#') {
+            return None;
+        }
+        let target = self.base.as_ref()?.join(href).ok()?;
+        matches!(target.scheme(), "http" | "https" | "mailto").then(|| target.to_string())
+    }
+
+    fn leave_link(&mut self, start: BufferPosition, target: Option<String>) {
+        let Some(target) = target else { return };
+        let Some(text) = self.sheet.since(start).filter(|text| !text.contains('\n')) else {
+            self.sheet.push(&format!(" <{target}>"));
+            return;
+        };
+        let words = text.trim_start_matches(['#', ' ']);
+        let behind = text.len() - words.len();
+        if !words.trim().is_empty() {
+            self.sheet.insert(start, behind, '[');
+            self.sheet.push(&format!("]({target})"));
+        }
+    }
+
+    /// Whether a table holds rows of values; many hold a whole page.
+    fn is_data_table(&self, at: usize, element: &Element) -> bool {
+        const OF_PAGES: [&str; 12] =
+            ["table", "form", "h1", "h2", "h3", "h4", "pre", "ul", "ol", "blockquote", "article", "section"];
+        let mut inner = self.document.elements(at + 1, self.document.end(at));
+        element.attribute("role") != Some("presentation")
+            && !inner.any(|(_, element)| OF_PAGES.contains(&element.name.as_str()))
+    }
+
+    fn enter_row(&mut self) -> OnClose {
+        // What stands between rows has ended its line; the first row follows the table's own break.
+        let is_first = !self.sheet.ends_with('|') || self.sheet.is_at_break();
+        self.sheet.break_off(1, BreakKind::Line);
+        self.mark("|");
+        self.sheet.lay_out();
+        OnClose::Row { is_first, cells: 0 }
+    }
+
+    fn enter_cell(&mut self) -> OnClose {
+        let row = self.open.iter_mut().rev().find_map(|open| match &mut open.leave {
+            OnClose::Row { cells, .. } => Some(cells),
+            _ => None,
+        });
+        if let Some(cells) = row {
+            *cells += 1;
+        }
+        self.sheet.space = true;
+        OnClose::Cell
+    }
+
+    fn leave_row(&mut self, is_first: bool, cells: usize) {
+        self.sheet.space = false;
+        if is_first && cells > 0 {
+            self.sheet.break_off(1, BreakKind::Line);
+            self.mark(&format!("|{}", " --- |".repeat(cells.min(100))));
+        }
+    }
+}

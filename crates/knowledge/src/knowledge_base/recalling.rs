@@ -1,0 +1,60 @@
+//! What is known about a request is read with it, where the request names it.
+
+use std::collections::HashSet;
+
+use futures::future::{BoxFuture, FutureExt};
+use lango_domain::knowledge::KnowledgeEntry;
+use lango_domain::seams::{ContextError, ContextRequest, ContextSource};
+use lango_domain::{Label, Labelled};
+
+use super::{KnowledgeBase, entry_line};
+use crate::lexical::{analyze, analyze_query};
+
+const CAP: usize = 300;
+const MOST: usize = 4;
+/// So much of a request is read.
+const MOST_BYTES: usize = 4_000;
+
+/// Gives what is known under keys whose words all stand in the request.
+pub struct KnowledgeContext(pub KnowledgeBase);
+
+impl ContextSource for KnowledgeContext {
+    fn name(&self) -> &str {
+        "knowledge"
+    }
+
+    fn cap(&self) -> usize {
+        CAP
+    }
+
+    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<Labelled>, ContextError>> {
+        let knowing = self.0.clone();
+        async move {
+            let failed = |error: lango_domain::session::StoreError| ContextError(error.to_string());
+            let store = knowing.store.get().await.map_err(failed)?;
+            let entries = store.entries(&request.principal).await.map_err(failed)?;
+            let named = entries_named_in(&request.text, &entries);
+            let lines: Vec<String> = named.iter().map(|entry| entry_line(entry)).collect();
+            let label = named
+                .iter()
+                .fold(Label::private("knowledge"), |label, entry| label.joined(&entry.source.label));
+            Ok((!lines.is_empty()).then(|| Labelled { text: lines.join("\n"), label }))
+        }
+        .boxed()
+    }
+}
+
+/// The longest keys first: they say most exactly what is meant.
+fn entries_named_in<'a>(request: &str, entries: &'a [KnowledgeEntry]) -> Vec<&'a KnowledgeEntry> {
+    let request = &request[..request.floor_char_boundary(MOST_BYTES.min(request.len()))];
+    let said: HashSet<String> = analyze(request).into_iter().collect();
+    let words_named = |entry: &KnowledgeEntry| {
+        let words = analyze_query(&entry.key);
+        let are_named = words.iter().all(|word| word.iter().any(|one| said.contains(one)));
+        (are_named && !words.is_empty()).then_some(words.len())
+    };
+    let mut named: Vec<(usize, &KnowledgeEntry)> =
+        entries.iter().filter_map(|entry| Some((words_named(entry)?, entry))).collect();
+    named.sort_by_key(|(words, _)| std::cmp::Reverse(*words));
+    named.into_iter().take(MOST).map(|(_, entry)| entry).collect()
+}

@@ -1,0 +1,18 @@
+//! `knowledge.*`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `knowledge`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct KnowledgeSettings {
+    /// Whether the librarian keeps facts and lessons, and shows what helped before when a call fails.
+    pub enabled: bool,
+}
+
+impl Default for KnowledgeSettings {
+    fn default() -> Self {
+        Self { enabled: true }
+    }
+}

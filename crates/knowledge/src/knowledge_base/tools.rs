@@ -1,0 +1,218 @@
+//! The librarian's tools for what is known (S83).
+
+use lango_domain::knowledge::{Category, EntrySaved, LearningSaved, Learning, Provenance, FailureCategory};
+use lango_domain::{Intent, Label, Labelled, Safety, Tool, ToolContext, ToolError, ToolOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::entries::EntryInput;
+use super::{KnowledgeBase, KnowledgeBaseError, entry_line};
+
+const USUAL: usize = 10;
+const MOST: usize = 30;
+
+pub fn tools(knowing: &KnowledgeBase) -> Vec<Tool> {
+    vec![
+        save_knowledge(knowing),
+        search_knowledge(knowing),
+        save_learning(knowing),
+        search_learnings(knowing),
+    ]
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct SaveKnowledgeArgs {
+    /// A short name that the fact is found under again, as in "office hours". The same key with another content makes a new
+    /// version. Made from the content if left out.
+    key: Option<String>,
+    /// What kind of thing it is; a fact if left out.
+    category: Option<Category>,
+    /// The fact itself, in whole sentences that can be understood on their own. Never passwords, keys or other secrets.
+    content: String,
+    /// Words to find it by.
+    tags: Option<Vec<String>>,
+}
+
+fn save_knowledge(knowing: &KnowledgeBase) -> Tool {
+    let description = "Keeps a fact, rule, definition or preference for good, under a key. Earlier versions stay in its history; \
+        keeping the same again changes nothing. Secrets are refused.";
+    let knowing = knowing.clone();
+    Tool::new("save_knowledge", description, Safety::Moderate, move |context, args: SaveKnowledgeArgs| {
+        let knowing = knowing.clone();
+        async move {
+            let SaveKnowledgeArgs { key, category, content, tags } = args;
+            let (category, tags) = (category.unwrap_or_default(), tags.unwrap_or_default());
+            let said = EntryInput { key, category, content, tags };
+            let kept = knowing.save(&context.principal, said, source(&context)).await.map_err(failed)?;
+            Ok(match kept {
+                (key, EntrySaved::New) => format!("Kept as `{key}`."),
+                (key, EntrySaved::Changed(version)) => {
+                    format!("Kept as version {version} of `{key}`; what it said before stays in its history.")
+                }
+                (key, EntrySaved::Same(version)) => {
+                    format!("`{key}` says exactly that already (version {version}); nothing changed.")
+                }
+            })
+        }
+    })
+    .with_intent(|_, args: SaveKnowledgeArgs| async move {
+        let shows = format!("keep for good: {}", args.content);
+        Ok(Intent { level: Safety::Moderate, shows, subject: args.key.unwrap_or_default(), pattern: None })
+    })
+    .with_phrases([
+        "save (this|the) fact (that|) {content}",
+        "save (this|that|the following) (as|to|in) [my] [the] (knowledge|facts) {content}",
+        "save to [the] [my] knowledge that {content}",
+        "(keep|note) the fact that {content}",
+        "save [the] (knowledge|fact) {key:word} as {content}",
+    ])
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct SearchKnowledgeArgs {
+    /// What to look for, in the words of the question.
+    query: String,
+    /// Of this kind only.
+    category: Option<Category>,
+    /// How many, from 1 to 30; 10 if left out.
+    limit: Option<usize>,
+}
+
+fn search_knowledge(knowing: &KnowledgeBase) -> Tool {
+    let description =
+        "Finds facts, rules and preferences that were kept, by key, content, tags and category.";
+    let knowing = knowing.clone();
+    Tool::new("search_knowledge", description, Safety::Safe, move |context, args: SearchKnowledgeArgs| {
+        let knowing = knowing.clone();
+        async move {
+            let limit = checked(&args.query, args.limit)?;
+            let found = knowing.find(&context.principal, &args.query, args.category, limit);
+            let found = found.await.map_err(failed)?;
+            if found.is_empty() {
+                return Ok(ToolOutput::from(format!("Nothing is known about {}.", args.query.trim())));
+            }
+            let text = found.iter().map(entry_line).collect::<Vec<_>>().join("\n");
+            Ok(labelled(text, "knowledge", found.iter().map(|entry| &entry.source)))
+        }
+    })
+    .with_intent(|_, args: SearchKnowledgeArgs| async move { Ok(looking(args.query)) })
+    .with_untrusted_output()
+    .with_private_output()
+    .with_phrases([
+        "what do (you|we) know about {query}",
+        "what is known about {query}",
+        "(search|look in|look through) [the] [your] [my] knowledge (for|about) {query}",
+        "(find|look up) {query} in [the] [your] [my] knowledge",
+    ])
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct SaveLearningArgs {
+    /// When it helps: the tool, and words of the error, as in "exec_shell: cargo cannot reach the registry".
+    trigger: String,
+    /// What to do then.
+    fix: String,
+    /// What kind of trouble it is.
+    category: Option<FailureCategory>,
+}
+
+fn save_learning(knowing: &KnowledgeBase) -> Tool {
+    let description = "Keeps what helps when something fails. Whoever meets that failure again is shown it; whether it helped decides \
+        how long. Secrets are refused.";
+    let knowing = knowing.clone();
+    Tool::new("save_learning", description, Safety::Moderate, move |context, args: SaveLearningArgs| {
+        let knowing = knowing.clone();
+        async move {
+            let words = (args.trigger.as_str(), args.fix.as_str());
+            let category = args.category.unwrap_or_default();
+            let learned = knowing.learn(&context.principal, words, category, source(&context));
+            Ok(match learned.await.map_err(failed)? {
+                LearningSaved::New(id) => format!("Kept as learning {id}."),
+                LearningSaved::Changed(id) => format!("Learning {id} says so from now on, and begins anew."),
+                LearningSaved::Same(id) => format!("Learning {id} says exactly that already; nothing changed."),
+            })
+        }
+    })
+    .with_intent(|_, args: SaveLearningArgs| async move {
+        let shows = format!("keep for good: when {}: {}", args.trigger, args.fix);
+        Ok(Intent { level: Safety::Moderate, shows, subject: args.trigger, pattern: None })
+    })
+    .with_phrases([
+        "(save|keep|remember) (this|the) (fix|lesson|learning) when {trigger} then {fix}",
+        "(save|keep|remember) the (fix|lesson|learning) for {trigger} (is to|is) {fix}",
+        "(learn|note) that when {trigger} then {fix}",
+    ])
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct SearchLearningsArgs {
+    /// What failed, or what it is about.
+    query: String,
+    /// Of this kind only.
+    category: Option<FailureCategory>,
+    /// How many, from 1 to 30; 10 if left out.
+    limit: Option<usize>,
+}
+
+fn search_learnings(knowing: &KnowledgeBase) -> Tool {
+    let description = "Finds what helped when something failed before, with how far it can be relied on.";
+    let knowing = knowing.clone();
+    Tool::new("search_learnings", description, Safety::Safe, move |context, args: SearchLearningsArgs| {
+        let knowing = knowing.clone();
+        async move {
+            let limit = checked(&args.query, args.limit)?;
+            let found = knowing.find_learnings(&context.principal, &args.query, args.category, limit);
+            let found = found.await.map_err(failed)?;
+            if found.is_empty() {
+                return Ok(ToolOutput::from(format!("Nothing was learned about {}.", args.query.trim())));
+            }
+            let text = found.iter().map(told).collect::<Vec<_>>().join("\n");
+            Ok(labelled(text, "learnings", found.iter().map(|learning| &learning.source)))
+        }
+    })
+    .with_intent(|_, args: SearchLearningsArgs| async move { Ok(looking(args.query)) })
+    .with_untrusted_output()
+    .with_private_output()
+    .with_phrases([
+        "what did (you|we) learn about {query}",
+        "(search|look in|look through) [the] [your] (learnings|lessons|fixes) (for|about) {query}",
+        "what (helped|helps) (when|with|against) {query}",
+    ])
+}
+
+/// A learning on one line.
+fn told(learning: &Learning) -> String {
+    let Learning { id, trigger, fix, category, helped, failed, .. } = learning;
+    let share = (learning.confidence() * 100.0).round();
+    format!(
+        "learning {id} ({category}, {share} %, helped {helped} of {} times) when {trigger}: {fix}",
+        helped + failed
+    )
+}
+
+/// With what the entries were made from.
+fn labelled<'a>(text: String, store: &str, sources: impl Iterator<Item = &'a Provenance>) -> ToolOutput {
+    let label = sources.fold(Label::private(store), |label, source| label.joined(&source.label));
+    ToolOutput::labelled(Labelled { text, label })
+}
+
+fn source(context: &ToolContext) -> Provenance {
+    let (session, turn) = (Some(context.session.clone()), context.turn.clone());
+    Provenance { session, turn, by: context.agent.to_string(), label: context.label.clone() }
+}
+
+fn looking(query: String) -> Intent {
+    Intent { level: Safety::Safe, shows: format!("look for {query}"), subject: query, pattern: None }
+}
+
+fn checked(query: &str, limit: Option<usize>) -> Result<usize, ToolError> {
+    let limit = limit.unwrap_or(USUAL);
+    if query.trim().is_empty() || !(1..=MOST).contains(&limit) {
+        return Err(ToolError(format!("`query` says what to look for, `limit` goes from 1 to {MOST}")));
+    }
+    Ok(limit)
+}
+
+fn failed(error: KnowledgeBaseError) -> ToolError {
+    ToolError(error.to_string())
+}

@@ -1,0 +1,42 @@
+//! Where things are kept, opened when it is first needed: a team that never asks opens nothing.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use lango_domain::session::StoreError;
+use tokio::sync::OnceCell;
+
+/// The time, handed in.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+type OpenFn<T, E> = dyn Fn() -> Result<Arc<T>, E> + Send + Sync;
+
+/// Cheap to clone; all clones share what one of them opened.
+pub struct Lazy<T: ?Sized, E = StoreError> {
+    open: Arc<OpenFn<T, E>>,
+    opened: Arc<OnceCell<Arc<T>>>,
+}
+
+impl<T: ?Sized, E> Lazy<T, E> {
+    pub fn new(open: impl Fn() -> Result<Arc<T>, E> + Send + Sync + 'static) -> Self {
+        Self { open: Arc::new(open), opened: Arc::default() }
+    }
+
+    /// What is open already.
+    pub fn ready(opened: Arc<T>) -> Self
+    where
+        T: Send + Sync + 'static,
+    {
+        Self::new(move || Ok(Arc::clone(&opened)))
+    }
+
+    pub async fn get(&self) -> Result<&Arc<T>, E> {
+        self.opened.get_or_try_init(|| async { (self.open)() }).await
+    }
+}
+
+impl<T: ?Sized, E> Clone for Lazy<T, E> {
+    fn clone(&self) -> Self {
+        Self { open: Arc::clone(&self.open), opened: Arc::clone(&self.opened) }
+    }
+}

@@ -1,0 +1,53 @@
+//! HTML: the parts that a reader of the page would read, below their headings.
+
+use super::{DocumentBlock, ParsedDocument, DocumentKind, Outline, BlockSpan, Shape, ParseError, line_number, short_heading};
+use crate::html::{HtmlLimits, MarkdownLine, MarkdownBlock, ReadablePage};
+
+/// What a file of the greatest size may hold, other than to make trouble.
+const FILE: HtmlLimits = HtmlLimits { nodes: 2_000_000, written: 2 * super::MAX_BYTES as usize };
+
+pub fn read(text: &str) -> Result<ParsedDocument, ParseError> {
+    let page = ReadablePage::of(text, None, FILE);
+    if !page.is_whole {
+        return Err(ParseError::TooMuch);
+    }
+    let (mut outline, mut blocks, mut lines) = (Outline::default(), Vec::new(), Vec::new());
+    let mut first_heading = None;
+    for part in page.parts {
+        if let Some((level, words)) = &part.heading {
+            outline.enter(*level, words);
+            first_heading.get_or_insert_with(|| short_heading(words));
+        }
+        if part.is_apart && !lines.is_empty() {
+            lines.push(None);
+        }
+        blocks.push(block(&part, outline.path(), lines.len()));
+        lines.extend(part.lines.into_iter().map(|line| line.source));
+    }
+    let title = Some(short_heading(&page.title)).filter(|title| !title.is_empty()).or(first_heading);
+    Ok(ParsedDocument { title, kind: DocumentKind::Html, blocks, lines: filled(&lines) })
+}
+
+fn block(part: &MarkdownBlock, heading: Vec<String>, above: usize) -> DocumentBlock {
+    let lines: Vec<&str> = part.lines.iter().map(|MarkdownLine { text, .. }| text.as_str()).collect();
+    let place = BlockSpan::Lines(line_number(above), line_number(above + lines.len().saturating_sub(1)));
+    let shape = match part {
+        MarkdownBlock { heading: Some(_), .. } => Shape::Heading,
+        MarkdownBlock { is_laid_out: true, .. } => Shape::Lines,
+        _ => Shape::Prose,
+    };
+    DocumentBlock { text: lines.join("\n"), heading, place, shape }
+}
+
+/// Lines of nothing but marks stand where the text before them does.
+fn filled(lines: &[Option<(u32, u32)>]) -> Vec<(u32, u32)> {
+    let mut last = lines.iter().flatten().next().map_or((1, 1), |(first, _)| (*first, *first));
+    lines
+        .iter()
+        .map(|line| {
+            let own = line.unwrap_or((last.1, last.1));
+            last = own;
+            own
+        })
+        .collect()
+}

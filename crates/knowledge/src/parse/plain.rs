@@ -1,0 +1,30 @@
+//! Plain text: paragraphs between blank lines.
+
+use super::{DocumentBlock, ParsedDocument, DocumentKind, BlockSpan, Shape, line_number};
+
+pub fn read(text: &str, shape: Shape) -> ParsedDocument {
+    let lines: Vec<&str> = text.split('\n').collect();
+    let blocks = paragraphs(&lines, 0, &[], shape);
+    ParsedDocument::new(None, DocumentKind::Text, blocks)
+}
+
+/// The paragraphs of some lines, of which the first is the line `offset` of its file, counted from 0.
+pub fn paragraphs(lines: &[&str], offset: usize, heading: &[String], shape: Shape) -> Vec<DocumentBlock> {
+    let mut blocks = Vec::new();
+    let mut start = 0;
+    for index in 0..=lines.len() {
+        if lines.get(index).is_some_and(|line| !line.trim().is_empty()) {
+            continue;
+        }
+        if start < index {
+            blocks.push(DocumentBlock {
+                text: lines[start..index].join("\n"),
+                heading: heading.to_vec(),
+                place: BlockSpan::Lines(line_number(offset + start), line_number(offset + index - 1)),
+                shape,
+            });
+        }
+        start = index + 1;
+    }
+    blocks
+}

@@ -1,0 +1,137 @@
+//! Whether a text holds something that must not be kept: keys, passwords, and what else opens a door.
+//!
+//! What is found is never repeated. A doubtful case counts as a secret: being asked to word a fact anew costs little.
+
+mod masked;
+mod shapes;
+mod stated;
+
+use std::fmt;
+use std::sync::Arc;
+
+use lango_domain::secret::Secret;
+
+pub use masked::{Masked, has_address_with_password, masked};
+
+/// What nobody may keep, told from ordinary words by what is known and by how it looks. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct SecretScanner {
+    known: Arc<[Secret]>,
+}
+
+/// What a text seems to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecretKind {
+    PrivateKey,
+    AccessKey,
+    Password,
+    RecoveryPhrase,
+    CardNumber,
+}
+
+impl SecretScanner {
+    /// Knows the values of these, too.
+    pub fn with_known_secrets(secrets: Vec<Secret>) -> Self {
+        Self { known: secrets.into_iter().filter(Secret::is_redactable).collect() }
+    }
+
+    /// The first secret that a text seems to hold.
+    pub fn find_secret(&self, text: &str) -> Option<SecretKind> {
+        if self.known.iter().any(|secret| text.contains(secret.expose())) {
+            return Some(SecretKind::AccessKey);
+        }
+        shapes::find(text).or_else(|| stated::find(text))
+    }
+}
+
+impl fmt::Display for SecretKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::PrivateKey => "a private key",
+            Self::AccessKey => "an access key or token",
+            Self::Password => "a password",
+            Self::RecoveryPhrase => "a recovery phrase",
+            Self::CardNumber => "the number of a payment card",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Option<SecretKind> {
+        SecretScanner::default().find_secret(text)
+    }
+
+    #[test]
+    fn secrets_are_recognised() {
+        let long = "a".repeat(8) + &"Zk3".repeat(12);
+        for (text, likeness) in [
+            ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3Blb", SecretKind::PrivateKey),
+            (&format!("key is sk-{long}"), SecretKind::AccessKey),
+            ("ghp_0123456789abcdefABCDEF0123456789abcd", SecretKind::AccessKey),
+            ("aws AKIAIOSFODNN7EXAMPLE here", SecretKind::AccessKey),
+            ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N", SecretKind::AccessKey),
+            ("postgres://ann:hunter2@db.example/x", SecretKind::Password),
+            ("the wifi password is hunter2", SecretKind::Password),
+            ("my password: swordfish!", SecretKind::Password),
+            ("PASSWORD=letmein", SecretKind::Password),
+            ("das Passwort lautet Sommer2026", SecretKind::Password),
+            ("비밀번호는 hunter2 입니다", SecretKind::Password),
+            ("パスワードは「ひみつ99」です", SecretKind::Password),
+            ("the PIN is 4711", SecretKind::Password),
+            ("api_key = \"9f8e7d6c5b4a39281706\"", SecretKind::Password),
+            ("deploy token 8fJ2kLm9QwErTyUiOpAsDfGhJkLzXcVbNm12", SecretKind::AccessKey),
+            (
+                "seed phrase: abandon ability able about above absent absorb abstract absurd abuse access acid",
+                SecretKind::RecoveryPhrase,
+            ),
+            ("card 4111 1111 1111 1111", SecretKind::CardNumber),
+            ("0x4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318", SecretKind::PrivateKey),
+        ] {
+            assert_eq!(found(text), Some(likeness), "{text}");
+        }
+    }
+
+    #[test]
+    fn ordinary_facts_may_be_kept() {
+        for text in [
+            "",
+            "the office closes at six",
+            "the password policy is strict: twelve characters",
+            "the password is required for every deployment",
+            "the password is stored in the vault under db/main",
+            "tokens: 4096 per request, the token budget is generous",
+            "commit fd2c75b0a1b2c3d4e5f60718293a4b5c6d7e8f90 fixed it",
+            "see https://docs.example.org/guides/getting-started/installation-on-linux?tab=one",
+            "/home/ann/projects/Lango2/crates/knowledge/src/lexical/normal.rs",
+            "the order number is 4111111111111112",
+            "회사 사무실은 여섯 시에 닫는다",
+            "ask-me-anything sessions are on Fridays; sk- is how keys begin",
+            "Donaudampfschifffahrtsgesellschaftskapitän is a long word",
+            "session 01890a5d-ac96-774b-bcce-b302099a8057 was odd",
+            "use ${API_KEY} as api_key=${API_KEY}, password: ***, secret: <your secret>",
+            "The secret of good tea is patience.",
+            "transaction 0x4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318 went through",
+        ] {
+            assert_eq!(found(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_known_to_be_secret_is_found_whatever_it_looks_like() {
+        let secrecy = SecretScanner::with_known_secrets(vec![Secret::new("blue horses"), Secret::new("x")]);
+        assert_eq!(secrecy.find_secret("she said blue horses, twice"), Some(SecretKind::AccessKey));
+        assert_eq!(secrecy.find_secret("x marks the spot"), None);
+    }
+
+    #[test]
+    fn odd_and_huge_texts_are_read_quickly() {
+        let huge = "password ".repeat(100_000);
+        assert_eq!(found(&huge), None);
+        assert_eq!(found("password:"), None);
+        assert_eq!(found("\u{202e}\u{0}://@"), None);
+        assert_eq!(found(&"é".repeat(500_000)), None);
+    }
+}

@@ -1,0 +1,169 @@
+//! Secrets that a sentence calls by what they are: "the password is …".
+
+use std::collections::BTreeSet;
+
+use super::SecretKind;
+
+/// What is behind these is a secret, whatever it looks like.
+const PASSWORDS: [&str; 22] = [
+    "password",
+    "passwort",
+    "kennwort",
+    "passphrase",
+    "passwd",
+    "pwd",
+    "passcode",
+    "api key",
+    "api-key",
+    "api_key",
+    "apikey",
+    "secret key",
+    "secret_key",
+    "access key",
+    "access_key",
+    "access token",
+    "private key",
+    "비밀번호",
+    "パスワード",
+    "contraseña",
+    "mot de passe",
+    "密码",
+];
+/// Behind these only what is no word.
+const DOUBTFUL: [&str; 6] = ["secret", "token", "pin", "credential", "암호", "暗証番号"];
+const RECOVERY: [&str; 5] = ["seed phrase", "recovery phrase", "mnemonic", "seed words", "secret phrase"];
+/// What stands between the name and the value.
+const LINKS: [&str; 14] =
+    [":", "=", "is", "was", "are", "ist", "war", "lautet", "es", "est", "は", "는", "은", "为"];
+/// What a sentence about passwords goes on with.
+const NO_VALUES: [&str; 36] = [
+    "required",
+    "needed",
+    "wrong",
+    "correct",
+    "expired",
+    "unknown",
+    "empty",
+    "optional",
+    "invalid",
+    "safe",
+    "weak",
+    "strong",
+    "stored",
+    "missing",
+    "set",
+    "changed",
+    "the",
+    "a",
+    "an",
+    "not",
+    "in",
+    "kept",
+    "managed",
+    "asked",
+    "never",
+    "always",
+    "too",
+    "same",
+    "shared",
+    "rotated",
+    "nötig",
+    "falsch",
+    "abgelaufen",
+    "gespeichert",
+    "hidden",
+    "read",
+];
+/// A text has so many secrets at most that are looked at.
+const MOST: usize = 200;
+/// How far behind the name its value may stand.
+const NEAR: usize = 400;
+
+pub(super) fn find(text: &str) -> Option<SecretKind> {
+    let small = text.to_lowercase();
+    if behind(&small, &RECOVERY).any(is_recovery_phrase) {
+        return Some(SecretKind::RecoveryPhrase);
+    }
+    let told = behind(&small, &PASSWORDS).filter_map(value).any(|value| is_told(&value));
+    let likely = || behind(&small, &DOUBTFUL).filter_map(value).any(|value| is_no_word(&value.word));
+    (told || likely()).then_some(SecretKind::Password)
+}
+
+/// What is said to be secret and is no word, in small letters.
+pub(super) fn values(text: &str) -> BTreeSet<String> {
+    let small = text.to_lowercase();
+    let names = [&PASSWORDS[..], &DOUBTFUL[..]].concat();
+    let told = behind(&small, &names).filter_map(value).map(|value| value.word);
+    told.filter(|word| is_no_word(word)).collect()
+}
+
+/// What follows each of these names where it stands as a word.
+fn behind<'a>(text: &'a str, names: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
+    let places = names.iter().flat_map(|name| text.match_indices(*name).take(MOST));
+    places.filter_map(|(at, name)| {
+        let rest = &text[at + name.len()..];
+        let is_whole = !rest.starts_with(|c: char| c.is_ascii_alphanumeric());
+        let is_start = !name.is_ascii() || !text[..at].ends_with(|c: char| c.is_alphanumeric());
+        (is_whole && is_start).then(|| &rest[..rest.floor_char_boundary(NEAR.min(rest.len()))])
+    })
+}
+
+struct StatedValue {
+    word: String,
+    /// Whether `:` or `=` led to it.
+    is_assigned: bool,
+    is_quoted: bool,
+    /// Whether nothing follows it in its sentence.
+    is_last: bool,
+}
+
+/// What a name is said to be.
+fn value(rest: &str) -> Option<StatedValue> {
+    let rest = rest.trim_start_matches(['"', '\'', '`', '*', ' ', '\t']);
+    let link = LINKS.iter().find(|link| {
+        let is_word = link.bytes().all(|b| b.is_ascii_alphabetic());
+        rest.strip_prefix(**link).is_some_and(|left| !is_word || left.starts_with(char::is_whitespace))
+    })?;
+    let said = rest[link.len()..].trim_start_matches([':', '=', ' ', '\t']);
+    let is_quote = |c: char| matches!(c, '"' | '\'' | '`' | '「' | '“' | '«');
+    let is_quoted = said.starts_with(is_quote);
+    let said = said.trim_start_matches(is_quote);
+    let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '」' | '”' | '»' | ',' | ';');
+    let end = said.find(is_end).unwrap_or(said.len());
+    let word = said[..end].trim_end_matches(['.', '!', '?']).to_owned();
+    let left = said[end..].trim_start_matches(is_end);
+    let is_last = left.is_empty() || said[..end].ends_with(['.', '!', '?']);
+    (!word.is_empty()).then_some(StatedValue { word, is_assigned: matches!(*link, ":" | "="), is_quoted, is_last })
+}
+
+/// A value, and not how a sentence about passwords goes on.
+fn is_told(value: &StatedValue) -> bool {
+    let word = value.word.as_str();
+    if is_placeholder(word) || NO_VALUES.contains(&word) {
+        return false;
+    }
+    let is_long = word.chars().count() >= 4;
+    is_long && (is_no_word(word) || value.is_quoted || value.is_last || value.is_assigned)
+}
+
+/// Letters and digits or signs together, or digits alone.
+fn is_no_word(word: &str) -> bool {
+    let count = |is: fn(char) -> bool| word.chars().filter(|c| is(*c)).count();
+    let (digits, letters) = (count(|c| c.is_ascii_digit()), count(char::is_alphabetic));
+    let is_number = digits >= 4 && letters == 0;
+    !is_placeholder(word) && word.chars().count() >= 4 && (is_number || (digits > 0 && letters > 0))
+}
+
+fn is_placeholder(word: &str) -> bool {
+    word.starts_with(['$', '<', '{', '*', '%', '[', '…', '/'])
+        || word.starts_with("...")
+        || word.contains("***")
+}
+
+/// Twelve words of small letters in a row.
+fn is_recovery_phrase(rest: &str) -> bool {
+    let words = rest.trim_start_matches([':', '=', ' ', '"', '\'']).split_whitespace();
+    let is_short_word =
+        |word: &&str| (3..=8).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_lowercase());
+    words.skip_while(|word| matches!(*word, "is" | "are" | "ist")).take_while(is_short_word).count() >= 12
+}

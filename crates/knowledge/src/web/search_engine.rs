@@ -1,0 +1,157 @@
+//! Search engines that the person has named: how each is asked. They may be on a private network, because a person named them.
+
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, HeaderValue};
+use reqwest::{Client, StatusCode};
+use url::Url;
+
+use super::search_results::{self, WebResult};
+use super::settings::{SearchEngineSettings, EngineKind};
+use lango_domain::secret::Secret;
+use lango_net::{FetchError, body, client_builder, charset};
+
+const CONNECT: Duration = Duration::from_secs(5);
+const DEFAULT_SECONDS: u64 = 10;
+const MAX_SECONDS: u64 = 120;
+const MAX_BODY: usize = 2 * 1024 * 1024;
+
+/// Why there are no tools for the web, for whoever configures them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WebError {
+    #[error("search.engines[{at}]: {reason}")]
+    Engine { at: usize, reason: &'static str },
+    #[error(transparent)]
+    Client(#[from] FetchError),
+}
+
+/// An engine that can be asked.
+#[derive(Clone)]
+pub struct SearchEngineClient {
+    kind: EngineKind,
+    base: Url,
+    key: Option<(Secret, HeaderValue)>,
+    client: Client,
+    timeout: Duration,
+}
+
+pub fn connected(engines: &[SearchEngineSettings]) -> Result<Vec<SearchEngineClient>, WebError> {
+    let client = client_builder(CONNECT).build().map_err(|error| FetchError::Setup(error.to_string()))?;
+    let connect =
+        |(at, engine)| connect(engine, client.clone()).map_err(|reason| WebError::Engine { at, reason });
+    engines.iter().enumerate().map(connect).collect()
+}
+
+fn connect(engine: &SearchEngineSettings, client: Client) -> Result<SearchEngineClient, &'static str> {
+    let base = match (engine.base_url.as_deref(), engine.r#type) {
+        (Some(base), _) => base,
+        (None, EngineKind::Searxng) => return Err("searxng needs a baseUrl"),
+        (None, EngineKind::Brave) => "https://api.search.brave.com",
+        (None, EngineKind::Duckduckgo) => "https://html.duckduckgo.com",
+    };
+    let base = Url::parse(base.trim()).map_err(|_| "baseUrl is not a URL")?;
+    if !matches!(base.scheme(), "http" | "https") {
+        return Err("baseUrl must begin with https:// or http://");
+    }
+    let key = match &engine.api_key {
+        Some(secret) => Some((secret.clone(), header(secret)?)),
+        None if engine.r#type == EngineKind::Brave => return Err("brave needs an apiKey"),
+        None => None,
+    };
+    let seconds = engine.timeout_seconds.unwrap_or(DEFAULT_SECONDS);
+    if !(1..=MAX_SECONDS).contains(&seconds) {
+        return Err("timeoutSeconds goes from 1 to 120");
+    }
+    Ok(SearchEngineClient { kind: engine.r#type, base, key, client, timeout: Duration::from_secs(seconds) })
+}
+
+fn header(secret: &Secret) -> Result<HeaderValue, &'static str> {
+    let mut value =
+        HeaderValue::from_str(secret.expose().trim()).map_err(|_| "apiKey has characters that no key has")?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+impl SearchEngineClient {
+    /// For people: the engine, and the host that learns what is searched for.
+    pub fn shown(&self) -> String {
+        format!("{} ({})", self.kind.name(), self.host())
+    }
+
+    pub fn host(&self) -> String {
+        self.base.host_str().unwrap_or_default().to_owned()
+    }
+
+    /// What it finds, or why it finds nothing, in words without the key.
+    pub async fn search(&self, query: &str, limit: usize) -> Result<Vec<WebResult>, String> {
+        let found = match tokio::time::timeout(self.timeout, self.ask(query, limit)).await {
+            Ok(found) => found,
+            Err(_late) => Err(format!("no answer within {} s", self.timeout.as_secs())),
+        };
+        let mut found = found.map_err(|reason| self.without_key(&reason))?;
+        found.truncate(limit);
+        for one in &mut found {
+            one.map(|text| self.without_key(text));
+        }
+        Ok(found)
+    }
+
+    async fn ask(&self, query: &str, limit: usize) -> Result<Vec<WebResult>, String> {
+        let mut request = self.client.get(self.address(query, limit));
+        if let (EngineKind::Brave, Some((_, key))) = (self.kind, &self.key) {
+            request = request.header("X-Subscription-Token", key.clone());
+        } else if let Some((key, _)) = &self.key {
+            request = request.bearer_auth(key.expose());
+        }
+        let accepted = if self.kind == EngineKind::Duckduckgo { "text/html" } else { "application/json" };
+        let request = request.header(ACCEPT, accepted).header(ACCEPT_ENCODING, body::ACCEPTED_ENCODINGS);
+        let response = request.send().await.map_err(|error| FetchError::of(&error).to_string())?;
+        if response.status() != StatusCode::OK {
+            return Err(self.refusal(response.status()));
+        }
+        let bytes = body::read(response, MAX_BODY).await.map_err(|error| error.to_string())?;
+        match self.kind {
+            EngineKind::Searxng => search_results::parse_searxng(&bytes),
+            EngineKind::Brave => search_results::parse_brave(&bytes),
+            EngineKind::Duckduckgo => {
+                search_results::parse_duckduckgo(&charset::decode(&bytes, None), &self.base)
+            }
+        }
+    }
+
+    fn address(&self, query: &str, limit: usize) -> Url {
+        let mut url = self.base.clone();
+        let path: &[&str] = match self.kind {
+            EngineKind::Searxng => &["search"],
+            EngineKind::Brave => &["res", "v1", "web", "search"],
+            // Its path ends with a slash.
+            EngineKind::Duckduckgo => &["html", ""],
+        };
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(path);
+        }
+        url.query_pairs_mut().append_pair("q", query);
+        match self.kind {
+            EngineKind::Searxng => _ = url.query_pairs_mut().append_pair("format", "json"),
+            EngineKind::Brave => _ = url.query_pairs_mut().append_pair("count", &limit.to_string()),
+            EngineKind::Duckduckgo => {}
+        }
+        url
+    }
+
+    fn refusal(&self, status: StatusCode) -> String {
+        let hint = match (self.kind, status.as_u16()) {
+            (_, 300..=399) => "; it redirects, so its baseUrl should be written as it redirects to",
+            (EngineKind::Searxng, 403) => "; its JSON format may be switched off",
+            (EngineKind::Duckduckgo, 202 | 403) => "; it takes us for a robot and wants a puzzle solved",
+            (_, 401 | 403 | 422) => "; its key may be missing or wrong",
+            (_, 429) => "; it was asked too often",
+            _ => "",
+        };
+        format!("status {}{hint}", status.as_u16())
+    }
+
+    fn without_key(&self, text: &str) -> String {
+        self.key.as_ref().map_or_else(|| text.to_owned(), |(key, _)| key.redact(text))
+    }
+}

@@ -1,0 +1,187 @@
+//! What search engines answer, as one kind of list.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use url::Url;
+
+use crate::html::HtmlDocument;
+use lango_net::sanitize::one_line;
+
+const MAX_TITLE: usize = 200;
+const MAX_SNIPPET: usize = 500;
+const MAX_URL: usize = 1_000;
+
+/// One result, as plain text on single lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebResult {
+    pub title: String,
+    pub url: String,
+    pub snippet: String,
+}
+
+impl WebResult {
+    /// Nothing, where the address is none that could be fetched.
+    fn new(title: &str, url: &str, snippet: &str) -> Option<Self> {
+        let url = Url::parse(url.trim()).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+        let url = String::from(url);
+        let (title, snippet) = (one_line(title, MAX_TITLE), one_line(snippet, MAX_SNIPPET));
+        let title = if title.is_empty() { one_line(&url, MAX_TITLE) } else { title };
+        (url.len() <= MAX_URL).then_some(Self { title, url, snippet })
+    }
+
+    pub fn map(&mut self, change: impl Fn(&str) -> String) {
+        for text in [&mut self.title, &mut self.url, &mut self.snippet] {
+            *text = change(text);
+        }
+    }
+}
+
+/// One entry of a list, however odd: texts may be missing or something else.
+fn found(entry: &Value) -> Option<WebResult> {
+    let text = |name: &str| entry.get(name).and_then(Value::as_str);
+    let plain = |text: Option<&str>| text_of(text.unwrap_or_default());
+    WebResult::new(&plain(text("title")), text("url")?, &plain(text("content").or_else(|| text("description"))))
+}
+
+pub fn parse_searxng(bytes: &[u8]) -> Result<Vec<WebResult>, String> {
+    #[derive(Deserialize)]
+    struct Reply {
+        results: Vec<Value>,
+    }
+    let reply: Reply = json(bytes)?;
+    Ok(reply.results.iter().filter_map(found).collect())
+}
+
+pub fn parse_brave(bytes: &[u8]) -> Result<Vec<WebResult>, String> {
+    #[derive(Deserialize)]
+    struct Reply {
+        web: Option<Web>,
+    }
+    #[derive(Deserialize)]
+    struct Web {
+        #[serde(default)]
+        results: Vec<Value>,
+    }
+    let reply: Reply = json(bytes)?;
+    Ok(reply.web.iter().flat_map(|web| &web.results).filter_map(found).collect())
+}
+
+fn json<Reply: DeserializeOwned>(bytes: &[u8]) -> Result<Reply, String> {
+    serde_json::from_slice(bytes).map_err(|_| "its answer is not the JSON that was expected".to_owned())
+}
+
+/// Engines mark the words that were found, and write `&amp;`.
+fn text_of(html: &str) -> String {
+    let document = HtmlDocument::parse(html, super::PAGE.nodes);
+    (0..document.nodes.len())
+        .filter(|at| document.element(*at).is_none())
+        .map(|at| document.text(at))
+        .collect()
+}
+
+/// Each result has a link with the class `result__a`, and a snippet before the next one.
+pub fn parse_duckduckgo(html: &str, base: &Url) -> Result<Vec<WebResult>, String> {
+    let document = HtmlDocument::parse(html, super::PAGE.nodes);
+    let end = document.nodes.len();
+    let mut found: Vec<WebResult> = Vec::new();
+    let (mut ad_until, mut is_empty, mut is_found) = (0, false, false);
+    for (at, element) in document.elements(0, end) {
+        if element.has_class("result--ad") {
+            ad_until = document.end(at);
+        }
+        is_empty |= element.has_class("no-results") || element.has_class("result--no-result");
+        if at < ad_until {
+            continue;
+        }
+        if element.has_class("result__a") {
+            let target = element.attribute("href").and_then(|href| target(href, base));
+            let one = target.and_then(|url| WebResult::new(&document.text(at), &url, ""));
+            is_found = one.is_some();
+            found.extend(one);
+        } else if element.has_class("result__snippet") && is_found {
+            let snippet = one_line(&document.text(at), MAX_SNIPPET);
+            found.last_mut().into_iter().for_each(|last| last.snippet.clone_from(&snippet));
+            is_found = false;
+        }
+    }
+    if found.is_empty() && !is_empty {
+        return Err(
+            "its page has no results on it that could be read; it may want a puzzle solved".to_owned()
+        );
+    }
+    Ok(found)
+}
+
+/// Links go through the engine, which is told in `uddg` where they lead; advertisements lead to the engine itself.
+fn target(href: &str, base: &Url) -> Option<String> {
+    let link = base.join(href).ok()?;
+    let is_own =
+        link.host_str().is_some_and(|host| host == "duckduckgo.com" || host.ends_with(".duckduckgo.com"))
+            || link.host() == base.host();
+    if !is_own {
+        return Some(link.into());
+    }
+    let target =
+        link.query_pairs().find(|(name, _)| name == "uddg").map(|(_, target)| target.into_owned())?;
+    let leads_back = Url::parse(&target)
+        .is_ok_and(|url| url.host_str() == Some("duckduckgo.com") && url.path() == "/y.js");
+    (!leads_back).then_some(target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(title: &str, url: &str, snippet: &str) -> WebResult {
+        WebResult { title: title.to_owned(), url: url.to_owned(), snippet: snippet.to_owned() }
+    }
+
+    #[test]
+    fn searxng_answers_in_json() {
+        let reply = br#"{ "query": "x", "results": [
+            { "url": "https://a.example/", "title": "A\u001b[1m &amp; B", "content": "one\ntwo", "score": 1 },
+            { "url": "https://b.example/", "title": null },
+            { "url": "javascript:alert(1)", "title": "C", "content": "" },
+            { "title": "no address" }, { "url": 5 }, null, "x",
+            { "url": "https://c.example/", "title": [1], "content": null, "description": "d" } ] }"#;
+        let expected = [
+            result("A[1m & B", "https://a.example/", "one two"),
+            result("https://b.example/", "https://b.example/", ""),
+            result("https://c.example/", "https://c.example/", "d"),
+        ];
+        assert_eq!(parse_searxng(reply).unwrap(), expected);
+        assert_eq!(parse_searxng(br#"{ "results": [] }"#).unwrap(), []);
+        assert!(parse_searxng(b"<html>").is_err() && parse_searxng(b"{}").is_err());
+    }
+
+    #[test]
+    fn brave_answers_in_json() {
+        let reply = br#"{ "type": "search", "web": { "results": [
+            { "title": "A", "url": "https://a.example/?q=1", "description": "some <strong>words</strong> &lt;b&gt;" } ] } }"#;
+        assert_eq!(parse_brave(reply).unwrap(), [result("A", "https://a.example/?q=1", "some words <b>")]);
+        assert_eq!(parse_brave(br#"{ "type": "search" }"#).unwrap(), []);
+        assert!(parse_brave(b"[]").is_err());
+    }
+
+    #[test]
+    fn duckduckgo_answers_in_html() {
+        let page = r#"<div class="result results_links result--ad"><a class="result__a" href="https://ad.example/">Ad</a>
+            <a class="result__snippet">buy</a></div>
+            <div class="result results_links web-result"><h2 class="result__title">
+            <a rel="nofollow" class="result__a" href="//duckduckgo.com/l/?uddg=https%3A%2F%2Fa.example%2Fx%3Fy%3D1%26z&amp;rut=abc">A <b>page</b></a>
+            </h2><a class="result__snippet" href="/x">some <b>words</b></a></div>
+            <div class="result"><a class="result__a" href="https://b.example/">B</a></div>
+            <div class="result"><a class="result__a" href="https://duckduckgo.com/y.js?ad_domain=x">own</a>
+            <a class="result__snippet">of nobody</a></div>
+            <div class="result"><a class="result__a" href="//duckduckgo.com/l/?uddg=javascript%3Ax">bad</a></div>"#;
+        let base = Url::parse("https://html.duckduckgo.com").unwrap();
+        let expected = [
+            result("A page", "https://a.example/x?y=1&z", "some words"),
+            result("B", "https://b.example/", ""),
+        ];
+        assert_eq!(parse_duckduckgo(page, &base).unwrap(), expected);
+        assert_eq!(parse_duckduckgo("<div class='no-results'>none</div>", &base).unwrap(), []);
+        assert!(parse_duckduckgo("<form class=anomaly-modal>", &base).is_err());
+    }
+}
