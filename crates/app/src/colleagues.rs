@@ -1,7 +1,7 @@
 //! From settings to agents in other processes.
 
 use lango_domain::TeamMode;
-use lango_remote::{RemoteTeam, Settings};
+use lango_remote::{RemoteTeam, RemoteSettings};
 
 use crate::config::{ConfigError, Loaded};
 use crate::environment::Environment;
@@ -28,14 +28,14 @@ pub fn colleagues(loaded: &Loaded, environment: &Environment) -> Result<RemoteTe
 
 /// Nobody elsewhere, whatever the settings say.
 pub fn no_colleagues() -> RemoteTeam {
-    RemoteTeam::new(&Settings::default(), Vec::new(), lango_net::AddressPolicy::Public)
+    RemoteTeam::new(&RemoteSettings::default(), Vec::new(), lango_net::AddressPolicy::Public)
 }
 
 /// Goes on looking for whoever is missing, beside everything else, for as long as the process lives.
 pub fn keep_looking_for(colleagues: &RemoteTeam) {
     if !colleagues.is_empty() {
         let colleagues = colleagues.clone();
-        std::thread::spawn(move || aside(colleagues.keep_looking()));
+        std::thread::spawn(move || aside(colleagues.refresh_forever()));
     }
 }
 

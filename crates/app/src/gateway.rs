@@ -7,7 +7,7 @@ use lango_domain::Tool;
 use lango_domain::secret::Secret;
 use lango_engine::{RunnerParts, Runner};
 use lango_gateway::{Absent, Gateway, Lobby, SkippedItem, Surroundings, Tasks, Team, TeamFacts};
-use lango_remote::{RemoteTeam, Standing};
+use lango_remote::{RemoteTeam, RemoteAvailability};
 use lango_store::{SqliteStore, token_value};
 use uuid::Uuid;
 
@@ -40,7 +40,7 @@ impl Served {
         keep_looking_for(colleagues);
         let mut built_of = self.built_of;
         loop {
-            colleagues.changed_since(built_of).await;
+            colleagues.wait_for_change(built_of).await;
             // Before it is built: who joins meanwhile is seen the next time.
             built_of = colleagues.generation();
             match self.workshop.build() {
@@ -129,8 +129,8 @@ fn out_of_reach(colleagues: &RemoteTeam) -> Absent {
     let colleagues = colleagues.clone();
     Arc::new(move || {
         let absent = colleagues.statuses().into_iter().filter_map(|status| match status.standing {
-            Standing::Absent { reason } => Some(SkippedItem { name: status.name.to_string(), reason }),
-            Standing::Joined { .. } => None,
+            RemoteAvailability::Absent { reason } => Some(SkippedItem { name: status.name.to_string(), reason }),
+            RemoteAvailability::Joined { .. } => None,
         });
         absent.collect()
     })

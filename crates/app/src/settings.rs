@@ -44,7 +44,7 @@ pub struct Settings {
     /// Which addresses may be fetched.
     pub net: lango_net::NetSettings,
     /// Agents in other processes.
-    pub a2a: lango_remote::Settings,
+    pub a2a: lango_remote::RemoteSettings,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

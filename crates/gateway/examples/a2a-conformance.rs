@@ -25,7 +25,7 @@ use lango_gateway::{
 };
 use lango_net::AddressPolicy;
 use lango_remote::a2a::{
-    Artifact, ArtifactId, Content, Message, MessageId, Part, ProtocolError, Role, TaskState,
+    Artifact, ArtifactId, PartContent, Message, MessageId, Part, ProtocolError, Role, TaskState,
 };
 use lango_store::{AccessToken, StoreLocation, SqliteStore, TokenScope, token_value};
 use lango_team::{Config, build_agent_tree};
@@ -162,13 +162,13 @@ fn script(message: &str) -> Vec<(Duration, Step)> {
         () if begins("tck-reject-task") => vec![Step::saying(TaskState::Rejected, "rejected")],
         () if begins("tck-artifact-text") => lifecycle(vec![text("Generated text content")]),
         () if begins("tck-artifact-file-url") => {
-            lifecycle(vec![file(Content::Url("https://example.com/output.txt".to_owned()))])
+            lifecycle(vec![file(PartContent::Url("https://example.com/output.txt".to_owned()))])
         }
         () if begins("tck-artifact-file") || begins("tck-stream-artifact-file") => {
-            lifecycle(vec![file(Content::Raw("SGVsbG8gZnJvbSBUQ0s=".to_owned()))])
+            lifecycle(vec![file(PartContent::Raw("SGVsbG8gZnJvbSBUQ0s=".to_owned()))])
         }
         () if begins("tck-artifact-data") => {
-            lifecycle(vec![artifact(Part::of(Content::Data(json!({ "key": "value", "count": 42 }))))])
+            lifecycle(vec![artifact(Part::of(PartContent::Data(json!({ "key": "value", "count": 42 }))))])
         }
         () if begins("tck-stream-001") => lifecycle(vec![text("Stream hello from TCK")]),
         () if begins("tck-stream-002") => vec![completed()],
@@ -190,7 +190,7 @@ fn text(text: &str) -> Step {
     artifact(Part::text(text))
 }
 
-fn file(content: Content) -> Step {
+fn file(content: PartContent) -> Step {
     let (filename, media_type) = (Some("output.txt".to_owned()), Some("text/plain".to_owned()));
     artifact(Part { filename, media_type, ..Part::of(content) })
 }

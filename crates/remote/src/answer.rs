@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use lango_domain::text::strip_control_chars;
 use lango_net::sanitize::one_line;
 
-use crate::a2a::{Artifact, ArtifactId, Content, Message, Part};
+use crate::a2a::{Artifact, ArtifactId, PartContent, Message, Part};
 
 /// What a colleague may say in one task (B92).
 pub(crate) const MOST_BYTES: usize = 256 * 1024;
@@ -20,7 +20,7 @@ const ARTIFACT_FRAME: usize = 128;
 
 /// What was said so far.
 #[derive(Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct RemoteAnswer {
     artifacts: HashMap<ArtifactId, String>,
     /// How much of them is held.
     held: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Answer {
     is_overfull: bool,
 }
 
-impl Answer {
+impl RemoteAnswer {
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
@@ -40,10 +40,10 @@ impl Answer {
     }
 
     /// A further piece of an artifact.
-    pub fn more(&mut self, artifact: &Artifact) -> Option<String> {
+    pub fn append(&mut self, artifact: &Artifact) -> Option<String> {
         let text = text_of(&artifact.parts);
         if !self.artifacts.contains_key(&artifact.id) {
-            return self.whole(artifact);
+            return self.replace(artifact);
         }
         if self.has_room(text.len())
             && let Some(known) = self.artifacts.get_mut(&artifact.id)
@@ -54,7 +54,7 @@ impl Answer {
     }
 
     /// An artifact as it stands now: what is new of it.
-    pub fn whole(&mut self, artifact: &Artifact) -> Option<String> {
+    pub fn replace(&mut self, artifact: &Artifact) -> Option<String> {
         let text = text_of(&artifact.parts);
         let known = self.artifacts.remove(&artifact.id);
         self.held -= known.as_ref().map_or(0, |known| known.len() + ARTIFACT_FRAME);
@@ -115,16 +115,16 @@ pub(crate) fn text_of(parts: &[Part]) -> String {
     for part in parts {
         let before = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         match &part.content {
-            Content::Text(words) => text.push_str(&strip_control_chars(words)),
-            Content::Data(data) => {
+            PartContent::Text(words) => text.push_str(&strip_control_chars(words)),
+            PartContent::Data(data) => {
                 let mut data = data.to_string();
                 if data.len() > MOST_DATA {
                     data = format!("[{} bytes of data]", data.len());
                 }
                 text.push_str(&format!("{before}{}", strip_control_chars(&data)));
             }
-            Content::Url(url) => text.push_str(&format!("{before}[{}: {}]", named(part), one_line(url, 500))),
-            Content::Raw(bytes) => {
+            PartContent::Url(url) => text.push_str(&format!("{before}[{}: {}]", named(part), one_line(url, 500))),
+            PartContent::Raw(bytes) => {
                 text.push_str(&format!(
                     "{before}[{}: {} bytes, not shown]",
                     named(part),
@@ -151,42 +151,42 @@ mod tests {
 
     #[test]
     fn nothing_is_said_twice() {
-        let mut answer = Answer::default();
-        assert_eq!(answer.more(&artifact("a", "One")).as_deref(), Some("One"));
-        assert_eq!(answer.more(&artifact("a", " two")).as_deref(), Some(" two"));
-        assert_eq!(answer.whole(&artifact("a", "One two three")).as_deref(), Some(" three"));
-        assert_eq!(answer.whole(&artifact("a", "One two three")), None);
-        assert_eq!(answer.whole(&artifact("b", "Other")).as_deref(), Some("\n\nOther"));
-        assert_eq!(answer.whole(&artifact("b", "Anew")).as_deref(), Some("\n\nAnew"));
+        let mut answer = RemoteAnswer::default();
+        assert_eq!(answer.append(&artifact("a", "One")).as_deref(), Some("One"));
+        assert_eq!(answer.append(&artifact("a", " two")).as_deref(), Some(" two"));
+        assert_eq!(answer.replace(&artifact("a", "One two three")).as_deref(), Some(" three"));
+        assert_eq!(answer.replace(&artifact("a", "One two three")), None);
+        assert_eq!(answer.replace(&artifact("b", "Other")).as_deref(), Some("\n\nOther"));
+        assert_eq!(answer.replace(&artifact("b", "Anew")).as_deref(), Some("\n\nAnew"));
     }
 
     #[test]
     fn an_answer_has_an_end() {
-        let mut answer = Answer::default();
-        let said = answer.more(&artifact("a", &"ü".repeat(MOST_BYTES))).unwrap();
+        let mut answer = RemoteAnswer::default();
+        let said = answer.append(&artifact("a", &"ü".repeat(MOST_BYTES))).unwrap();
         assert!(said.len() <= MOST_BYTES + CUT.len() && said.ends_with(CUT));
         assert!(answer.is_full());
-        assert_eq!(answer.more(&artifact("a", "x")), None);
+        assert_eq!(answer.append(&artifact("a", "x")), None);
     }
 
     /// B105
     #[test]
     fn artifacts_without_end_fill_an_answer() {
-        let mut empty = Answer::default();
+        let mut empty = RemoteAnswer::default();
         let numbers = (0..).find(|number: &usize| {
-            empty.whole(&artifact(&number.to_string(), ""));
+            empty.replace(&artifact(&number.to_string(), ""));
             empty.is_full()
         });
         assert!(numbers.unwrap() <= MOST_HELD / ARTIFACT_FRAME, "artifacts that say nothing");
-        let mut blank = Answer::default();
+        let mut blank = RemoteAnswer::default();
         let blanks = (0..).find(|number: &usize| {
-            blank.whole(&artifact(&number.to_string(), &" ".repeat(MOST_BYTES / 2)));
+            blank.replace(&artifact(&number.to_string(), &" ".repeat(MOST_BYTES / 2)));
             blank.is_full()
         });
         assert!(blanks.unwrap() < 10, "artifacts of white space");
-        let mut growing = Answer::default();
+        let mut growing = RemoteAnswer::default();
         for _ in 0..1_000 {
-            growing.whole(&artifact("a", "the same"));
+            growing.replace(&artifact("a", "the same"));
         }
         assert!(!growing.is_full() && growing.held < 1024, "one that stays the same");
     }
@@ -194,9 +194,9 @@ mod tests {
     #[test]
     fn what_is_no_text_is_named_and_nothing_commands_a_terminal() {
         let file =
-            Part { filename: Some("a\u{1b}.png".to_owned()), ..Part::of(Content::Raw("aGkh".to_owned())) };
-        let link = Part::of(Content::Url("http://10.0.0.1/x".to_owned()));
-        let data = Part::of(Content::Data(serde_json::json!({ "a": 1 })));
+            Part { filename: Some("a\u{1b}.png".to_owned()), ..Part::of(PartContent::Raw("aGkh".to_owned())) };
+        let link = Part::of(PartContent::Url("http://10.0.0.1/x".to_owned()));
+        let data = Part::of(PartContent::Data(serde_json::json!({ "a": 1 })));
         let parts = [Part::text("x\u{1b}[2Jy"), data, link, file];
         assert_eq!(
             text_of(&parts),

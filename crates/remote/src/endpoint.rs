@@ -2,46 +2,46 @@
 
 use url::Url;
 
-use crate::a2a::{AgentCard, Binding, Interface, Version, Wire};
-use crate::outgoing::Outgoing;
+use crate::a2a::{AgentCard, Binding, AgentInterface, ProtocolVersion, WireFormat};
+use crate::outbound::Outbound;
 
 /// An address, and how it is spoken to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
     pub url: Url,
-    pub binding: Spoken,
-    pub version: Version,
+    pub binding: SupportedBinding,
+    pub version: ProtocolVersion,
     pub tenant: Option<String>,
     pub streaming: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Spoken {
+pub(crate) enum SupportedBinding {
     JsonRpc,
     HttpJson,
 }
 
 impl Endpoint {
-    pub fn wire(&self) -> Wire {
+    pub fn wire(&self) -> WireFormat {
         match self.binding {
-            Spoken::JsonRpc => Wire::rpc(self.version),
-            Spoken::HttpJson => Wire::rest(self.version),
+            SupportedBinding::JsonRpc => WireFormat::rpc(self.version),
+            SupportedBinding::HttpJson => WireFormat::rest(self.version),
         }
     }
 }
 
 /// The first address of 1.0 that can be used, else the first of 0.3; without one, why each cannot.
-pub(crate) fn choose(card: &AgentCard, outgoing: &Outgoing) -> Result<Endpoint, String> {
+pub(crate) fn choose(card: &AgentCard, outgoing: &Outbound) -> Result<Endpoint, String> {
     let judged: Vec<Result<Endpoint, String>> = card
         .interfaces
         .iter()
         .map(|interface| {
-            let endpoint = judge(interface, outgoing)?;
+            let endpoint = evaluate(interface, outgoing)?;
             Ok(Endpoint { streaming: card.capabilities.streaming, ..endpoint })
         })
         .collect();
     let usable = || judged.iter().filter_map(|judged| judged.as_ref().ok());
-    let newer = usable().find(|endpoint| endpoint.version == Version::V1_0);
+    let newer = usable().find(|endpoint| endpoint.version == ProtocolVersion::V1_0);
     if let Some(endpoint) = newer.or_else(|| usable().next()) {
         return Ok(endpoint.clone());
     }
@@ -51,13 +51,13 @@ pub(crate) fn choose(card: &AgentCard, outgoing: &Outgoing) -> Result<Endpoint, 
 }
 
 /// How an address would be spoken to, or why it is not.
-pub(crate) fn judge(interface: &Interface, outgoing: &Outgoing) -> Result<Endpoint, String> {
+pub(crate) fn evaluate(interface: &AgentInterface, outgoing: &Outbound) -> Result<Endpoint, String> {
     let binding = match &interface.binding {
-        Binding::JsonRpc => Spoken::JsonRpc,
-        Binding::HttpJson => Spoken::HttpJson,
+        Binding::JsonRpc => SupportedBinding::JsonRpc,
+        Binding::HttpJson => SupportedBinding::HttpJson,
         other => return Err(format!("{other} is not spoken here")),
     };
-    let version = interface.spoken().ok_or_else(|| {
+    let version = interface.supported_version().ok_or_else(|| {
         let version = lango_net::sanitize::one_line(&interface.version, 20);
         format!("version {version} is not spoken here")
     })?;

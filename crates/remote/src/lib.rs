@@ -6,19 +6,19 @@
 
 pub mod a2a;
 mod answer;
-mod card;
-mod circuit;
-mod colleague;
+mod card_fetch;
+mod circuit_breaker;
+mod remote_agent;
 mod endpoint;
-mod exchange;
-mod names;
-mod outgoing;
-mod peer;
-mod report;
+mod task_run;
+mod agent_names;
+mod outbound;
+mod client;
+mod card_report;
 mod settings;
 mod team;
 
-pub use card::CardTrouble;
-pub use report::{CardReport, InterfaceReport, SkillReport, check_card};
-pub use settings::{RemoteAgentSettings, Settings};
-pub use team::{Loaded, RemoteMember, RemoteStatus, RemoteTeam, Standing, load_remote_agents};
+pub use card_fetch::CardError;
+pub use card_report::{CardReport, InterfaceReport, SkillReport, check_card};
+pub use settings::{RemoteAgentSettings, RemoteSettings};
+pub use team::{LoadedRemoteAgents, RemoteMember, RemoteStatus, RemoteTeam, RemoteAvailability, load_remote_agents};

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// `a2a`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Settings {
+pub struct RemoteSettings {
     /// Whether the agents below join the team.
     pub enabled: bool,
     /// Agents in other processes that speak A2A, 1.0 or 0.3; they join the team behind the local ones.

@@ -11,15 +11,15 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use crate::colleague::{Colleague, Handle};
-use crate::names;
-use crate::settings::Settings;
+use crate::remote_agent::{ConfiguredRemoteAgent, RemoteAgentHandle};
+use crate::agent_names;
+use crate::settings::RemoteSettings;
 
 /// Looking is never idle for longer than this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// The colleagues that were reached, and what the user should know.
-pub struct Loaded {
+pub struct LoadedRemoteAgents {
     pub agents: Vec<RemoteMember>,
     pub warnings: Vec<String>,
 }
@@ -38,11 +38,11 @@ pub struct RemoteStatus {
     pub name: AgentName,
     /// Where its card is to be.
     pub url: String,
-    pub standing: Standing,
+    pub standing: RemoteAvailability,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum RemoteAvailability {
     /// In the team. `trouble` says why its card could not be read again, or why its tasks failed lately.
     Joined { description: String, card_age: Duration, trouble: Option<String> },
     /// Not in the team.
@@ -52,20 +52,20 @@ pub enum Standing {
 /// Fetches all cards side by side, within a bounded time; who cannot be reached is skipped with a warning (S91).
 ///
 /// `taken` are the names of the local agents.
-pub async fn load_remote_agents(settings: &Settings, taken: Vec<AgentName>, reach: AddressPolicy) -> Loaded {
+pub async fn load_remote_agents(settings: &RemoteSettings, taken: Vec<AgentName>, reach: AddressPolicy) -> LoadedRemoteAgents {
     let team = RemoteTeam::new(settings, taken, reach);
     team.load().await;
-    Loaded { agents: team.agents(), warnings: team.warnings() }
+    LoadedRemoteAgents { agents: team.agents(), warnings: team.warnings() }
 }
 
 /// The same for as long as a conversation lasts: whoever was missing is looked for again, and can join between turns.
 #[derive(Clone)]
 pub struct RemoteTeam {
-    shared: Arc<Shared>,
+    shared: Arc<RemoteTeamInner>,
 }
 
-struct Shared {
-    colleagues: Vec<Arc<Colleague>>,
+struct RemoteTeamInner {
+    colleagues: Vec<Arc<ConfiguredRemoteAgent>>,
     /// What became of the names.
     notes: Vec<String>,
     generation: watch::Sender<u64>,
@@ -74,17 +74,17 @@ struct Shared {
 
 impl RemoteTeam {
     /// Nobody is looked for yet.
-    pub fn new(settings: &Settings, taken: Vec<AgentName>, reach: AddressPolicy) -> Self {
+    pub fn new(settings: &RemoteSettings, taken: Vec<AgentName>, reach: AddressPolicy) -> Self {
         let wanted = if settings.enabled { settings.remote_agents.as_slice() } else { &[] };
-        let named = names::resolve(wanted.iter().map(|one| one.name.as_str()), taken);
+        let named = agent_names::resolve(wanted.iter().map(|one| one.name.as_str()), taken);
         let notes = named.iter().filter_map(|named| named.note.clone()).collect();
         let errands = TaskTracker::new();
         let colleagues = wanted
             .iter()
             .zip(named)
-            .map(|(settings, named)| Arc::new(Colleague::new(named.name, settings, reach, errands.clone())));
+            .map(|(settings, named)| Arc::new(ConfiguredRemoteAgent::new(named.name, settings, reach, errands.clone())));
         let colleagues = colleagues.collect();
-        Self { shared: Arc::new(Shared { colleagues, notes, generation: watch::Sender::new(0), errands }) }
+        Self { shared: Arc::new(RemoteTeamInner { colleagues, notes, generation: watch::Sender::new(0), errands }) }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -98,9 +98,9 @@ impl RemoteTeam {
 
     /// Those that can be given tasks, in the order of the settings.
     pub fn agents(&self) -> Vec<RemoteMember> {
-        let member = |colleague: &Arc<Colleague>| {
+        let member = |colleague: &Arc<ConfiguredRemoteAgent>| {
             let description = colleague.seen().card.as_ref()?.description.clone();
-            let agent = Arc::new(Handle(Arc::clone(colleague)));
+            let agent = Arc::new(RemoteAgentHandle(Arc::clone(colleague)));
             Some(RemoteMember { name: colleague.name.clone(), description, agent })
         };
         self.shared.colleagues.iter().filter_map(member).collect()
@@ -113,10 +113,10 @@ impl RemoteTeam {
     /// What the user should know: names that were changed, and who is missing for which reason.
     pub fn warnings(&self) -> Vec<String> {
         let missing = self.statuses().into_iter().filter_map(|status| match status.standing {
-            Standing::Absent { reason } => {
+            RemoteAvailability::Absent { reason } => {
                 Some(format!("the remote agent `{}` is left out ({}): {reason}", status.name, status.url))
             }
-            Standing::Joined { .. } => None,
+            RemoteAvailability::Joined { .. } => None,
         });
         self.shared.notes.iter().cloned().chain(missing).collect()
     }
@@ -128,57 +128,57 @@ impl RemoteTeam {
     }
 
     /// Waits until the number is another one.
-    pub async fn changed_since(&self, generation: u64) {
+    pub async fn wait_for_change(&self, generation: u64) {
         let mut numbers = self.shared.generation.subscribe();
         // The sender lives as long as we do.
         let _ = numbers.wait_for(|number| *number != generation).await;
     }
 
     /// Looks again for whoever is missing, and now and then at whoever is there. It never ends.
-    pub async fn keep_looking(&self) {
+    pub async fn refresh_forever(&self) {
         loop {
             let now = Instant::now();
-            let due: Vec<Arc<Colleague>> = self
+            let due: Vec<Arc<ConfiguredRemoteAgent>> = self
                 .shared
                 .colleagues
                 .iter()
-                .filter(|colleague| colleague.next_look().is_some_and(|at| at <= now))
+                .filter(|colleague| colleague.next_refresh().is_some_and(|at| at <= now))
                 .cloned()
                 .collect();
             self.look_for(&due).await;
-            let next = self.shared.colleagues.iter().filter_map(|colleague| colleague.next_look()).min();
+            let next = self.shared.colleagues.iter().filter_map(|colleague| colleague.next_refresh()).min();
             let pause = next.map_or(LONGEST_PAUSE, |at| at.saturating_duration_since(Instant::now()));
             tokio::time::sleep(pause.clamp(Duration::from_millis(50), LONGEST_PAUSE)).await;
         }
     }
 
     /// Waits until colleagues whose tasks were cancelled have been told, each within its limit.
-    pub async fn settled(&self) {
+    pub async fn wait_for_cancellations(&self) {
         self.shared.errands.close();
         self.shared.errands.wait().await;
         self.shared.errands.reopen();
     }
 
-    async fn look_for(&self, colleagues: &[Arc<Colleague>]) {
-        let changed = join_all(colleagues.iter().map(|colleague| colleague.look())).await;
+    async fn look_for(&self, colleagues: &[Arc<ConfiguredRemoteAgent>]) {
+        let changed = join_all(colleagues.iter().map(|colleague| colleague.refresh_card())).await;
         if changed.contains(&true) {
             self.shared.generation.send_modify(|number| *number += 1);
         }
     }
 }
 
-fn status(colleague: &Colleague) -> RemoteStatus {
-    let lately = colleague.circuit().trouble().map(str::to_owned);
+fn status(colleague: &ConfiguredRemoteAgent) -> RemoteStatus {
+    let lately = colleague.circuit().last_error().map(str::to_owned);
     let seen = colleague.seen();
     let trouble = seen.trouble.as_ref().map(ToString::to_string);
     let standing = match &seen.card {
-        Some(known) => Standing::Joined {
+        Some(known) => RemoteAvailability::Joined {
             description: known.description.clone(),
             card_age: known.at.elapsed(),
             trouble: trouble.or(lately),
         },
         None => {
-            Standing::Absent { reason: trouble.unwrap_or_else(|| "it was not looked for yet".to_owned()) }
+            RemoteAvailability::Absent { reason: trouble.unwrap_or_else(|| "it was not looked for yet".to_owned()) }
         }
     };
     RemoteStatus { name: colleague.name.clone(), url: colleague.url.clone(), standing }

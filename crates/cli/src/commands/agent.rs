@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use lango_app::{ConfigError, Team};
 use lango_domain::{Agent, AgentTree, TeamMode, AgentLocation, SkippedAgent, Tool, token_estimate};
-use lango_remote::{RemoteStatus, Standing};
+use lango_remote::{RemoteStatus, RemoteAvailability};
 use lango_team::{CapabilityMap, ToolClaims, RoleToolSet, capability_description, partition_tools};
 use serde_json::{Map, Value, json};
 
@@ -58,7 +58,7 @@ fn agent_json(agent: &Agent) -> Value {
 /// A remote agent's entry says more: where its card is, how old that is, and what went wrong lately.
 fn with_standing(mut entry: Value, team: &Team) -> Value {
     let is_it = |status: &&RemoteStatus| entry["name"] == status.name.as_str();
-    if let Some(RemoteStatus { url, standing: Standing::Joined { card_age, trouble, .. }, .. }) =
+    if let Some(RemoteStatus { url, standing: RemoteAvailability::Joined { card_age, trouble, .. }, .. }) =
         team.remotes.iter().find(is_it)
     {
         entry["url"] = json!(url);
@@ -80,10 +80,10 @@ fn skipped(team: &Team) -> Vec<SkippedAgent> {
         skipped.push(SkippedAgent { name, reason: mistake.to_string() });
     }
     skipped.extend(team.remotes.iter().filter_map(|status| match &status.standing {
-        Standing::Absent { reason } => {
+        RemoteAvailability::Absent { reason } => {
             Some(SkippedAgent { name: status.name.to_string(), reason: format!("{}: {reason}", status.url) })
         }
-        Standing::Joined { .. } => None,
+        RemoteAvailability::Joined { .. } => None,
     }));
     skipped
 }

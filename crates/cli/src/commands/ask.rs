@@ -100,13 +100,13 @@ fn tape(setting: &Setting, ask: &Ask) -> Result<Tape, Failure> {
 pub async fn turn(conversation: &Conversation, session: SessionId, request: Request, show: &mut Show) {
     let updates = conversation.runner.run(request.into_turn(session, Principal::local()));
     follow(updates, show).await;
-    conversation.colleagues.settled().await;
+    conversation.colleagues.wait_for_cancellations().await;
 }
 
 /// The rest of a turn that was interrupted.
 pub async fn go_on(conversation: &Conversation, session: SessionId, show: &mut Show) {
     follow(conversation.runner.resume(session, Principal::local()), show).await;
-    conversation.colleagues.settled().await;
+    conversation.colleagues.wait_for_cancellations().await;
 }
 
 async fn follow(mut updates: TurnStream, show: &mut Show) {

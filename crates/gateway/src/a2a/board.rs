@@ -7,7 +7,7 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use lango_domain::event::Principal;
 use lango_remote::a2a::{
-    Artifact, ArtifactUpdate, Content, Message, MessageId, Metadata, Part, ProtocolError, Role, StatusUpdate,
+    Artifact, ArtifactUpdate, PartContent, Message, MessageId, Metadata, Part, ProtocolError, Role, StatusUpdate,
     StreamEvent, Task, TaskState, TaskStatus,
 };
 use tokio::sync::broadcast::{self, Receiver, Sender};
@@ -237,8 +237,8 @@ fn join(parts: &mut Vec<Part>, new: &Part) {
     let is_plain =
         |part: &Part| part.filename.is_none() && part.media_type.is_none() && part.metadata.is_empty();
     match (parts.last_mut(), &new.content) {
-        (Some(last), Content::Text(more)) if is_plain(last) && is_plain(new) => match &mut last.content {
-            Content::Text(text) => text.push_str(more),
+        (Some(last), PartContent::Text(more)) if is_plain(last) && is_plain(new) => match &mut last.content {
+            PartContent::Text(text) => text.push_str(more),
             _ => parts.push(new.clone()),
         },
         _ => parts.push(new.clone()),

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use lango_remote::a2a::{
-    AgentCard, Binding, Capabilities, Interface, Requirement, SecurityScheme, Skill, Version,
+    AgentCard, Binding, AgentCapabilities, AgentInterface, SecurityRequirement, SecurityScheme, AgentSkill, ProtocolVersion,
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -50,7 +50,7 @@ impl CardDates {
 /// The card at the well-known addresses.
 pub(crate) async fn public(State(gateway): State<Gateway>, headers: HeaderMap) -> Response {
     let team = gateway.team();
-    let body = written(&gateway, &headers, Telling::Strangers, Version::V0_3).to_string();
+    let body = written(&gateway, &headers, Telling::Strangers, ProtocolVersion::V0_3).to_string();
     let tag = format!("\"{}\"", short_hash(body.as_bytes()));
     let who = match gateway.settings().a2a.card {
         CardAudience::Everyone => "public",
@@ -72,15 +72,15 @@ pub(crate) async fn public(State(gateway): State<Gateway>, headers: HeaderMap) -
 }
 
 /// The card as it is told to whoever asks with these headers. Whoever asks in 1.0 gets the fields of that version alone.
-pub(crate) fn written(gateway: &Gateway, headers: &HeaderMap, telling: Telling, asked_in: Version) -> Value {
+pub(crate) fn written(gateway: &Gateway, headers: &HeaderMap, telling: Telling, asked_in: ProtocolVersion) -> Value {
     let base = base_url(gateway, headers);
-    let versions = match gateway.settings().a2a.older_version && asked_in == Version::V0_3 {
-        true => &[Version::V1_0, Version::V0_3][..],
-        false => &[Version::V1_0],
+    let versions = match gateway.settings().a2a.older_version && asked_in == ProtocolVersion::V0_3 {
+        true => &[ProtocolVersion::V1_0, ProtocolVersion::V0_3][..],
+        false => &[ProtocolVersion::V1_0],
     };
     let team = gateway.team();
     let worker = &gateway.a2a().worker;
-    let requirement = Requirement(BTreeMap::from([(SCHEME.to_owned(), Vec::new())]));
+    let requirement = SecurityRequirement(BTreeMap::from([(SCHEME.to_owned(), Vec::new())]));
     let told = |agent: &&AgentItem| telling == Telling::Callers || !agent.remote;
     AgentCard {
         name: "Lango".to_owned(),
@@ -93,7 +93,7 @@ pub(crate) fn written(gateway: &Gateway, headers: &HeaderMap, telling: Telling, 
         documentation_url: None,
         icon_url: None,
         interfaces: interfaces(&base, versions),
-        capabilities: Capabilities {
+        capabilities: AgentCapabilities {
             streaming: true,
             push_notifications: gateway.settings().a2a.push_addresses > 0,
             extended_card: true,
@@ -112,23 +112,23 @@ pub(crate) fn written(gateway: &Gateway, headers: &HeaderMap, telling: Telling, 
     .write()
 }
 
-fn interfaces(base: &str, versions: &[Version]) -> Vec<Interface> {
+fn interfaces(base: &str, versions: &[ProtocolVersion]) -> Vec<AgentInterface> {
     let mut interfaces = Vec::new();
     for version in versions {
         for binding in [Binding::JsonRpc, Binding::HttpJson] {
             let (url, version, tenant) = (format!("{base}/a2a"), version.to_string(), None);
-            interfaces.push(Interface { url, binding, version, tenant });
+            interfaces.push(AgentInterface { url, binding, version, tenant });
         }
     }
     interfaces
 }
 
 /// An agent as a skill; which tools it has is nobody's business.
-fn skill(agent: &AgentItem, telling: Telling) -> Skill {
+fn skill(agent: &AgentItem, telling: Telling) -> AgentSkill {
     let description = agent.description.clone();
     let keywords = if telling == Telling::Callers { agent.keywords.clone() } else { Vec::new() };
     let tags = std::iter::once("agent".to_owned()).chain(keywords).collect();
-    Skill { id: agent.name.clone(), name: agent.name.clone(), description, tags, ..Skill::default() }
+    AgentSkill { id: agent.name.clone(), name: agent.name.clone(), description, tags, ..AgentSkill::default() }
 }
 
 /// Where others reach this server: as the settings say, else the host that was asked, which was checked before.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::http::header;
 use futures::future::join_all;
 use lango_net::{FetchError, AddressPolicy, check_url, guarded_client_builder, parse_url};
-use lango_remote::a2a::{StreamEvent, Task, Version, Wire};
+use lango_remote::a2a::{StreamEvent, Task, ProtocolVersion, WireFormat};
 use reqwest::{Client, Url};
 use serde_json::Value;
 use tokio_util::task::TaskTracker;
@@ -121,8 +121,8 @@ impl Courier {
 
     async fn deliver(&self, gateway: &Gateway, task: &Task, listener: &Listener) {
         let news = match listener.version {
-            Version::V1_0 => StreamEvent::Task(task.clone()).write(Wire::V1),
-            Version::V0_3 => task.write(Wire::V03Rpc),
+            ProtocolVersion::V1_0 => StreamEvent::Task(task.clone()).write(WireFormat::V1),
+            ProtocolVersion::V0_3 => task.write(WireFormat::V03Rpc),
         };
         let mut pauses = PAUSES.into_iter();
         loop {
@@ -142,8 +142,8 @@ impl Courier {
     async fn send(&self, listener: &Listener, news: &Value) -> Result<(), FetchError> {
         let url = self.check(&listener.config.url)?;
         let media_type = match listener.version {
-            Version::V1_0 => lango_remote::a2a::rest::CONTENT_TYPE,
-            Version::V0_3 => "application/json",
+            ProtocolVersion::V1_0 => lango_remote::a2a::rest::CONTENT_TYPE,
+            ProtocolVersion::V0_3 => "application/json",
         };
         let request = self.client()?.post(url).timeout(WHOLE).header(header::CONTENT_TYPE, media_type);
         let mut request = request.body(news.to_string());

@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures::stream::BoxStream;
 use lango_domain::event::SessionId;
 use lango_remote::a2a::{
-    Call, ContextId, ErrorKind, Message, Metadata, ProtocolError, Reply, Request, Role, SendMessage,
-    StreamEvent, Task, TaskId, TaskState, TaskStatus, Waiting, Wire,
+    A2aCall, ContextId, ErrorKind, Message, Metadata, ProtocolError, SendReply, A2aRequest, Role, SendMessage,
+    StreamEvent, Task, TaskId, TaskState, TaskStatus, ReturnMode, WireFormat,
 };
 use lango_store::{NewTask, TaskCreation, TokenScope, SqliteStoreError};
 use serde_json::{Value, json};
@@ -50,50 +50,50 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    pub async fn carry_out(&self, call: Call, wire: Wire) -> Result<Answered, ProtocolError> {
+    pub async fn carry_out(&self, call: A2aCall, wire: WireFormat) -> Result<Answered, ProtocolError> {
         if call.tenant.is_some() {
             let message = "there are no tenants here; use the address of the card";
             return Err(ProtocolError::new(ErrorKind::InvalidParams, message).about("field", "tenant"));
         }
         let value = match call.request {
-            Request::SendMessage(send) => self.send_and_wait(*send, wire).await?.write(wire),
-            Request::StreamMessage(send) => {
+            A2aRequest::SendMessage(send) => self.send_and_wait(*send, wire).await?.write(wire),
+            A2aRequest::StreamMessage(send) => {
                 return self.send_and_watch(*send, wire).await.map(Answered::Stream);
             }
-            Request::GetTask { task, history } => {
+            A2aRequest::GetTask { task, history } => {
                 shortened(self.look(&task).await?.kept.task, history).write(wire)
             }
-            Request::ListTasks(list) => self.list(list).await?.write(wire),
-            Request::CancelTask { task } => {
+            A2aRequest::ListTasks(list) => self.list(list).await?.write(wire),
+            A2aRequest::CancelTask { task } => {
                 let desk = self.clone();
                 self.undisturbed(async move { desk.cancel(&task).await }).await?.write(wire)
             }
-            Request::SubscribeToTask { task } => return self.subscribe(&task).await.map(Answered::Stream),
-            Request::CreatePushConfig(config) => self.listen(config, wire).await?.write(wire),
-            Request::GetPushConfig { task, config } => self.listener(&task, config).await?.write(wire),
-            Request::ListPushConfigs { task } => self.listeners(&task, wire).await?,
-            Request::DeletePushConfig { task, config } => {
+            A2aRequest::SubscribeToTask { task } => return self.subscribe(&task).await.map(Answered::Stream),
+            A2aRequest::CreatePushConfig(config) => self.listen(config, wire).await?.write(wire),
+            A2aRequest::GetPushConfig { task, config } => self.listener(&task, config).await?.write(wire),
+            A2aRequest::ListPushConfigs { task } => self.listeners(&task, wire).await?,
+            A2aRequest::DeletePushConfig { task, config } => {
                 self.stop_listening(&task, &config).await?;
-                if wire == Wire::V03Rpc { Value::Null } else { json!({}) }
+                if wire == WireFormat::V03Rpc { Value::Null } else { json!({}) }
             }
             // The card needs the address that was asked, and is answered before it comes here.
-            Request::ExtendedCard => return Err(unsupported("the card is asked for at its own address")),
+            A2aRequest::ExtendedCard => return Err(unsupported("the card is asked for at its own address")),
         };
         Ok(Answered::Value(value))
     }
 
-    async fn send_and_wait(&self, send: SendMessage, wire: Wire) -> Result<Reply, ProtocolError> {
+    async fn send_and_wait(&self, send: SendMessage, wire: WireFormat) -> Result<SendReply, ProtocolError> {
         let (waiting, history) = (send.waiting, send.history);
         let task = match self.send(send, wire).await? {
-            Sent::Message(message) => return Ok(Reply::Message(message)),
+            Sent::Message(message) => return Ok(SendReply::Message(message)),
             Sent::Task(task) => task,
-            Sent::Watch(watch) if waiting == Waiting::NotAtAll => watch.task,
+            Sent::Watch(watch) if waiting == ReturnMode::NotAtAll => watch.task,
             Sent::Watch(watch) => done(watch, Until::Rest).await,
         };
-        Ok(Reply::Task(shortened(task, history)))
+        Ok(SendReply::Task(shortened(task, history)))
     }
 
-    async fn send_and_watch(&self, send: SendMessage, wire: Wire) -> Result<Events, ProtocolError> {
+    async fn send_and_watch(&self, send: SendMessage, wire: WireFormat) -> Result<Events, ProtocolError> {
         let place = self.stream_place()?;
         Ok(match self.send(send, wire).await? {
             Sent::Message(message) => only(StreamEvent::Message(message)),
@@ -102,7 +102,7 @@ impl Desk {
         })
     }
 
-    async fn send(&self, send: SendMessage, wire: Wire) -> Result<Sent, ProtocolError> {
+    async fn send(&self, send: SendMessage, wire: WireFormat) -> Result<Sent, ProtocolError> {
         if send.message.role != Role::User {
             let message = "only messages of the user are taken; the agent speaks for itself";
             return Err(ProtocolError::new(ErrorKind::InvalidParams, message).about("field", "message.role"));
@@ -132,7 +132,7 @@ impl Desk {
         self.gateway.pumps().spawn(doing).await.unwrap_or_else(|_| Err(broken()))
     }
 
-    async fn begin(&self, send: SendMessage, wire: Wire) -> Result<Sent, ProtocolError> {
+    async fn begin(&self, send: SendMessage, wire: WireFormat) -> Result<Sent, ProtocolError> {
         let session = match &send.message.context {
             Some(context) => session_of(context)?,
             None => self.gateway.new_session(),
@@ -178,7 +178,7 @@ impl Desk {
         self.gateway.store().create_task(new).await
     }
 
-    async fn start(&self, live: &Arc<Live>, send: SendMessage, wire: Wire) -> Result<(), ProtocolError> {
+    async fn start(&self, live: &Arc<Live>, send: SendMessage, wire: WireFormat) -> Result<(), ProtocolError> {
         if let Some(config) = send.push {
             self.keep_listener(&live.kept().task.id, config, wire).await?;
         }
@@ -217,7 +217,7 @@ impl Desk {
     }
 
     /// A message for a task that is there already.
-    async fn go_on(&self, id: &TaskId, send: SendMessage, wire: Wire) -> Result<Sent, ProtocolError> {
+    async fn go_on(&self, id: &TaskId, send: SendMessage, wire: WireFormat) -> Result<Sent, ProtocolError> {
         let Looked { kept, standing } = self.look(id).await?;
         if send.message.context.as_ref().is_some_and(|context| Some(context) != kept.task.context.as_ref()) {
             let message = "this task belongs to another context";

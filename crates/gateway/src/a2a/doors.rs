@@ -7,8 +7,8 @@ use axum::response::sse::Event as Frame;
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use lango_remote::a2a::rest::{self, Verb};
-use lango_remote::a2a::rpc::{self, Refused, RpcRequest};
-use lango_remote::a2a::{Call, ErrorKind, ProtocolError, Request, Version, Wire};
+use lango_remote::a2a::rpc::{self, RpcRejection, RpcRequest};
+use lango_remote::a2a::{A2aCall, ErrorKind, ProtocolError, A2aRequest, ProtocolVersion, WireFormat};
 use serde_json::Value;
 
 use super::card::{self, Telling};
@@ -37,16 +37,16 @@ pub(crate) async fn rpc(
     let read = match bytes {
         Some(bytes) => rpc::read(&bytes, said.as_deref()),
         None => {
-            let version = said.as_deref().and_then(Version::named).unwrap_or(Version::V0_3);
-            Err(Box::new(Refused { id: rpc::RpcId::Null, version, error: not_json() }))
+            let version = said.as_deref().and_then(ProtocolVersion::named).unwrap_or(ProtocolVersion::V0_3);
+            Err(Box::new(RpcRejection { id: rpc::RpcId::Null, version, error: not_json() }))
         }
     };
     let RpcRequest { id, version, call } = match read {
         Ok(read) => read,
         Err(refused) => return Ok(json(refused.answer(), "application/json")),
     };
-    let wire = Wire::rpc(version);
-    let streams = call.request.method().streams();
+    let wire = WireFormat::rpc(version);
+    let streams = call.request.method().is_streaming();
     Ok(match carry_out(&gateway, &caller, (call, wire), &headers).await {
         Ok(Answered::Value(value)) => json(rpc::success(&id, value), "application/json"),
         Ok(Answered::Stream(events)) => {
@@ -54,7 +54,7 @@ pub(crate) async fn rpc(
             sse::stream(&gateway, &caller, frames)
         }
         // Clients of 0.3 that asked for a stream read nothing else.
-        Err(error) if streams && version == Version::V0_3 => {
+        Err(error) if streams && version == ProtocolVersion::V0_3 => {
             let failure = frame(&rpc::failure(&id, &error, version));
             sse::stream(&gateway, &caller, futures::stream::iter([failure]))
         }
@@ -76,7 +76,7 @@ pub(crate) async fn rest(
         _ => return Ok(nothing_here(&uri)),
     };
     let bytes = body(request, &gateway).await?;
-    let version = if path(&uri).starts_with("/v1/") { Version::V0_3 } else { Version::V1_0 };
+    let version = if path(&uri).starts_with("/v1/") { ProtocolVersion::V0_3 } else { ProtocolVersion::V1_0 };
     let body = match sent_body(&headers, &bytes) {
         Ok(body) => body,
         Err(error) => return Ok(failed(&error, version)),
@@ -89,7 +89,7 @@ pub(crate) async fn rest(
         Ok(read) => read,
         Err(error) => return Ok(failed(&error, version)),
     };
-    let wire = Wire::rest(version);
+    let wire = WireFormat::rest(version);
     Ok(match carry_out(&gateway, &caller, (call, wire), &headers).await {
         Ok(Answered::Value(value)) => json(value, media_type(version)),
         Ok(Answered::Stream(events)) => {
@@ -102,14 +102,14 @@ pub(crate) async fn rest(
 async fn carry_out(
     gateway: &Gateway,
     caller: &Caller,
-    (call, wire): (Call, Wire),
+    (call, wire): (A2aCall, WireFormat),
     headers: &HeaderMap,
 ) -> Result<Answered, ProtocolError> {
-    if wire.version() == Version::V0_3 && !gateway.settings().a2a.older_version {
+    if wire.version() == ProtocolVersion::V0_3 && !gateway.settings().a2a.older_version {
         let message = "A2A version '0.3' is not supported here; 1.0 is";
         return Err(ProtocolError::new(ErrorKind::VersionNotSupported, message));
     }
-    if call.request == Request::ExtendedCard {
+    if call.request == A2aRequest::ExtendedCard {
         return Ok(Answered::Value(card::written(gateway, headers, Telling::Callers, wire.version())));
     }
     let desk = Desk { gateway: gateway.clone(), caller: caller.clone() };
@@ -118,8 +118,8 @@ async fn carry_out(
 
 /// What the request says about its version: in a header, or behind the `?`.
 fn said_version(headers: &HeaderMap, uri: &Uri) -> Option<String> {
-    let header = headers.get(Version::HEADER).map(|said| said.to_str().unwrap_or("?").to_owned());
-    header.or_else(|| query(uri).into_iter().find(|(name, _)| name == Version::HEADER).map(|(_, said)| said))
+    let header = headers.get(ProtocolVersion::HEADER).map(|said| said.to_str().unwrap_or("?").to_owned());
+    header.or_else(|| query(uri).into_iter().find(|(name, _)| name == ProtocolVersion::HEADER).map(|(_, said)| said))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -151,10 +151,10 @@ fn query(uri: &Uri) -> Vec<(String, String)> {
     axum::extract::Query::try_from_uri(uri).map(|axum::extract::Query(pairs)| pairs).unwrap_or_default()
 }
 
-fn media_type(version: Version) -> &'static str {
+fn media_type(version: ProtocolVersion) -> &'static str {
     match version {
-        Version::V1_0 => rest::CONTENT_TYPE,
-        Version::V0_3 => "application/json",
+        ProtocolVersion::V1_0 => rest::CONTENT_TYPE,
+        ProtocolVersion::V0_3 => "application/json",
     }
 }
 
@@ -162,7 +162,7 @@ fn json(value: Value, media_type: &'static str) -> Response {
     ([(header::CONTENT_TYPE, HeaderValue::from_static(media_type))], value.to_string()).into_response()
 }
 
-fn failed(error: &ProtocolError, version: Version) -> Response {
+fn failed(error: &ProtocolError, version: ProtocolVersion) -> Response {
     let status = StatusCode::from_u16(error.kind.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = (status, json(error.write_rest(version), media_type(version))).into_response();
     if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
@@ -174,7 +174,7 @@ fn failed(error: &ProtocolError, version: Version) -> Response {
 fn nothing_here(uri: &Uri) -> Response {
     let path = lango_net::sanitize::one_line(uri.path(), 200);
     let error = ProtocolError::new(ErrorKind::MethodNotFound, format!("there is nothing at {path}"));
-    failed(&error, Version::V1_0)
+    failed(&error, ProtocolVersion::V1_0)
 }
 
 fn frame(value: &Value) -> Frame {

@@ -1,6 +1,6 @@
 //! What a task remembers of its conversation: bounded, because whoever sends decides how much there is to remember.
 
-use lango_remote::a2a::{Content, Message, Part, Task, Wire};
+use lango_remote::a2a::{PartContent, Message, Part, Task, WireFormat};
 
 /// No task remembers more messages.
 const MOST_MESSAGES: usize = 100;
@@ -36,14 +36,14 @@ pub(crate) fn remember(task: &mut Task, mut message: Message) {
 }
 
 fn size(message: &Message) -> usize {
-    message.write(Wire::V1).to_string().len()
+    message.write(WireFormat::V1).to_string().len()
 }
 
 /// Keeps the beginnings of texts; whatever else is there is left out.
 fn cut(message: &mut Message) {
     let mut left = MOST_OF_ONE;
     let beginning = |part: Part| match part.content {
-        Content::Text(mut text) => {
+        PartContent::Text(mut text) => {
             text.truncate(text.floor_char_boundary(left));
             left -= text.len();
             (!text.is_empty()).then(|| Part::text(text))

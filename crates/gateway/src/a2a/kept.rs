@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use lango_domain::event::{CallId, Principal, SessionId, TurnId};
-use lango_remote::a2a::{ErrorKind, Message, ProtocolError, Task, Wire};
+use lango_remote::a2a::{ErrorKind, Message, ProtocolError, Task, WireFormat};
 use lango_store::TaskRow;
 
 use crate::refusal::Refusal;
@@ -23,7 +23,7 @@ pub(crate) struct Kept {
 impl Kept {
     pub fn read(row: TaskRow) -> Result<Self, ProtocolError> {
         let value = serde_json::from_str(&row.body).ok();
-        let Some(task) = value.and_then(|value| Task::read(&value, Wire::V1).ok()) else {
+        let Some(task) = value.and_then(|value| Task::read(&value, WireFormat::V1).ok()) else {
             tracing::error!(task = row.id, "a kept task cannot be read");
             return Err(broken());
         };
@@ -38,11 +38,11 @@ impl Kept {
             principal: self.principal.clone(),
             session: self.session.clone(),
             turn: self.turn.clone(),
-            state: state.as_str(Wire::V1).to_owned(),
+            state: state.as_str(WireFormat::V1).to_owned(),
             is_over: state.is_terminal(),
             created: self.created,
             updated: self.task.status.at.unwrap_or(self.created),
-            body: self.task.write(Wire::V1).to_string(),
+            body: self.task.write(WireFormat::V1).to_string(),
         }
     }
 

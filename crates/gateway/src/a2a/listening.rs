@@ -2,7 +2,7 @@
 
 use axum::http::HeaderValue;
 use lango_remote::a2a::{
-    ErrorKind, ProtocolError, PushConfig, PushConfigId, TaskId, Version, Wire, write_push_configs,
+    ErrorKind, ProtocolError, PushConfig, PushConfigId, TaskId, ProtocolVersion, WireFormat, write_push_configs,
 };
 use lango_store::PushConfigRow;
 use serde_json::{Value, json};
@@ -17,14 +17,14 @@ const MOST_SECRET: usize = 4_000;
 /// An address, and the version that whoever left it speaks.
 pub(crate) struct Listener {
     pub config: PushConfig,
-    pub version: Version,
+    pub version: ProtocolVersion,
 }
 
 impl Listener {
     pub fn read(kept: &PushConfigRow) -> Result<Self, ProtocolError> {
         let value: Value = serde_json::from_str(&kept.body).map_err(|_| broken())?;
-        let version = value.get("version").and_then(Value::as_str).and_then(Version::named);
-        let config = value.get("config").and_then(|config| PushConfig::read(config, Wire::V1).ok());
+        let version = value.get("version").and_then(Value::as_str).and_then(ProtocolVersion::named);
+        let config = value.get("config").and_then(|config| PushConfig::read(config, WireFormat::V1).ok());
         match (config, version) {
             (Some(config), Some(version)) => Ok(Self { config, version }),
             _ => Err(broken()),
@@ -33,7 +33,7 @@ impl Listener {
 }
 
 impl Desk {
-    pub async fn listen(&self, config: PushConfig, wire: Wire) -> Result<PushConfig, ProtocolError> {
+    pub async fn listen(&self, config: PushConfig, wire: WireFormat) -> Result<PushConfig, ProtocolError> {
         let Some(task) = config.task.clone() else {
             return Err(ProtocolError::new(ErrorKind::InvalidParams, "`taskId` is missing"));
         };
@@ -55,7 +55,7 @@ impl Desk {
         })
     }
 
-    pub async fn listeners(&self, task: &TaskId, wire: Wire) -> Result<Value, ProtocolError> {
+    pub async fn listeners(&self, task: &TaskId, wire: WireFormat) -> Result<Value, ProtocolError> {
         Ok(write_push_configs(&self.all_listeners(task).await?, wire))
     }
 
@@ -94,12 +94,12 @@ impl Desk {
         &self,
         task: &TaskId,
         mut config: PushConfig,
-        wire: Wire,
+        wire: WireFormat,
     ) -> Result<PushConfig, ProtocolError> {
         // One without a name is always the same one, so that setting it again changes it.
         let id = config.id.get_or_insert_with(|| PushConfigId::new(UNNAMED)).to_string();
         config.task = Some(task.clone());
-        let body = json!({ "version": wire.version().as_str(), "config": config.write(Wire::V1) });
+        let body = json!({ "version": wire.version().as_str(), "config": config.write(WireFormat::V1) });
         let listener = PushConfigRow { id, body: body.to_string() };
         let most = self.gateway.settings().a2a.push_addresses;
         let kept = self.gateway.store().upsert_push_config(task.as_str(), listener, most);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lango_domain::event::{Principal, SessionId};
 use lango_remote::a2a::{
-    ErrorKind, ListTasks, Message, MessageId, ProtocolError, Role, Task, TaskId, TaskPage, Wire,
+    ErrorKind, ListTasks, Message, MessageId, ProtocolError, Role, Task, TaskId, TaskPage, WireFormat,
 };
 use lango_store::{TaskQuery, TaskRow};
 use tokio_util::sync::CancellationToken;
@@ -109,7 +109,7 @@ impl Desk {
         let query = TaskQuery {
             principal: self.caller.principal().clone(),
             session: list.context.as_ref().map(|context| SessionId::new(context.as_str())),
-            state: list.state.map(|state| state.as_str(Wire::V1).to_owned()),
+            state: list.state.map(|state| state.as_str(WireFormat::V1).to_owned()),
             changed_after: list.changed_after,
             behind,
             most: most as usize + 1,
@@ -123,7 +123,7 @@ impl Desk {
         for row in rows {
             let place = format!("{}~{}", row.updated, row.id);
             if let Some(task) = self.listed(row, &list)? {
-                bytes += task.write(Wire::V1).to_string().len();
+                bytes += task.write(WireFormat::V1).to_string().len();
                 if bytes > MOST_PAGE_BYTES && !tasks.is_empty() {
                     has_more = true;
                     break;

@@ -1,6 +1,6 @@
 //! What messages bring and answers consist of, as media types.
 
-use lango_remote::a2a::{Content, ErrorKind, Part, ProtocolError, SendMessage};
+use lango_remote::a2a::{PartContent, ErrorKind, Part, ProtocolError, SendMessage};
 
 use super::desk::Desk;
 
@@ -28,9 +28,9 @@ impl Desk {
 
 fn media_type(part: &Part) -> &str {
     let plain = match &part.content {
-        Content::Text(_) => "text/plain",
-        Content::Data(_) => "application/json",
-        Content::Raw(_) | Content::Url(_) => "application/octet-stream",
+        PartContent::Text(_) => "text/plain",
+        PartContent::Data(_) => "application/json",
+        PartContent::Raw(_) | PartContent::Url(_) => "application/octet-stream",
     };
     part.media_type
         .as_deref()

@@ -7,7 +7,7 @@ use futures::stream::{self, StreamExt};
 use lango_domain::event::{ApprovalState, EventBody, CallId, Event, TurnId, Update};
 use lango_domain::failure::FailureFamily;
 use lango_domain::seams::ApprovalScope;
-use lango_remote::a2a::{Artifact, ArtifactId, Content, ErrorKind, Message, ProtocolError, TaskState};
+use lango_remote::a2a::{Artifact, ArtifactId, PartContent, ErrorKind, Message, ProtocolError, TaskState};
 
 use super::kept::refused;
 use super::worker::{Answer, Assignment, Found, Step, Steps, Worker};
@@ -106,9 +106,9 @@ fn request_in(message: &Message) -> Result<String, ProtocolError> {
     let mut texts = Vec::new();
     for part in &message.parts {
         match &part.content {
-            Content::Text(text) => texts.push(text.trim().to_owned()),
-            Content::Data(data) => texts.push(format!("```json\n{data:#}\n```")),
-            Content::Raw(_) | Content::Url(_) => {
+            PartContent::Text(text) => texts.push(text.trim().to_owned()),
+            PartContent::Data(data) => texts.push(format!("```json\n{data:#}\n```")),
+            PartContent::Raw(_) | PartContent::Url(_) => {
                 let message = "files are not read here; send their text";
                 return Err(ProtocolError::new(ErrorKind::ContentTypeNotSupported, message));
             }

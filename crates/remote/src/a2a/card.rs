@@ -5,9 +5,9 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use super::fields::{Fields, Malformed, Metadata, Writing};
-use super::security::{Requirement, SecurityScheme};
-use super::version::{Version, Wire};
+use super::json_fields::{JsonFields, Malformed, Metadata, JsonObjectWriter};
+use super::security::{SecurityRequirement, SecurityScheme};
+use super::version::{ProtocolVersion, WireFormat};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentCard {
@@ -15,31 +15,31 @@ pub struct AgentCard {
     pub description: String,
     /// The agent's own version, not the protocol's.
     pub version: String,
-    pub provider: Option<Provider>,
+    pub provider: Option<AgentProvider>,
     pub documentation_url: Option<String>,
     pub icon_url: Option<String>,
     /// In the order that the agent prefers.
-    pub interfaces: Vec<Interface>,
-    pub capabilities: Capabilities,
-    pub skills: Vec<Skill>,
+    pub interfaces: Vec<AgentInterface>,
+    pub capabilities: AgentCapabilities,
+    pub skills: Vec<AgentSkill>,
     pub input_modes: Vec<String>,
     pub output_modes: Vec<String>,
     pub security_schemes: BTreeMap<String, SecurityScheme>,
     /// Any one of these is enough.
-    pub security: Vec<Requirement>,
+    pub security: Vec<SecurityRequirement>,
     /// As they are written; nothing here verifies them.
     pub signatures: Vec<Value>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Provider {
+pub struct AgentProvider {
     pub organization: String,
     pub url: String,
 }
 
 /// An address where the agent can be spoken to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interface {
+pub struct AgentInterface {
     pub url: String,
     pub binding: Binding,
     /// As it is written, such as `1.0` or `0.3.0`.
@@ -47,11 +47,11 @@ pub struct Interface {
     pub tenant: Option<String>,
 }
 
-impl Interface {
+impl AgentInterface {
     /// The version, where it is one that is spoken here. 0.2 differs from 0.3 in nothing that we send.
-    pub fn spoken(&self) -> Option<Version> {
+    pub fn supported_version(&self) -> Option<ProtocolVersion> {
         let is_0_2 = self.version == "0.2" || self.version.starts_with("0.2.");
-        if is_0_2 { Some(Version::V0_3) } else { Version::named(&self.version) }
+        if is_0_2 { Some(ProtocolVersion::V0_3) } else { ProtocolVersion::named(&self.version) }
     }
 }
 
@@ -90,15 +90,15 @@ impl fmt::Display for Binding {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Capabilities {
+pub struct AgentCapabilities {
     pub streaming: bool,
     pub push_notifications: bool,
     pub extended_card: bool,
-    pub extensions: Vec<Extension>,
+    pub extensions: Vec<AgentExtension>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Extension {
+pub struct AgentExtension {
     pub uri: String,
     pub description: String,
     /// Whoever does not know it cannot talk with the agent.
@@ -107,7 +107,7 @@ pub struct Extension {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Skill {
+pub struct AgentSkill {
     pub id: String,
     pub name: String,
     pub description: String,
@@ -127,24 +127,24 @@ pub struct ReadCard {
 impl AgentCard {
     /// A card of any version; where it speaks for several, the fields of 1.0 come first.
     pub fn read(value: &Value) -> Result<ReadCard, Malformed> {
-        let fields = Fields::of(value, Wire::V1)?;
+        let fields = JsonFields::of(value, WireFormat::V1)?;
         let mut problems = Vec::new();
         let interfaces = interfaces(&fields, &mut problems)?;
-        let capabilities = fields.nested("capabilities", Capabilities::read)?.unwrap_or_default();
+        let capabilities = fields.nested("capabilities", AgentCapabilities::read)?.unwrap_or_default();
         let extended = fields.flag("supportsAuthenticatedExtendedCard")?.unwrap_or(false);
         let card = Self {
             name: fields.required("name")?,
             description: or_problem(&fields, "description", &mut problems)?,
             version: or_problem(&fields, "version", &mut problems)?,
-            provider: fields.nested("provider", Provider::read)?,
-            documentation_url: fields.filled("documentationUrl")?,
-            icon_url: fields.filled("iconUrl")?,
+            provider: fields.nested("provider", AgentProvider::read)?,
+            documentation_url: fields.non_empty("documentationUrl")?,
+            icon_url: fields.non_empty("iconUrl")?,
             interfaces,
-            capabilities: Capabilities {
+            capabilities: AgentCapabilities {
                 extended_card: capabilities.extended_card || extended,
                 ..capabilities
             },
-            skills: fields.list("skills", Skill::read)?,
+            skills: fields.list("skills", AgentSkill::read)?,
             input_modes: fields.texts("defaultInputModes")?,
             output_modes: fields.texts("defaultOutputModes")?,
             security_schemes: schemes(&fields)?,
@@ -178,19 +178,19 @@ impl AgentCard {
     /// One card for all versions that its interfaces speak: their fields do not collide. The address of 0.3 is the first
     /// interface of that version.
     pub fn write(&self) -> Value {
-        let newer: Vec<Value> = self.interfaces.iter().map(Interface::write).collect();
-        let older: Vec<&Interface> =
-            self.interfaces.iter().filter(|interface| interface.spoken() == Some(Version::V0_3)).collect();
-        let skills: Vec<Value> = self.skills.iter().map(Skill::write).collect();
+        let newer: Vec<Value> = self.interfaces.iter().map(AgentInterface::write).collect();
+        let older: Vec<&AgentInterface> =
+            self.interfaces.iter().filter(|interface| interface.supported_version() == Some(ProtocolVersion::V0_3)).collect();
+        let skills: Vec<Value> = self.skills.iter().map(AgentSkill::write).collect();
         let is_newer = older.is_empty();
-        let written = |scheme: &SecurityScheme| if is_newer { scheme.write_newer() } else { scheme.write() };
+        let written = |scheme: &SecurityScheme| if is_newer { scheme.write_v1() } else { scheme.write() };
         let schemes: Map<String, Value> =
             self.security_schemes.iter().map(|(name, scheme)| (name.clone(), written(scheme))).collect();
-        let mut writing = Writing::default()
+        let mut writing = JsonObjectWriter::default()
             .with("name", self.name.as_str())
             .with("description", self.description.as_str())
             .with("version", self.version.as_str())
-            .with_some("provider", self.provider.as_ref().map(Provider::write))
+            .with_some("provider", self.provider.as_ref().map(AgentProvider::write))
             .with_some("documentationUrl", self.documentation_url.as_deref())
             .with_some("iconUrl", self.icon_url.as_deref())
             .with("supportedInterfaces", newer)
@@ -209,23 +209,23 @@ impl AgentCard {
                 .with("supportsAuthenticatedExtendedCard", self.capabilities.extended_card);
         }
         if !schemes.is_empty() {
-            let newer: Vec<Value> = self.security.iter().map(Requirement::write_newer).collect();
-            let older = self.security.iter().filter(|_| !is_newer).map(Requirement::write_older).collect();
+            let newer: Vec<Value> = self.security.iter().map(SecurityRequirement::write_newer).collect();
+            let older = self.security.iter().filter(|_| !is_newer).map(SecurityRequirement::write_v03).collect();
             writing = writing
                 .with("securitySchemes", schemes)
                 .with_list("securityRequirements", newer)
                 .with_list("security", older);
         }
-        writing.with_list("signatures", self.signatures.clone()).done()
+        writing.with_list("signatures", self.signatures.clone()).build()
     }
 }
 
 /// Those of 1.0 in their order, then those that only the older fields name.
-fn interfaces(fields: &Fields<'_>, problems: &mut Vec<String>) -> Result<Vec<Interface>, Malformed> {
-    let mut found = fields.list("supportedInterfaces", Interface::read)?;
-    let version = fields.filled("protocolVersion")?;
+fn interfaces(fields: &JsonFields<'_>, problems: &mut Vec<String>) -> Result<Vec<AgentInterface>, Malformed> {
+    let mut found = fields.list("supportedInterfaces", AgentInterface::read)?;
+    let version = fields.non_empty("protocolVersion")?;
     let mut older = Vec::new();
-    if let Some(url) = fields.filled("url")? {
+    if let Some(url) = fields.non_empty("url")? {
         if version.is_none() && found.is_empty() {
             problems.push("`protocolVersion` is missing; 0.3 is assumed".to_owned());
         }
@@ -233,16 +233,16 @@ fn interfaces(fields: &Fields<'_>, problems: &mut Vec<String>) -> Result<Vec<Int
         older.push((url, binding));
     }
     older.extend(fields.list("additionalInterfaces", |value, wire| {
-        let fields = Fields::of(value, wire)?;
+        let fields = JsonFields::of(value, wire)?;
         Ok((fields.required("url")?, Binding::named(fields.text("transport")?.unwrap_or("JSONRPC"))))
     })?);
-    let version = version.unwrap_or_else(|| Version::V0_3.to_string());
+    let version = version.unwrap_or_else(|| ProtocolVersion::V0_3.to_string());
     for (url, binding) in older {
         let is_known = found.iter().any(|known| {
-            known.url == url && known.binding == binding && known.spoken() == Some(Version::V0_3)
+            known.url == url && known.binding == binding && known.supported_version() == Some(ProtocolVersion::V0_3)
         });
         if !is_known {
-            found.push(Interface { url, binding, version: version.clone(), tenant: None });
+            found.push(AgentInterface { url, binding, version: version.clone(), tenant: None });
         }
     }
     if found.is_empty() {
@@ -251,15 +251,15 @@ fn interfaces(fields: &Fields<'_>, problems: &mut Vec<String>) -> Result<Vec<Int
     Ok(found)
 }
 
-fn or_problem(fields: &Fields<'_>, name: &str, problems: &mut Vec<String>) -> Result<String, Malformed> {
-    let found = fields.filled(name)?;
+fn or_problem(fields: &JsonFields<'_>, name: &str, problems: &mut Vec<String>) -> Result<String, Malformed> {
+    let found = fields.non_empty(name)?;
     if found.is_none() {
         problems.push(format!("`{name}` is missing"));
     }
     Ok(found.unwrap_or_default())
 }
 
-fn schemes(fields: &Fields<'_>) -> Result<BTreeMap<String, SecurityScheme>, Malformed> {
+fn schemes(fields: &JsonFields<'_>) -> Result<BTreeMap<String, SecurityScheme>, Malformed> {
     let read = |(name, value): (&String, &Value)| {
         let scheme = SecurityScheme::read(value, fields.wire);
         let scheme = scheme.map_err(|error| error.within(name).within("securitySchemes"))?;
@@ -268,15 +268,15 @@ fn schemes(fields: &Fields<'_>) -> Result<BTreeMap<String, SecurityScheme>, Malf
     fields.metadata("securitySchemes")?.iter().map(read).collect()
 }
 
-fn requirements(fields: &Fields<'_>) -> Result<Vec<Requirement>, Malformed> {
-    let newer = fields.list("securityRequirements", Requirement::read)?;
-    if newer.is_empty() { fields.list("security", Requirement::read) } else { Ok(newer) }
+fn requirements(fields: &JsonFields<'_>) -> Result<Vec<SecurityRequirement>, Malformed> {
+    let newer = fields.list("securityRequirements", SecurityRequirement::read)?;
+    if newer.is_empty() { fields.list("security", SecurityRequirement::read) } else { Ok(newer) }
 }
 
-impl Provider {
-    fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
-        let fields = Fields::of(value, wire)?;
-        let text = |name| Ok(fields.filled(name)?.unwrap_or_default());
+impl AgentProvider {
+    fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
+        let fields = JsonFields::of(value, wire)?;
+        let text = |name| Ok(fields.non_empty(name)?.unwrap_or_default());
         Ok(Self { organization: text("organization")?, url: text("url")? })
     }
 
@@ -285,56 +285,56 @@ impl Provider {
     }
 }
 
-impl Interface {
-    fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
-        let fields = Fields::of(value, wire)?;
+impl AgentInterface {
+    fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
+        let fields = JsonFields::of(value, wire)?;
         Ok(Self {
             url: fields.required("url")?,
             binding: Binding::named(fields.text("protocolBinding")?.unwrap_or("JSONRPC")),
-            version: fields.filled("protocolVersion")?.unwrap_or_else(|| Version::V1_0.to_string()),
-            tenant: fields.filled("tenant")?,
+            version: fields.non_empty("protocolVersion")?.unwrap_or_else(|| ProtocolVersion::V1_0.to_string()),
+            tenant: fields.non_empty("tenant")?,
         })
     }
 
     fn write(&self) -> Value {
-        Writing::default()
+        JsonObjectWriter::default()
             .with("url", self.url.as_str())
             .with("protocolBinding", self.binding.as_str())
             .with("protocolVersion", self.version.as_str())
             .with_some("tenant", self.tenant.as_deref())
-            .done()
+            .build()
     }
 }
 
-impl Capabilities {
-    fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
-        let fields = Fields::of(value, wire)?;
+impl AgentCapabilities {
+    fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
+        let fields = JsonFields::of(value, wire)?;
         let flag = |name| Ok(fields.flag(name)?.unwrap_or(false));
         Ok(Self {
             streaming: flag("streaming")?,
             push_notifications: flag("pushNotifications")?,
             extended_card: flag("extendedAgentCard")?,
-            extensions: fields.list("extensions", Extension::read)?,
+            extensions: fields.list("extensions", AgentExtension::read)?,
         })
     }
 
     fn write(&self) -> Value {
-        let extensions = self.extensions.iter().map(Extension::write).collect();
-        Writing::default()
+        let extensions = self.extensions.iter().map(AgentExtension::write).collect();
+        JsonObjectWriter::default()
             .with("streaming", self.streaming)
             .with("pushNotifications", self.push_notifications)
             .with("extendedAgentCard", self.extended_card)
             .with_list("extensions", extensions)
-            .done()
+            .build()
     }
 }
 
-impl Extension {
-    fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
-        let fields = Fields::of(value, wire)?;
+impl AgentExtension {
+    fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
+        let fields = JsonFields::of(value, wire)?;
         Ok(Self {
             uri: fields.required("uri")?,
-            description: fields.filled("description")?.unwrap_or_default(),
+            description: fields.non_empty("description")?.unwrap_or_default(),
             required: fields.flag("required")?.unwrap_or(false),
             params: fields.metadata("params")?,
         })
@@ -342,23 +342,23 @@ impl Extension {
 
     fn write(&self) -> Value {
         let params = (!self.params.is_empty()).then(|| Value::Object(self.params.clone()));
-        Writing::default()
+        JsonObjectWriter::default()
             .with("uri", self.uri.as_str())
             .with("description", self.description.as_str())
             .with("required", self.required)
             .with_some("params", params)
-            .done()
+            .build()
     }
 }
 
-impl Skill {
-    fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
-        let fields = Fields::of(value, wire)?;
-        let name = fields.filled("name")?.unwrap_or_default();
+impl AgentSkill {
+    fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
+        let fields = JsonFields::of(value, wire)?;
+        let name = fields.non_empty("name")?.unwrap_or_default();
         Ok(Self {
-            id: fields.filled("id")?.unwrap_or_else(|| name.clone()),
+            id: fields.non_empty("id")?.unwrap_or_else(|| name.clone()),
             name,
-            description: fields.filled("description")?.unwrap_or_default(),
+            description: fields.non_empty("description")?.unwrap_or_default(),
             tags: fields.texts("tags")?,
             examples: fields.texts("examples")?,
             input_modes: fields.texts("inputModes")?,
@@ -367,7 +367,7 @@ impl Skill {
     }
 
     fn write(&self) -> Value {
-        Writing::default()
+        JsonObjectWriter::default()
             .with("id", self.id.as_str())
             .with("name", self.name.as_str())
             .with("description", self.description.as_str())
@@ -375,6 +375,6 @@ impl Skill {
             .with_texts("examples", &self.examples)
             .with_texts("inputModes", &self.input_modes)
             .with_texts("outputModes", &self.output_modes)
-            .done()
+            .build()
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::fields::{Malformed, Metadata};
-use super::version::Version;
+use super::json_fields::{Malformed, Metadata};
+use super::version::ProtocolVersion;
 
 /// An error that a server answers with.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -137,26 +137,26 @@ impl ProtocolError {
     }
 
     /// The `error` of a JSON-RPC answer.
-    pub fn write_rpc(&self, version: Version) -> Value {
+    pub fn write_rpc(&self, version: ProtocolVersion) -> Value {
         let mut error = json!({ "code": self.kind.code(), "message": self.message });
         match version {
-            Version::V1_0 => error["data"] = self.details(),
-            Version::V0_3 if !self.metadata.is_empty() => {
+            ProtocolVersion::V1_0 => error["data"] = self.details(),
+            ProtocolVersion::V0_3 if !self.metadata.is_empty() => {
                 error["data"] = Value::Object(self.metadata.clone())
             }
-            Version::V0_3 => {}
+            ProtocolVersion::V0_3 => {}
         }
         error
     }
 
     /// The body of an HTTP+JSON answer; its status is [`ErrorKind::http_status`].
-    pub fn write_rest(&self, version: Version) -> Value {
+    pub fn write_rest(&self, version: ProtocolVersion) -> Value {
         let mut error = json!({
             "code": self.kind.http_status(),
             "status": self.kind.grpc_status(),
             "message": self.message,
         });
-        if version == Version::V1_0 {
+        if version == ProtocolVersion::V1_0 {
             error["details"] = self.details();
         }
         json!({ "error": error })

@@ -2,21 +2,21 @@
 
 use serde_json::{Value, json};
 
-use super::fields::{Fields, Malformed, Metadata, Writing, missing};
+use super::json_fields::{JsonFields, Malformed, Metadata, JsonObjectWriter, missing};
 use super::ids::{ContextId, TaskId, WireId};
 use super::message::Message;
 use super::task::{Artifact, Task, TaskStatus};
-use super::version::Wire;
+use super::version::WireFormat;
 
 /// The answer to a message that was sent without streaming.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reply {
+pub enum SendReply {
     Task(Task),
     Message(Message),
 }
 
-impl Reply {
-    pub fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
+impl SendReply {
+    pub fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
         match StreamEvent::read(value, wire)? {
             StreamEvent::Task(task) => Ok(Self::Task(task)),
             StreamEvent::Message(message) => Ok(Self::Message(message)),
@@ -26,7 +26,7 @@ impl Reply {
         }
     }
 
-    pub fn write(&self, wire: Wire) -> Value {
+    pub fn write(&self, wire: WireFormat) -> Value {
         match self {
             Self::Task(task) => wrapped("task", task.write(wire), wire),
             Self::Message(message) => wrapped("message", message.write(wire), wire),
@@ -63,9 +63,9 @@ pub struct ArtifactUpdate {
 }
 
 impl StreamEvent {
-    pub fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
-        let fields = Fields::of(value, wire)?;
-        if wire == Wire::V03Rpc {
+    pub fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
+        let fields = JsonFields::of(value, wire)?;
+        if wire == WireFormat::V03Rpc {
             return Self::read_by_kind(value, &fields);
         }
         const KINDS: [&str; 4] = ["task", "message", "statusUpdate", "artifactUpdate"];
@@ -76,7 +76,7 @@ impl StreamEvent {
             ["statusUpdate"] => fields.nested("statusUpdate", StatusUpdate::read)?.map(Self::Status),
             ["artifactUpdate"] => fields.nested("artifactUpdate", ArtifactUpdate::read)?.map(Self::Artifact),
             // Some servers name their old protocol buffers' field.
-            [] if wire == Wire::V03Rest => fields.nested("msg", Message::read)?.map(Self::Message),
+            [] if wire == WireFormat::V03Rest => fields.nested("msg", Message::read)?.map(Self::Message),
             _ => None,
         };
         event.ok_or_else(|| {
@@ -84,7 +84,7 @@ impl StreamEvent {
         })
     }
 
-    fn read_by_kind(value: &Value, fields: &Fields<'_>) -> Result<Self, Malformed> {
+    fn read_by_kind(value: &Value, fields: &JsonFields<'_>) -> Result<Self, Malformed> {
         let wire = fields.wire;
         match fields.text("kind")? {
             Some("task") => Task::read(value, wire).map(Self::Task),
@@ -100,7 +100,7 @@ impl StreamEvent {
         }
     }
 
-    pub fn write(&self, wire: Wire) -> Value {
+    pub fn write(&self, wire: WireFormat) -> Value {
         match self {
             Self::Task(task) => wrapped("task", task.write(wire), wire),
             Self::Message(message) => wrapped("message", message.write(wire), wire),
@@ -122,13 +122,13 @@ impl StreamEvent {
 }
 
 /// 0.3 as JSON-RPC carries it sends things bare, because they say what they are.
-fn wrapped(name: &str, value: Value, wire: Wire) -> Value {
-    if wire == Wire::V03Rpc { value } else { json!({ name: value }) }
+fn wrapped(name: &str, value: Value, wire: WireFormat) -> Value {
+    if wire == WireFormat::V03Rpc { value } else { json!({ name: value }) }
 }
 
 impl StatusUpdate {
-    fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
-        let fields = Fields::of(value, wire)?;
+    fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
+        let fields = JsonFields::of(value, wire)?;
         Ok(Self {
             task: TaskId::required(&fields, "taskId")?,
             context: ContextId::optional(&fields, "contextId")?,
@@ -137,27 +137,27 @@ impl StatusUpdate {
         })
     }
 
-    fn write(&self, wire: Wire) -> Value {
+    fn write(&self, wire: WireFormat) -> Value {
         let state = self.status.state;
         let writing = match wire {
-            Wire::V03Rpc => Writing::default().with("kind", "status-update"),
-            _ => Writing::default(),
+            WireFormat::V03Rpc => JsonObjectWriter::default().with("kind", "status-update"),
+            _ => JsonObjectWriter::default(),
         };
         let writing = writing
             .with("taskId", &self.task)
             .with_some("contextId", self.context.as_ref())
             .with("status", self.status.write(wire));
         let writing = match wire {
-            Wire::V1 => writing,
+            WireFormat::V1 => writing,
             _ => writing.with("final", state.is_terminal() || state.is_interrupted()),
         };
-        writing.with_metadata(&self.metadata).done()
+        writing.with_metadata(&self.metadata).build()
     }
 }
 
 impl ArtifactUpdate {
-    fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
-        let fields = Fields::of(value, wire)?;
+    fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
+        let fields = JsonFields::of(value, wire)?;
         Ok(Self {
             task: TaskId::required(&fields, "taskId")?,
             context: ContextId::optional(&fields, "contextId")?,
@@ -168,10 +168,10 @@ impl ArtifactUpdate {
         })
     }
 
-    fn write(&self, wire: Wire) -> Value {
+    fn write(&self, wire: WireFormat) -> Value {
         let writing = match wire {
-            Wire::V03Rpc => Writing::default().with("kind", "artifact-update"),
-            _ => Writing::default(),
+            WireFormat::V03Rpc => JsonObjectWriter::default().with("kind", "artifact-update"),
+            _ => JsonObjectWriter::default(),
         };
         writing
             .with("taskId", &self.task)
@@ -180,6 +180,6 @@ impl ArtifactUpdate {
             .with("append", self.append)
             .with("lastChunk", self.last_chunk)
             .with_metadata(&self.metadata)
-            .done()
+            .build()
     }
 }

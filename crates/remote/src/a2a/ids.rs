@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::fields::{Fields, Malformed, missing};
-use super::version::Wire;
+use super::json_fields::{JsonFields, Malformed, missing};
+use super::version::WireFormat;
 
 const MAX_ID_BYTES: usize = 512;
 
@@ -22,7 +22,7 @@ macro_rules! wire_id {
             }
 
             /// An id that somebody else chose.
-            pub fn read(value: &Value, _: Wire) -> Result<Self, Malformed> {
+            pub fn read(value: &Value, _: WireFormat) -> Result<Self, Malformed> {
                 checked(value).map(Self)
             }
 
@@ -32,7 +32,7 @@ macro_rules! wire_id {
         }
 
         impl WireId for $name {
-            fn of(value: &Value, wire: Wire) -> Result<Self, Malformed> {
+            fn of(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
                 Self::read(value, wire)
             }
         }
@@ -74,14 +74,14 @@ wire_id!(
 
 /// Reading ids out of fields.
 pub(crate) trait WireId: Sized {
-    fn of(value: &Value, wire: Wire) -> Result<Self, Malformed>;
+    fn of(value: &Value, wire: WireFormat) -> Result<Self, Malformed>;
 
-    fn required(fields: &Fields<'_>, name: &str) -> Result<Self, Malformed> {
+    fn required(fields: &JsonFields<'_>, name: &str) -> Result<Self, Malformed> {
         Self::optional(fields, name)?.ok_or_else(|| missing(name))
     }
 
     /// An empty id is none.
-    fn optional(fields: &Fields<'_>, name: &str) -> Result<Option<Self>, Malformed> {
+    fn optional(fields: &JsonFields<'_>, name: &str) -> Result<Option<Self>, Malformed> {
         match fields.get(name) {
             Some(Value::String(text)) if text.is_empty() => Ok(None),
             _ => fields.nested(name, Self::of),
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn ids_are_bounded_and_printable() {
         for good in ["a", "9f0c", "작업-1", "x y"] {
-            assert!(TaskId::read(&json!(good), Wire::V1).is_ok(), "{good}");
+            assert!(TaskId::read(&json!(good), WireFormat::V1).is_ok(), "{good}");
         }
         for bad in [
             json!(""),
@@ -122,7 +122,7 @@ mod tests {
             json!("x".repeat(513)),
             json!(["a"]),
         ] {
-            assert!(TaskId::read(&bad, Wire::V1).is_err(), "{bad}");
+            assert!(TaskId::read(&bad, WireFormat::V1).is_err(), "{bad}");
         }
     }
 }

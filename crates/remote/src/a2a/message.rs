@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::fields::{Fields, Malformed, Metadata, Writing, missing};
+use super::json_fields::{JsonFields, Malformed, Metadata, JsonObjectWriter, missing};
 use super::ids::{ContextId, MessageId, TaskId, WireId};
-use super::version::Wire;
+use super::version::WireFormat;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -21,10 +21,10 @@ impl Role {
         }
     }
 
-    fn write(self, wire: Wire) -> &'static str {
+    fn write(self, wire: WireFormat) -> &'static str {
         match (self, wire) {
-            (Self::User, Wire::V03Rpc) => "user",
-            (Self::Agent, Wire::V03Rpc) => "agent",
+            (Self::User, WireFormat::V03Rpc) => "user",
+            (Self::Agent, WireFormat::V03Rpc) => "agent",
             (Self::User, _) => "ROLE_USER",
             (Self::Agent, _) => "ROLE_AGENT",
         }
@@ -58,9 +58,9 @@ impl Message {
         }
     }
 
-    pub fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
-        let fields = Fields::of(value, wire)?;
-        let parts = if wire == Wire::V03Rest && fields.has("content") { "content" } else { "parts" };
+    pub fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
+        let fields = JsonFields::of(value, wire)?;
+        let parts = if wire == WireFormat::V03Rest && fields.has("content") { "content" } else { "parts" };
         Ok(Self {
             id: MessageId::required(&fields, "messageId")?,
             role: Role::read(fields.text("role")?.ok_or_else(|| missing("role"))?)?,
@@ -73,26 +73,26 @@ impl Message {
         })
     }
 
-    pub fn write(&self, wire: Wire) -> Value {
+    pub fn write(&self, wire: WireFormat) -> Value {
         let parts: Vec<Value> = self.parts.iter().map(|part| part.write(wire)).collect();
         let writing = match wire {
-            Wire::V03Rpc => Writing::default().with("kind", "message"),
-            _ => Writing::default(),
+            WireFormat::V03Rpc => JsonObjectWriter::default().with("kind", "message"),
+            _ => JsonObjectWriter::default(),
         };
         let written = writing
             .with("messageId", &self.id)
             .with_some("contextId", self.context.as_ref())
             .with_some("taskId", self.task.as_ref())
             .with("role", self.role.write(wire))
-            .with(if wire == Wire::V03Rest { "content" } else { "parts" }, parts)
+            .with(if wire == WireFormat::V03Rest { "content" } else { "parts" }, parts)
             .with_metadata(&self.metadata)
             .with_texts("extensions", &self.extensions);
         match wire {
             // Its protocol buffers do not know this field, and their readers refuse what they do not know.
-            Wire::V03Rest => written.done(),
+            WireFormat::V03Rest => written.build(),
             _ => written
                 .with_list("referenceTaskIds", self.references.iter().map(Value::from).collect())
-                .done(),
+                .build(),
         }
     }
 
@@ -104,14 +104,14 @@ impl Message {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    pub content: Content,
+    pub content: PartContent,
     pub filename: Option<String>,
     pub media_type: Option<String>,
     pub metadata: Metadata,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Content {
+pub enum PartContent {
     Text(String),
     /// Bytes in base64, as they travel.
     Raw(String),
@@ -122,97 +122,97 @@ pub enum Content {
 
 impl Part {
     pub fn text(text: impl Into<String>) -> Self {
-        Self::of(Content::Text(text.into()))
+        Self::of(PartContent::Text(text.into()))
     }
 
-    pub fn of(content: Content) -> Self {
+    pub fn of(content: PartContent) -> Self {
         Self { content, filename: None, media_type: None, metadata: Metadata::new() }
     }
 
     pub fn as_text(&self) -> Option<&str> {
         match &self.content {
-            Content::Text(text) => Some(text),
+            PartContent::Text(text) => Some(text),
             _ => None,
         }
     }
 
-    pub fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
-        let fields = Fields::of(value, wire)?;
+    pub fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
+        let fields = JsonFields::of(value, wire)?;
         match wire {
-            Wire::V1 => read_part(&fields),
-            Wire::V03Rpc | Wire::V03Rest => read_older_part(&fields),
+            WireFormat::V1 => read_part(&fields),
+            WireFormat::V03Rpc | WireFormat::V03Rest => read_older_part(&fields),
         }
     }
 
-    pub fn write(&self, wire: Wire) -> Value {
+    pub fn write(&self, wire: WireFormat) -> Value {
         match wire {
-            Wire::V1 => self.write_part(),
-            Wire::V03Rpc => self.write_older_part("kind", &["bytes", "uri"]),
-            Wire::V03Rest => self.write_older_part("", &["fileWithBytes", "fileWithUri"]),
+            WireFormat::V1 => self.write_part(),
+            WireFormat::V03Rpc => self.write_older_part("kind", &["bytes", "uri"]),
+            WireFormat::V03Rest => self.write_older_part("", &["fileWithBytes", "fileWithUri"]),
         }
     }
 
     fn write_part(&self) -> Value {
         let (name, value) = match &self.content {
-            Content::Text(text) => ("text", json!(text)),
-            Content::Raw(bytes) => ("raw", json!(bytes)),
-            Content::Url(url) => ("url", json!(url)),
-            Content::Data(data) => ("data", data.clone()),
+            PartContent::Text(text) => ("text", json!(text)),
+            PartContent::Raw(bytes) => ("raw", json!(bytes)),
+            PartContent::Url(url) => ("url", json!(url)),
+            PartContent::Data(data) => ("data", data.clone()),
         };
-        Writing::default()
+        JsonObjectWriter::default()
             .with(name, value)
             .with_some("filename", self.filename.as_deref())
             .with_some("mediaType", self.media_type.as_deref())
             .with_metadata(&self.metadata)
-            .done()
+            .build()
     }
 
     /// `kind` is the name of the discriminator, where there is one; `file` names bytes and address of a file.
     fn write_older_part(&self, kind: &str, file: &[&str; 2]) -> Value {
         let is_rest = kind.is_empty();
         let place = |name: &str, value: &str| {
-            Writing::default()
+            JsonObjectWriter::default()
                 .with(name, value)
                 .with_some("name", self.filename.as_deref().filter(|_| !is_rest))
                 .with_some("mimeType", self.media_type.as_deref())
-                .done()
+                .build()
         };
         let (name, value) = match &self.content {
-            Content::Text(text) => ("text", json!(text)),
-            Content::Raw(bytes) => ("file", place(file[0], bytes)),
-            Content::Url(url) => ("file", place(file[1], url)),
+            PartContent::Text(text) => ("text", json!(text)),
+            PartContent::Raw(bytes) => ("file", place(file[0], bytes)),
+            PartContent::Url(url) => ("file", place(file[1], url)),
             // Data was an object then; anything else is put into one.
-            Content::Data(data @ Value::Object(_)) if is_rest => ("data", json!({ "data": data })),
-            Content::Data(data) if is_rest => ("data", json!({ "data": { "value": data } })),
-            Content::Data(data @ Value::Object(_)) => ("data", data.clone()),
-            Content::Data(data) => ("data", json!({ "value": data })),
+            PartContent::Data(data @ Value::Object(_)) if is_rest => ("data", json!({ "data": data })),
+            PartContent::Data(data) if is_rest => ("data", json!({ "data": { "value": data } })),
+            PartContent::Data(data @ Value::Object(_)) => ("data", data.clone()),
+            PartContent::Data(data) => ("data", json!({ "value": data })),
         };
         if is_rest {
-            return Writing::default().with(name, value).done();
+            return JsonObjectWriter::default().with(name, value).build();
         }
-        Writing::default().with(kind, name).with(name, value).with_metadata(&self.metadata).done()
+        JsonObjectWriter::default().with(kind, name).with(name, value).with_metadata(&self.metadata).build()
     }
 }
 
-fn read_part(fields: &Fields<'_>) -> Result<Part, Malformed> {
+fn read_part(fields: &JsonFields<'_>) -> Result<Part, Malformed> {
     const CONTENTS: [&str; 4] = ["text", "raw", "url", "data"];
     let given: Vec<&str> = CONTENTS.into_iter().filter(|name| fields.has(name)).collect();
     let content = match given.as_slice() {
-        ["text"] => Content::Text(fields.text("text")?.unwrap_or_default().to_owned()),
-        ["raw"] => Content::Raw(base64(fields, "raw")?),
-        ["url"] => Content::Url(fields.required("url")?),
-        ["data"] => Content::Data(fields.get("data").cloned().unwrap_or_default()),
+        ["text"] => PartContent::Text(fields.text("text")?.unwrap_or_default().to_owned()),
+        ["raw"] => PartContent::Raw(base64(fields, "raw")?),
+        ["url"] => PartContent::Url(fields.required("url")?),
+        ["data"] => PartContent::Data(fields.get("data").cloned().unwrap_or_default()),
         _ => return Err(Malformed::new("must have exactly one of text, raw, url and data")),
     };
     Ok(Part {
         content,
-        filename: fields.filled("filename")?,
-        media_type: fields.filled("mediaType")?,
+        filename: fields.non_empty("filename")?,
+        media_type: fields.non_empty("mediaType")?,
         metadata: fields.metadata("metadata")?,
     })
 }
 
-fn read_older_part(fields: &Fields<'_>) -> Result<Part, Malformed> {
+fn read_older_part(fields: &JsonFields<'_>) -> Result<Part, Malformed> {
     let metadata = fields.metadata("metadata")?;
     // 0.2 called it `type` in its first months.
     let kind = fields.text("kind")?.or(fields.text("type")?);
@@ -224,9 +224,9 @@ fn read_older_part(fields: &Fields<'_>) -> Result<Part, Malformed> {
         }
         Some("data") => {
             let data = fields.metadata("data")?;
-            let inner = data.get("data").filter(|_| fields.wire == Wire::V03Rest).cloned();
+            let inner = data.get("data").filter(|_| fields.wire == WireFormat::V03Rest).cloned();
             let data = inner.unwrap_or_else(|| Value::Object(data));
-            Ok(Part { metadata, ..Part::of(Content::Data(data)) })
+            Ok(Part { metadata, ..Part::of(PartContent::Data(data)) })
         }
         Some("file") => {
             let part = fields.nested("file", read_file)?.ok_or_else(|| missing("file"))?;
@@ -236,20 +236,20 @@ fn read_older_part(fields: &Fields<'_>) -> Result<Part, Malformed> {
     }
 }
 
-fn read_file(value: &Value, wire: Wire) -> Result<Part, Malformed> {
-    let fields = Fields::of(value, wire)?;
+fn read_file(value: &Value, wire: WireFormat) -> Result<Part, Malformed> {
+    let fields = JsonFields::of(value, wire)?;
     let first = |names: [&'static str; 2]| names.into_iter().find(|name| fields.has(name));
     let content = match (first(["bytes", "fileWithBytes"]), first(["uri", "fileWithUri"])) {
-        (Some(bytes), None) => Content::Raw(base64(&fields, bytes)?),
-        (None, Some(url)) => Content::Url(fields.required(url)?),
+        (Some(bytes), None) => PartContent::Raw(base64(&fields, bytes)?),
+        (None, Some(url)) => PartContent::Url(fields.required(url)?),
         _ => return Err(Malformed::new("must have either bytes or an address")),
     };
-    let (filename, media_type) = (fields.filled("name")?, fields.filled("mimeType")?);
+    let (filename, media_type) = (fields.non_empty("name")?, fields.non_empty("mimeType")?);
     Ok(Part { filename, media_type, ..Part::of(content) })
 }
 
 /// Bytes as they travel; both alphabets are understood.
-fn base64(fields: &Fields<'_>, name: &str) -> Result<String, Malformed> {
+fn base64(fields: &JsonFields<'_>, name: &str) -> Result<String, Malformed> {
     let text = fields.text(name)?.unwrap_or_default();
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'=');
     if text.bytes().all(fits) {

@@ -5,9 +5,9 @@ use std::fmt;
 use lango_domain::secret::Secret;
 use serde_json::{Value, json};
 
-use super::fields::{Fields, Malformed, Writing};
+use super::json_fields::{JsonFields, Malformed, JsonObjectWriter};
 use super::ids::{PushConfigId, TaskId, WireId};
-use super::version::Wire;
+use super::version::WireFormat;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct PushConfig {
@@ -37,8 +37,8 @@ impl fmt::Debug for Authentication {
 
 impl PushConfig {
     /// In 1.0 one flat object; in 0.3 the config stands inside one that names the task.
-    pub fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
-        let fields = Fields::of(value, wire)?;
+    pub fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
+        let fields = JsonFields::of(value, wire)?;
         let inner = fields.nested("pushNotificationConfig", Self::read_bare)?;
         let Some(mut config) = inner else { return Self::read_bare(value, wire) };
         config.task = TaskId::optional(&fields, "taskId")?;
@@ -49,60 +49,60 @@ impl PushConfig {
         Ok(config)
     }
 
-    pub(crate) fn read_bare(value: &Value, wire: Wire) -> Result<Self, Malformed> {
-        let fields = Fields::of(value, wire)?;
+    pub(crate) fn read_bare(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
+        let fields = JsonFields::of(value, wire)?;
         Ok(Self {
             task: TaskId::optional(&fields, "taskId")?,
             id: PushConfigId::optional(&fields, "id")?,
             url: fields.required("url")?,
-            token: fields.filled("token")?.map(Secret::new),
+            token: fields.non_empty("token")?.map(Secret::new),
             authentication: fields.nested("authentication", Authentication::read)?,
         })
     }
 
-    pub fn write(&self, wire: Wire) -> Value {
+    pub fn write(&self, wire: WireFormat) -> Value {
         match wire {
-            Wire::V1 => self.write_bare(wire),
-            Wire::V03Rpc => Writing::default()
+            WireFormat::V1 => self.write_bare(wire),
+            WireFormat::V03Rpc => JsonObjectWriter::default()
                 .with_some("taskId", self.task.as_ref())
                 .with("pushNotificationConfig", self.write_bare(wire))
-                .done(),
-            Wire::V03Rest => {
+                .build(),
+            WireFormat::V03Rest => {
                 let (task, id) = (self.task.as_ref(), self.id.as_ref());
                 let name =
                     task.zip(id).map(|(task, id)| format!("tasks/{task}/pushNotificationConfigs/{id}"));
-                Writing::default()
+                JsonObjectWriter::default()
                     .with_some("name", name)
                     .with("pushNotificationConfig", self.write_bare(wire))
-                    .done()
+                    .build()
             }
         }
     }
 
-    pub(crate) fn write_bare(&self, wire: Wire) -> Value {
-        Writing::default()
-            .with_some("taskId", self.task.as_ref().filter(|_| wire == Wire::V1))
+    pub(crate) fn write_bare(&self, wire: WireFormat) -> Value {
+        JsonObjectWriter::default()
+            .with_some("taskId", self.task.as_ref().filter(|_| wire == WireFormat::V1))
             .with_some("id", self.id.as_ref())
             .with("url", self.url.as_str())
             .with_some("token", self.token.as_ref().map(Secret::expose))
             .with_some("authentication", self.authentication.as_ref().map(|how| how.write(wire)))
-            .done()
+            .build()
     }
 }
 
 /// All configs of a task, as they are listed.
-pub fn write_push_configs(configs: &[PushConfig], wire: Wire) -> Value {
+pub fn write_push_configs(configs: &[PushConfig], wire: WireFormat) -> Value {
     let written: Vec<Value> = configs.iter().map(|config| config.write(wire)).collect();
     match wire {
-        Wire::V03Rpc => Value::Array(written),
+        WireFormat::V03Rpc => Value::Array(written),
         _ => json!({ "configs": written, "nextPageToken": "" }),
     }
 }
 
 impl Authentication {
-    fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
-        let fields = Fields::of(value, wire)?;
-        let scheme = match fields.filled("scheme")? {
+    fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
+        let fields = JsonFields::of(value, wire)?;
+        let scheme = match fields.non_empty("scheme")? {
             Some(scheme) => scheme,
             None => fields.texts("schemes")?.into_iter().next().unwrap_or_else(|| "Bearer".to_owned()),
         };
@@ -110,15 +110,15 @@ impl Authentication {
         if scheme.len() > 40 || !scheme.chars().all(fits) {
             return Err(Malformed::at("scheme", "must be the name of a scheme, such as Bearer"));
         }
-        Ok(Self { scheme, credentials: fields.filled("credentials")?.map(Secret::new) })
+        Ok(Self { scheme, credentials: fields.non_empty("credentials")?.map(Secret::new) })
     }
 
-    fn write(&self, wire: Wire) -> Value {
+    fn write(&self, wire: WireFormat) -> Value {
         let writing = match wire {
-            Wire::V1 => Writing::default().with("scheme", self.scheme.as_str()),
-            _ => Writing::default().with("schemes", vec![self.scheme.as_str()]),
+            WireFormat::V1 => JsonObjectWriter::default().with("scheme", self.scheme.as_str()),
+            _ => JsonObjectWriter::default().with("schemes", vec![self.scheme.as_str()]),
         };
-        writing.with_some("credentials", self.credentials.as_ref().map(Secret::expose)).done()
+        writing.with_some("credentials", self.credentials.as_ref().map(Secret::expose)).build()
     }
 }
 

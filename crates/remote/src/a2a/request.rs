@@ -3,13 +3,13 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::event::Reply;
-use super::fields::{Fields, Malformed, Metadata, Writing, missing};
+use super::event::SendReply;
+use super::json_fields::{JsonFields, Malformed, Metadata, JsonObjectWriter, missing};
 use super::ids::{ContextId, PushConfigId, TaskId, WireId};
 use super::message::Message;
 use super::push::PushConfig;
 use super::task::{Task, TaskState};
-use super::version::{Version, Wire};
+use super::version::{ProtocolVersion, WireFormat};
 
 /// What is asked, without its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,14 +43,14 @@ impl Method {
     ];
 
     /// A method by its JSON-RPC name; the spelling tells the version.
-    pub fn spelled(name: &str) -> Option<(Self, Version)> {
+    pub fn from_rpc_name(name: &str) -> Option<(Self, ProtocolVersion)> {
         let fits = |version| Self::ALL.into_iter().find(|method| method.name(version) == Some(name));
-        let newer = fits(Version::V1_0).map(|method| (method, Version::V1_0));
-        newer.or_else(|| fits(Version::V0_3).map(|method| (method, Version::V0_3)))
+        let newer = fits(ProtocolVersion::V1_0).map(|method| (method, ProtocolVersion::V1_0));
+        newer.or_else(|| fits(ProtocolVersion::V0_3).map(|method| (method, ProtocolVersion::V0_3)))
     }
 
     /// Its JSON-RPC name; nothing where the version does not have it.
-    pub fn name(self, version: Version) -> Option<&'static str> {
+    pub fn name(self, version: ProtocolVersion) -> Option<&'static str> {
         let (older, newer) = match self {
             Self::SendMessage => (Some("message/send"), "SendMessage"),
             Self::StreamMessage => (Some("message/stream"), "SendStreamingMessage"),
@@ -73,26 +73,26 @@ impl Method {
             Self::ExtendedCard => (Some("agent/getAuthenticatedExtendedCard"), "GetExtendedAgentCard"),
         };
         match version {
-            Version::V0_3 => older,
-            Version::V1_0 => Some(newer),
+            ProtocolVersion::V0_3 => older,
+            ProtocolVersion::V1_0 => Some(newer),
         }
     }
 
     /// Whether the answer is a stream.
-    pub fn streams(self) -> bool {
+    pub fn is_streaming(self) -> bool {
         matches!(self, Self::StreamMessage | Self::SubscribeToTask)
     }
 }
 
 /// A request, and for whom among several that share an address.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Call {
+pub struct A2aCall {
     pub tenant: Option<String>,
-    pub request: Request,
+    pub request: A2aRequest,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Request {
+pub enum A2aRequest {
     SendMessage(Box<SendMessage>),
     StreamMessage(Box<SendMessage>),
     GetTask {
@@ -125,7 +125,7 @@ pub enum Request {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SendMessage {
     pub message: Message,
-    pub waiting: Waiting,
+    pub waiting: ReturnMode,
     pub accepted_output_modes: Vec<String>,
     pub history: Option<u32>,
     pub push: Option<PushConfig>,
@@ -134,7 +134,7 @@ pub struct SendMessage {
 
 /// When the answer to a message is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waiting {
+pub enum ReturnMode {
     /// When the task is over or waits for something.
     UntilDone,
     /// As soon as there is a task.
@@ -163,7 +163,7 @@ pub struct TaskPage {
 }
 
 impl TaskPage {
-    pub fn write(&self, wire: Wire) -> Value {
+    pub fn write(&self, wire: WireFormat) -> Value {
         let tasks: Vec<Value> = self.tasks.iter().map(|task| task.write(wire)).collect();
         json!({
             "tasks": tasks,
@@ -174,26 +174,26 @@ impl TaskPage {
     }
 }
 
-impl Call {
-    pub fn read(method: Method, params: &Value, wire: Wire) -> Result<Self, Malformed> {
+impl A2aCall {
+    pub fn read(method: Method, params: &Value, wire: WireFormat) -> Result<Self, Malformed> {
         let empty = Value::Object(Metadata::new());
         let params = if params.is_null() { &empty } else { params };
-        let fields = Fields::of(params, wire)?;
-        let tenant = fields.filled("tenant")?;
-        Ok(Self { tenant, request: Request::read(method, params, &fields)? })
+        let fields = JsonFields::of(params, wire)?;
+        let tenant = fields.non_empty("tenant")?;
+        Ok(Self { tenant, request: A2aRequest::read(method, params, &fields)? })
     }
 
     /// The parameters, as JSON-RPC carries them.
-    pub fn params(&self, wire: Wire) -> Value {
+    pub fn params(&self, wire: WireFormat) -> Value {
         let mut params = self.request.params(wire);
-        if let (Some(tenant), Value::Object(map), Wire::V1) = (&self.tenant, &mut params, wire) {
+        if let (Some(tenant), Value::Object(map), WireFormat::V1) = (&self.tenant, &mut params, wire) {
             map.insert("tenant".to_owned(), Value::from(tenant.as_str()));
         }
         params
     }
 }
 
-impl Request {
+impl A2aRequest {
     pub fn method(&self) -> Method {
         match self {
             Self::SendMessage(_) => Method::SendMessage,
@@ -210,13 +210,13 @@ impl Request {
         }
     }
 
-    fn read(method: Method, params: &Value, fields: &Fields<'_>) -> Result<Self, Malformed> {
+    fn read(method: Method, params: &Value, fields: &JsonFields<'_>) -> Result<Self, Malformed> {
         let wire = fields.wire;
         let task = || TaskId::required(fields, "id");
         // About push configs, 0.3 calls the task `id` and the config `pushNotificationConfigId`.
         let (of, which) = match wire.version() {
-            Version::V1_0 => ("taskId", "id"),
-            Version::V0_3 => ("id", "pushNotificationConfigId"),
+            ProtocolVersion::V1_0 => ("taskId", "id"),
+            ProtocolVersion::V0_3 => ("id", "pushNotificationConfigId"),
         };
         Ok(match method {
             Method::SendMessage => Self::SendMessage(Box::new(SendMessage::read(fields)?)),
@@ -232,7 +232,7 @@ impl Request {
             }
             Method::GetPushConfig => {
                 let config = PushConfigId::optional(fields, which)?;
-                if config.is_none() && wire == Wire::V1 {
+                if config.is_none() && wire == WireFormat::V1 {
                     return Err(missing(which));
                 }
                 Self::GetPushConfig { task: TaskId::required(fields, of)?, config }
@@ -246,29 +246,29 @@ impl Request {
         })
     }
 
-    pub(crate) fn params(&self, wire: Wire) -> Value {
+    pub(crate) fn params(&self, wire: WireFormat) -> Value {
         let (of, which) = match wire.version() {
-            Version::V1_0 => ("taskId", "id"),
-            Version::V0_3 => ("id", "pushNotificationConfigId"),
+            ProtocolVersion::V1_0 => ("taskId", "id"),
+            ProtocolVersion::V0_3 => ("id", "pushNotificationConfigId"),
         };
         match self {
             Self::SendMessage(send) | Self::StreamMessage(send) => send.write(wire),
             Self::GetTask { task, history } => {
-                Writing::default().with("id", task).with_some("historyLength", *history).done()
+                JsonObjectWriter::default().with("id", task).with_some("historyLength", *history).build()
             }
             Self::ListTasks(list) => list.write(wire),
             Self::CancelTask { task } | Self::SubscribeToTask { task } => {
-                Writing::default().with("id", task).done()
+                JsonObjectWriter::default().with("id", task).build()
             }
             Self::CreatePushConfig(config) => config.write(wire),
             Self::GetPushConfig { task, config } => {
-                Writing::default().with(of, task).with_some(which, config.as_ref()).done()
+                JsonObjectWriter::default().with(of, task).with_some(which, config.as_ref()).build()
             }
-            Self::ListPushConfigs { task } => Writing::default().with(of, task).done(),
+            Self::ListPushConfigs { task } => JsonObjectWriter::default().with(of, task).build(),
             Self::DeletePushConfig { task, config } => {
-                Writing::default().with(of, task).with(which, config).done()
+                JsonObjectWriter::default().with(of, task).with(which, config).build()
             }
-            Self::ExtendedCard => Writing::default().done(),
+            Self::ExtendedCard => JsonObjectWriter::default().build(),
         }
     }
 }
@@ -277,7 +277,7 @@ impl SendMessage {
     pub fn new(message: Message) -> Self {
         Self {
             message,
-            waiting: Waiting::UntilDone,
+            waiting: ReturnMode::UntilDone,
             accepted_output_modes: Vec::new(),
             history: None,
             push: None,
@@ -285,58 +285,58 @@ impl SendMessage {
         }
     }
 
-    fn read(fields: &Fields<'_>) -> Result<Self, Malformed> {
+    fn read(fields: &JsonFields<'_>) -> Result<Self, Malformed> {
         let message = fields.nested("message", Message::read)?.ok_or_else(|| missing("message"))?;
         if message.parts.is_empty() {
             return Err(Malformed::at("parts", "must have at least one part").within("message"));
         }
         let read = fields.nested("configuration", |value, wire| {
-            Self::new(message.clone()).configured(&Fields::of(value, wire)?)
+            Self::new(message.clone()).configured(&JsonFields::of(value, wire)?)
         })?;
         let metadata = fields.metadata("metadata")?;
         Ok(Self { metadata, ..read.unwrap_or_else(|| Self::new(message)) })
     }
 
-    fn configured(mut self, fields: &Fields<'_>) -> Result<Self, Malformed> {
+    fn configured(mut self, fields: &JsonFields<'_>) -> Result<Self, Malformed> {
         let (push, waits) = match fields.wire {
-            Wire::V1 => ("taskPushNotificationConfig", !fields.flag("returnImmediately")?.unwrap_or(false)),
-            Wire::V03Rpc => ("pushNotificationConfig", fields.flag("blocking")?.unwrap_or(true)),
+            WireFormat::V1 => ("taskPushNotificationConfig", !fields.flag("returnImmediately")?.unwrap_or(false)),
+            WireFormat::V03Rpc => ("pushNotificationConfig", fields.flag("blocking")?.unwrap_or(true)),
             // Its protocol buffers cannot tell "no" from silence.
-            Wire::V03Rest => ("pushNotification", fields.flag("blocking")?.unwrap_or(true)),
+            WireFormat::V03Rest => ("pushNotification", fields.flag("blocking")?.unwrap_or(true)),
         };
-        self.waiting = if waits { Waiting::UntilDone } else { Waiting::NotAtAll };
+        self.waiting = if waits { ReturnMode::UntilDone } else { ReturnMode::NotAtAll };
         self.push = fields.nested(push, PushConfig::read_bare)?;
         self.accepted_output_modes = fields.texts("acceptedOutputModes")?;
         self.history = fields.count("historyLength")?;
         Ok(self)
     }
 
-    fn write(&self, wire: Wire) -> Value {
-        let waits = self.waiting == Waiting::UntilDone;
+    fn write(&self, wire: WireFormat) -> Value {
+        let waits = self.waiting == ReturnMode::UntilDone;
         let (push, writing) = match wire {
-            Wire::V1 => ("taskPushNotificationConfig", Writing::default().with("returnImmediately", !waits)),
-            Wire::V03Rpc => ("pushNotificationConfig", Writing::default().with("blocking", waits)),
-            Wire::V03Rest => ("pushNotification", Writing::default().with("blocking", waits)),
+            WireFormat::V1 => ("taskPushNotificationConfig", JsonObjectWriter::default().with("returnImmediately", !waits)),
+            WireFormat::V03Rpc => ("pushNotificationConfig", JsonObjectWriter::default().with("blocking", waits)),
+            WireFormat::V03Rest => ("pushNotification", JsonObjectWriter::default().with("blocking", waits)),
         };
         let configuration = writing
             .with_texts("acceptedOutputModes", &self.accepted_output_modes)
             .with_some("historyLength", self.history)
             .with_some(push, self.push.as_ref().map(|config| config.write_bare(wire)))
-            .done();
-        Writing::default()
+            .build();
+        JsonObjectWriter::default()
             .with("message", self.message.write(wire))
             .with("configuration", configuration)
             .with_metadata(&self.metadata)
-            .done()
+            .build()
     }
 }
 
 impl ListTasks {
-    fn read(fields: &Fields<'_>) -> Result<Self, Malformed> {
-        let state = fields.filled("status")?.map(|text| {
+    fn read(fields: &JsonFields<'_>) -> Result<Self, Malformed> {
+        let state = fields.non_empty("status")?.map(|text| {
             TaskState::named(&text).ok_or_else(|| Malformed::at("status", "must be a task's state"))
         });
-        let after = fields.filled("statusTimestampAfter")?.map(|text| {
+        let after = fields.non_empty("statusTimestampAfter")?.map(|text| {
             text.parse().map_err(|_| {
                 Malformed::at("statusTimestampAfter", "must be a time, as in 2026-01-31T12:00:00Z")
             })
@@ -353,15 +353,15 @@ impl ListTasks {
             context: ContextId::optional(fields, "contextId")?,
             state: state.transpose()?.filter(|state| *state != TaskState::Unknown),
             page_size,
-            page_token: fields.filled("pageToken")?,
+            page_token: fields.non_empty("pageToken")?,
             history: fields.count("historyLength")?,
             changed_after: after.transpose()?,
             with_artifacts: flag,
         })
     }
 
-    fn write(&self, wire: Wire) -> Value {
-        Writing::default()
+    fn write(&self, wire: WireFormat) -> Value {
+        JsonObjectWriter::default()
             .with_some("contextId", self.context.as_ref())
             .with_some("status", self.state.map(|state| state.as_str(wire)))
             .with_some("pageSize", self.page_size)
@@ -369,17 +369,17 @@ impl ListTasks {
             .with_some("historyLength", self.history)
             .with_some("statusTimestampAfter", self.changed_after.map(|at| format!("{at:.3}")))
             .with_some("includeArtifacts", self.with_artifacts.then_some(true))
-            .done()
+            .build()
     }
 }
 
 /// The answer to a task that was asked about: in every version a bare task, but some servers wrap it.
 impl Task {
-    pub fn read_answer(value: &Value, wire: Wire) -> Result<Self, Malformed> {
+    pub fn read_answer(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
         match Task::read(value, wire) {
             Ok(task) => Ok(task),
-            Err(error) => match Reply::read(value, wire) {
-                Ok(Reply::Task(task)) => Ok(task),
+            Err(error) => match SendReply::read(value, wire) {
+                Ok(SendReply::Task(task)) => Ok(task),
                 _ => Err(error),
             },
         }

@@ -4,8 +4,8 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode
 use serde_json::{Map, Value};
 
 use super::error::{ErrorKind, ProtocolError};
-use super::request::{Call, Method, Request};
-use super::version::{Version, Wire};
+use super::request::{A2aCall, Method, A2aRequest};
+use super::version::{ProtocolVersion, WireFormat};
 
 /// What 1.0.1 calls its JSON.
 pub const CONTENT_TYPE: &str = "application/a2a+json";
@@ -38,12 +38,12 @@ pub struct HttpRequest {
 }
 
 /// How a request is sent; nothing where the version does not know it.
-pub fn request(call: &Call, version: Version) -> Option<HttpRequest> {
-    let wire = Wire::rest(version);
+pub fn request(call: &A2aCall, version: ProtocolVersion) -> Option<HttpRequest> {
+    let wire = WireFormat::rest(version);
     let prefix = match (version, call.tenant.as_deref()) {
-        (Version::V0_3, _) => "/v1".to_owned(),
-        (Version::V1_0, None) => String::new(),
-        (Version::V1_0, Some(tenant)) => format!("/{}", segment(tenant)),
+        (ProtocolVersion::V0_3, _) => "/v1".to_owned(),
+        (ProtocolVersion::V1_0, None) => String::new(),
+        (ProtocolVersion::V1_0, Some(tenant)) => format!("/{}", segment(tenant)),
     };
     let params = call.request.params(wire);
     let plain = |verb, path: String| HttpRequest { verb, path, query: Vec::new(), body: None };
@@ -54,26 +54,26 @@ pub fn request(call: &Call, version: Version) -> Option<HttpRequest> {
     let configs = |id: &str| format!("{}/pushNotificationConfigs", task(id));
     let empty = || Value::Object(Map::new());
     let mut request = match &call.request {
-        Request::SendMessage(_) => with_body("/message:send".to_owned(), params),
-        Request::StreamMessage(_) => with_body("/message:stream".to_owned(), params),
-        Request::GetTask { task: id, .. } => asking(task(id.as_str()), without(params, &["id"])),
-        Request::ListTasks(_) => asking("/tasks".to_owned(), params),
-        Request::CancelTask { task: id } => with_body(format!("{}:cancel", task(id.as_str())), empty()),
-        Request::SubscribeToTask { task: id } => {
+        A2aRequest::SendMessage(_) => with_body("/message:send".to_owned(), params),
+        A2aRequest::StreamMessage(_) => with_body("/message:stream".to_owned(), params),
+        A2aRequest::GetTask { task: id, .. } => asking(task(id.as_str()), without(params, &["id"])),
+        A2aRequest::ListTasks(_) => asking("/tasks".to_owned(), params),
+        A2aRequest::CancelTask { task: id } => with_body(format!("{}:cancel", task(id.as_str())), empty()),
+        A2aRequest::SubscribeToTask { task: id } => {
             let path = format!("{}:subscribe", task(id.as_str()));
-            if version == Version::V1_0 { with_body(path, empty()) } else { plain(Verb::Get, path) }
+            if version == ProtocolVersion::V1_0 { with_body(path, empty()) } else { plain(Verb::Get, path) }
         }
-        Request::CreatePushConfig(config) => with_body(configs(config.task.as_ref()?.as_str()), params),
-        Request::GetPushConfig { task: id, config } => {
+        A2aRequest::CreatePushConfig(config) => with_body(configs(config.task.as_ref()?.as_str()), params),
+        A2aRequest::GetPushConfig { task: id, config } => {
             let config = segment(config.as_ref()?.as_str());
             plain(Verb::Get, format!("{}/{config}", configs(id.as_str())))
         }
-        Request::ListPushConfigs { task: id } => plain(Verb::Get, configs(id.as_str())),
-        Request::DeletePushConfig { task: id, config } => {
+        A2aRequest::ListPushConfigs { task: id } => plain(Verb::Get, configs(id.as_str())),
+        A2aRequest::DeletePushConfig { task: id, config } => {
             plain(Verb::Delete, format!("{}/{}", configs(id.as_str()), segment(config.as_str())))
         }
-        Request::ExtendedCard => {
-            let path = if version == Version::V1_0 { "/extendedAgentCard" } else { "/card" };
+        A2aRequest::ExtendedCard => {
+            let path = if version == ProtocolVersion::V1_0 { "/extendedAgentCard" } else { "/card" };
             plain(Verb::Get, path.to_owned())
         }
     };
@@ -85,10 +85,10 @@ pub fn request(call: &Call, version: Version) -> Option<HttpRequest> {
 ///
 /// The path tells the version; `header` is what `A2A-Version` says, which must be a version that is spoken, and which a
 /// request of 1.0 must fit.
-pub fn read(sent: &HttpRequest, header: Option<&str>) -> Option<Result<(Call, Version), ProtocolError>> {
+pub fn read(sent: &HttpRequest, header: Option<&str>) -> Option<Result<(A2aCall, ProtocolVersion), ProtocolError>> {
     let (version, path) = match sent.path.strip_prefix("/v1/") {
-        Some(rest) => (Version::V0_3, rest),
-        None => (Version::V1_0, sent.path.strip_prefix('/')?),
+        Some(rest) => (ProtocolVersion::V0_3, rest),
+        None => (ProtocolVersion::V1_0, sent.path.strip_prefix('/')?),
     };
     let (tenant, route) = route(sent.verb, path.trim_end_matches('/'), version)?;
     Some(read_params(sent, route, version, header).map(|mut call| {
@@ -103,20 +103,20 @@ struct Route {
     named: Vec<(&'static str, String)>,
 }
 
-fn route(verb: Verb, path: &str, version: Version) -> Option<(Option<String>, Route)> {
+fn route(verb: Verb, path: &str, version: ProtocolVersion) -> Option<(Option<String>, Route)> {
     let segments: Vec<&str> = path.split('/').collect();
     let found = match_route(verb, &segments, version);
-    if found.is_some() || version == Version::V0_3 {
+    if found.is_some() || version == ProtocolVersion::V0_3 {
         return found.map(|route| (None, route));
     }
     let (tenant, rest) = segments.split_first()?;
     Some((Some(decoded(tenant)?), match_route(verb, rest, version)?))
 }
 
-fn match_route(verb: Verb, segments: &[&str], version: Version) -> Option<Route> {
+fn match_route(verb: Verb, segments: &[&str], version: ProtocolVersion) -> Option<Route> {
     let (of, which) = match version {
-        Version::V1_0 => ("taskId", "id"),
-        Version::V0_3 => ("id", "pushNotificationConfigId"),
+        ProtocolVersion::V1_0 => ("taskId", "id"),
+        ProtocolVersion::V0_3 => ("id", "pushNotificationConfigId"),
     };
     let plain = |method| Some(Route { method, named: Vec::new() });
     let named = |method, named| Some(Route { method, named });
@@ -124,8 +124,8 @@ fn match_route(verb: Verb, segments: &[&str], version: Version) -> Option<Route>
         (Verb::Post, ["message:send"]) => plain(Method::SendMessage),
         (Verb::Post, ["message:stream"]) => plain(Method::StreamMessage),
         (Verb::Get, ["tasks"]) => plain(Method::ListTasks),
-        (Verb::Get, ["extendedAgentCard"]) if version == Version::V1_0 => plain(Method::ExtendedCard),
-        (Verb::Get, ["card"]) if version == Version::V0_3 => plain(Method::ExtendedCard),
+        (Verb::Get, ["extendedAgentCard"]) if version == ProtocolVersion::V1_0 => plain(Method::ExtendedCard),
+        (Verb::Get, ["card"]) if version == ProtocolVersion::V0_3 => plain(Method::ExtendedCard),
         (verb, ["tasks", task]) => match (verb, task.rsplit_once(':')) {
             (Verb::Post, Some((task, "cancel"))) => named(Method::CancelTask, vec![("id", decoded(task)?)]),
             (Verb::Get | Verb::Post, Some((task, "subscribe"))) => {
@@ -158,14 +158,14 @@ fn match_route(verb: Verb, segments: &[&str], version: Version) -> Option<Route>
 fn read_params(
     sent: &HttpRequest,
     route: Route,
-    version: Version,
+    version: ProtocolVersion,
     header: Option<&str>,
-) -> Result<Call, ProtocolError> {
+) -> Result<A2aCall, ProtocolError> {
     let in_query =
-        sent.query.iter().find(|(name, _)| name == Version::HEADER).map(|(_, value)| value.as_str());
-    let asked = Version::asked_for(header.or(in_query))?;
-    if version == Version::V1_0 && asked != version {
-        let message = format!("A2A version '0.3' is not supported here; send {}: 1.0", Version::HEADER);
+        sent.query.iter().find(|(name, _)| name == ProtocolVersion::HEADER).map(|(_, value)| value.as_str());
+    let asked = ProtocolVersion::from_header(header.or(in_query))?;
+    if version == ProtocolVersion::V1_0 && asked != version {
+        let message = format!("A2A version '0.3' is not supported here; send {}: 1.0", ProtocolVersion::HEADER);
         return Err(ProtocolError::new(ErrorKind::VersionNotSupported, message));
     }
     let mut params = match &sent.body {
@@ -173,9 +173,9 @@ fn read_params(
         None | Some(Value::Null) => Map::new(),
         Some(_) => return Err(ProtocolError::new(ErrorKind::InvalidRequest, "the body must be an object")),
     };
-    let query = sent.query.iter().filter(|(name, _)| name != Version::HEADER);
+    let query = sent.query.iter().filter(|(name, _)| name != ProtocolVersion::HEADER);
     params.extend(query.map(|(name, value)| (name.clone(), Value::from(value.as_str()))));
-    if version == Version::V0_3 && route.method == Method::CreatePushConfig {
+    if version == ProtocolVersion::V0_3 && route.method == Method::CreatePushConfig {
         // `{parent, configId, config}` is what its protocol buffers send.
         if let Some(Value::Object(config)) = params.remove("config") {
             params.extend(config);
@@ -183,7 +183,7 @@ fn read_params(
         params.remove("name");
     }
     params.extend(route.named.into_iter().map(|(name, value)| (name.to_owned(), Value::from(value))));
-    Ok(Call::read(route.method, &Value::Object(params), Wire::rest(version))?)
+    Ok(A2aCall::read(route.method, &Value::Object(params), WireFormat::rest(version))?)
 }
 
 fn without(params: Value, names: &[&str]) -> Value {

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::error::{ErrorKind, ProtocolError};
-use super::request::{Call, Method};
-use super::version::{Version, Wire};
+use super::request::{A2aCall, Method};
+use super::version::{ProtocolVersion, WireFormat};
 
 /// What an answer must repeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,19 +38,19 @@ impl RpcId {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RpcRequest {
     pub id: RpcId,
-    pub version: Version,
-    pub call: Call,
+    pub version: ProtocolVersion,
+    pub call: A2aCall,
 }
 
 /// A request that could not be read; the id where at least that could.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Refused {
+pub struct RpcRejection {
     pub id: RpcId,
-    pub version: Version,
+    pub version: ProtocolVersion,
     pub error: ProtocolError,
 }
 
-impl Refused {
+impl RpcRejection {
     pub fn answer(&self) -> Value {
         failure(&self.id, &self.error, self.version)
     }
@@ -58,16 +58,16 @@ impl Refused {
 
 /// Reads the body of a request. The spelling of the method tells the version; `header` is what `A2A-Version` says, which
 /// must be a version that is spoken, and which a method of 1.0 must fit.
-pub fn read(body: &[u8], header: Option<&str>) -> Result<RpcRequest, Box<Refused>> {
-    let refuse = |id: RpcId, version, error| Box::new(Refused { id, version, error });
+pub fn read(body: &[u8], header: Option<&str>) -> Result<RpcRequest, Box<RpcRejection>> {
+    let refuse = |id: RpcId, version, error| Box::new(RpcRejection { id, version, error });
     let value: Value = serde_json::from_slice(body).map_err(|_| {
         let error = ProtocolError::new(ErrorKind::Parse, "Invalid JSON payload");
-        refuse(RpcId::Null, Version::V0_3, error)
+        refuse(RpcId::Null, ProtocolVersion::V0_3, error)
     })?;
     let invalid = |why: &str| ProtocolError::new(ErrorKind::InvalidRequest, why);
     let id = RpcId::read(value.get("id"));
     let known = id.clone().unwrap_or(RpcId::Null);
-    let early = |error| refuse(known.clone(), Version::V0_3, error);
+    let early = |error| refuse(known.clone(), ProtocolVersion::V0_3, error);
     if !value.is_object() || value.get("jsonrpc") != Some(&json!("2.0")) {
         return Err(early(invalid("Request payload validation error: it is no JSON-RPC 2.0 request")));
     }
@@ -77,15 +77,15 @@ pub fn read(body: &[u8], header: Option<&str>) -> Result<RpcRequest, Box<Refused
     }
     let name = value.get("method").and_then(Value::as_str);
     let name = name.ok_or_else(|| early(invalid("`method` must be a text")))?;
-    let (method, version) = Method::spelled(name).ok_or_else(|| {
+    let (method, version) = Method::from_rpc_name(name).ok_or_else(|| {
         let name = lango_net::sanitize::one_line(name, 60);
         early(ProtocolError::new(ErrorKind::MethodNotFound, format!("Method not found: {name}")))
     })?;
     let refused = |error| refuse(known.clone(), version, error);
-    let asked = Version::asked_for(header).map_err(refused)?;
-    if version == Version::V1_0 && asked != version {
+    let asked = ProtocolVersion::from_header(header).map_err(refused)?;
+    if version == ProtocolVersion::V1_0 && asked != version {
         let message =
-            format!("A2A version '{asked}' is not supported for {name}; send {}: 1.0", Version::HEADER);
+            format!("A2A version '{asked}' is not supported for {name}; send {}: 1.0", ProtocolVersion::HEADER);
         return Err(refused(ProtocolError::new(ErrorKind::VersionNotSupported, message)));
     }
     let params = value.get("params").unwrap_or(&Value::Null);
@@ -93,23 +93,23 @@ pub fn read(body: &[u8], header: Option<&str>) -> Result<RpcRequest, Box<Refused
         let error = ProtocolError::new(ErrorKind::InvalidParams, "`params` must be an object");
         return Err(refused(error));
     }
-    let call = Call::read(method, params, Wire::rpc(version)).map_err(|error| refused(error.into()))?;
+    let call = A2aCall::read(method, params, WireFormat::rpc(version)).map_err(|error| refused(error.into()))?;
     // Nobody could tell what the answer is for; said last, because other mistakes tell more.
     let id = id.ok_or_else(|| refused(no_id()))?;
     Ok(RpcRequest { id, version, call })
 }
 
 /// A request to a peer; nothing where the version does not know the method.
-pub fn request(id: i64, call: &Call, version: Version) -> Option<Value> {
+pub fn request(id: i64, call: &A2aCall, version: ProtocolVersion) -> Option<Value> {
     let method = call.request.method().name(version)?;
-    Some(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": call.params(Wire::rpc(version)) }))
+    Some(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": call.params(WireFormat::rpc(version)) }))
 }
 
 pub fn success(id: &RpcId, result: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id.write(), "result": result })
 }
 
-pub fn failure(id: &RpcId, error: &ProtocolError, version: Version) -> Value {
+pub fn failure(id: &RpcId, error: &ProtocolError, version: ProtocolVersion) -> Value {
     json!({ "jsonrpc": "2.0", "id": id.write(), "error": error.write_rpc(version) })
 }
 

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::fields::{Fields, Malformed, Writing, missing};
-use super::version::Wire;
+use super::json_fields::{JsonFields, Malformed, JsonObjectWriter, missing};
+use super::version::WireFormat;
 
 /// One way to show who one is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SecurityScheme {
     ApiKey {
-        place: KeyPlace,
+        place: ApiKeyLocation,
         name: String,
     },
     /// `Authorization: {scheme} …`.
@@ -31,13 +31,13 @@ pub enum SecurityScheme {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyPlace {
+pub enum ApiKeyLocation {
     Header,
     Query,
     Cookie,
 }
 
-impl KeyPlace {
+impl ApiKeyLocation {
     fn named(text: &str) -> Option<Self> {
         [Self::Header, Self::Query, Self::Cookie].into_iter().find(|place| place.as_str() == text)
     }
@@ -53,8 +53,8 @@ impl KeyPlace {
 
 impl SecurityScheme {
     /// Either shape: 0.3 has a `type`, 1.0 a field that is named after the kind.
-    pub(crate) fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
-        let fields = Fields::of(value, wire)?;
+    pub(crate) fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
+        let fields = JsonFields::of(value, wire)?;
         const NEWER: [(&str, &str); 5] = [
             ("apiKey", "apiKeySecurityScheme"),
             ("http", "httpAuthSecurityScheme"),
@@ -64,7 +64,7 @@ impl SecurityScheme {
         ];
         for (kind, name) in NEWER {
             if let Some(scheme) =
-                fields.nested(name, |value, wire| Self::of_kind(kind, Fields::of(value, wire)?))?
+                fields.nested(name, |value, wire| Self::of_kind(kind, JsonFields::of(value, wire)?))?
             {
                 return Ok(scheme);
             }
@@ -73,11 +73,11 @@ impl SecurityScheme {
         Self::of_kind(kind, fields)
     }
 
-    fn of_kind(kind: &str, fields: Fields<'_>) -> Result<Self, Malformed> {
+    fn of_kind(kind: &str, fields: JsonFields<'_>) -> Result<Self, Malformed> {
         Ok(match kind {
             "apiKey" => {
                 let place = fields.text("in")?.or(fields.text("location")?).unwrap_or("header");
-                let place = KeyPlace::named(place);
+                let place = ApiKeyLocation::named(place);
                 Self::ApiKey {
                     place: place.ok_or_else(|| Malformed::at("in", "must be header, query or cookie"))?,
                     name: fields.required("name")?,
@@ -92,7 +92,7 @@ impl SecurityScheme {
     }
 
     /// The shape of 1.0 alone.
-    pub(crate) fn write_newer(&self) -> Value {
+    pub(crate) fn write_v1(&self) -> Value {
         let mut written = self.write();
         if let Value::Object(fields) = &mut written {
             fields.retain(|name, _| name.ends_with("SecurityScheme"));
@@ -125,12 +125,12 @@ impl SecurityScheme {
 
 /// Schemes that are all needed together, with the scopes of each.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Requirement(pub BTreeMap<String, Vec<String>>);
+pub struct SecurityRequirement(pub BTreeMap<String, Vec<String>>);
 
-impl Requirement {
+impl SecurityRequirement {
     /// Either shape: `{"bearer": []}` or `{"schemes": {"bearer": {"list": []}}}`.
-    pub(crate) fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
-        let fields = Fields::of(value, wire)?;
+    pub(crate) fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
+        let fields = JsonFields::of(value, wire)?;
         let schemes = match fields.get("schemes") {
             Some(Value::Object(schemes)) => schemes.clone(),
             _ => value.as_object().cloned().unwrap_or_default(),
@@ -144,10 +144,10 @@ impl Requirement {
 
     pub(crate) fn write_newer(&self) -> Value {
         let schemes = self.0.iter().map(|(name, scopes)| (name.clone(), json!({ "list": scopes })));
-        Writing::default().with("schemes", Value::Object(schemes.collect())).done()
+        JsonObjectWriter::default().with("schemes", Value::Object(schemes.collect())).build()
     }
 
-    pub(crate) fn write_older(&self) -> Value {
+    pub(crate) fn write_v03(&self) -> Value {
         json!(self.0)
     }
 }

@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::fields::{Fields, Malformed, Metadata, Writing, missing};
+use super::json_fields::{JsonFields, Malformed, Metadata, JsonObjectWriter, missing};
 use super::ids::{ArtifactId, ContextId, TaskId, WireId};
 use super::message::{Message, Part};
-use super::version::Wire;
+use super::version::WireFormat;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
@@ -19,8 +19,8 @@ pub struct Task {
 }
 
 impl Task {
-    pub fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
-        let fields = Fields::of(value, wire)?;
+    pub fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
+        let fields = JsonFields::of(value, wire)?;
         Ok(Self {
             id: TaskId::required(&fields, "id")?,
             context: ContextId::optional(&fields, "contextId")?,
@@ -31,10 +31,10 @@ impl Task {
         })
     }
 
-    pub fn write(&self, wire: Wire) -> Value {
+    pub fn write(&self, wire: WireFormat) -> Value {
         let writing = match wire {
-            Wire::V03Rpc => Writing::default().with("kind", "task"),
-            _ => Writing::default(),
+            WireFormat::V03Rpc => JsonObjectWriter::default().with("kind", "task"),
+            _ => JsonObjectWriter::default(),
         };
         writing
             .with("id", &self.id)
@@ -43,7 +43,7 @@ impl Task {
             .with_list("artifacts", self.artifacts.iter().map(|artifact| artifact.write(wire)).collect())
             .with_list("history", self.history.iter().map(|message| message.write(wire)).collect())
             .with_metadata(&self.metadata)
-            .done()
+            .build()
     }
 }
 
@@ -55,8 +55,8 @@ pub struct TaskStatus {
 }
 
 impl TaskStatus {
-    pub fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
-        let fields = Fields::of(value, wire)?;
+    pub fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
+        let fields = JsonFields::of(value, wire)?;
         let state = fields.text("state")?.ok_or_else(|| missing("state"))?;
         Ok(Self {
             state: TaskState::named(state).ok_or_else(|| Malformed::at("state", "must be a task's state"))?,
@@ -66,12 +66,12 @@ impl TaskStatus {
         })
     }
 
-    pub fn write(&self, wire: Wire) -> Value {
-        Writing::default()
+    pub fn write(&self, wire: WireFormat) -> Value {
+        JsonObjectWriter::default()
             .with("state", self.state.as_str(wire))
             .with_some("message", self.message.as_ref().map(|message| message.write(wire)))
             .with_some("timestamp", self.at.map(|at| format!("{at:.3}")))
-            .done()
+            .build()
     }
 }
 
@@ -117,11 +117,11 @@ impl TaskState {
         if text == "TASK_STATE_CANCELLED" || text == "cancelled" {
             return Some(Self::Canceled);
         }
-        let fits = |state: &Self| text == state.as_str(Wire::V1) || text == state.as_str(Wire::V03Rpc);
+        let fits = |state: &Self| text == state.as_str(WireFormat::V1) || text == state.as_str(WireFormat::V03Rpc);
         Self::ALL.into_iter().find(fits)
     }
 
-    pub fn as_str(self, wire: Wire) -> &'static str {
+    pub fn as_str(self, wire: WireFormat) -> &'static str {
         let (older, newer) = match self {
             Self::Submitted => ("submitted", "TASK_STATE_SUBMITTED"),
             Self::Working => ("working", "TASK_STATE_WORKING"),
@@ -129,12 +129,12 @@ impl TaskState {
             Self::AuthRequired => ("auth-required", "TASK_STATE_AUTH_REQUIRED"),
             Self::Completed => ("completed", "TASK_STATE_COMPLETED"),
             Self::Failed => ("failed", "TASK_STATE_FAILED"),
-            Self::Canceled if wire == Wire::V03Rest => ("canceled", "TASK_STATE_CANCELLED"),
+            Self::Canceled if wire == WireFormat::V03Rest => ("canceled", "TASK_STATE_CANCELLED"),
             Self::Canceled => ("canceled", "TASK_STATE_CANCELED"),
             Self::Rejected => ("rejected", "TASK_STATE_REJECTED"),
             Self::Unknown => ("unknown", "TASK_STATE_UNSPECIFIED"),
         };
-        if wire == Wire::V03Rpc { older } else { newer }
+        if wire == WireFormat::V03Rpc { older } else { newer }
     }
 }
 
@@ -162,27 +162,27 @@ impl Artifact {
         }
     }
 
-    pub fn read(value: &Value, wire: Wire) -> Result<Self, Malformed> {
-        let fields = Fields::of(value, wire)?;
+    pub fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
+        let fields = JsonFields::of(value, wire)?;
         Ok(Self {
             id: ArtifactId::required(&fields, "artifactId")?,
-            name: fields.filled("name")?,
-            description: fields.filled("description")?,
+            name: fields.non_empty("name")?,
+            description: fields.non_empty("description")?,
             parts: fields.list("parts", Part::read)?,
             extensions: fields.texts("extensions")?,
             metadata: fields.metadata("metadata")?,
         })
     }
 
-    pub fn write(&self, wire: Wire) -> Value {
+    pub fn write(&self, wire: WireFormat) -> Value {
         let parts: Vec<Value> = self.parts.iter().map(|part| part.write(wire)).collect();
-        Writing::default()
+        JsonObjectWriter::default()
             .with("artifactId", &self.id)
             .with_some("name", self.name.as_deref())
             .with_some("description", self.description.as_deref())
             .with("parts", parts)
             .with_metadata(&self.metadata)
             .with_texts("extensions", &self.extensions)
-            .done()
+            .build()
     }
 }

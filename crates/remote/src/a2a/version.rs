@@ -6,17 +6,17 @@ use super::error::{ErrorKind, ProtocolError};
 
 /// A version that is spoken here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Version {
+pub enum ProtocolVersion {
     V0_3,
     V1_0,
 }
 
-impl Version {
+impl ProtocolVersion {
     /// The header, or parameter of a query, that says which version a request is in.
     pub const HEADER: &'static str = "A2A-Version";
 
     /// What a request says about its version; silence means 0.3.
-    pub fn asked_for(header: Option<&str>) -> Result<Self, ProtocolError> {
+    pub fn from_header(header: Option<&str>) -> Result<Self, ProtocolError> {
         let said = header.map(str::trim).filter(|said| !said.is_empty());
         let Some(said) = said else { return Ok(Self::V0_3) };
         Self::named(said).ok_or_else(|| {
@@ -50,7 +50,7 @@ impl Version {
     }
 }
 
-impl fmt::Display for Version {
+impl fmt::Display for ProtocolVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -58,7 +58,7 @@ impl fmt::Display for Version {
 
 /// The shape of JSON between two agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Wire {
+pub enum WireFormat {
     /// 1.0, the same for JSON-RPC and HTTP+JSON.
     V1,
     /// 0.3 as JSON-RPC carries it: `kind` says what something is, names are in lower case.
@@ -67,25 +67,25 @@ pub enum Wire {
     V03Rest,
 }
 
-impl Wire {
-    pub fn version(self) -> Version {
+impl WireFormat {
+    pub fn version(self) -> ProtocolVersion {
         match self {
-            Self::V1 => Version::V1_0,
-            Self::V03Rpc | Self::V03Rest => Version::V0_3,
+            Self::V1 => ProtocolVersion::V1_0,
+            Self::V03Rpc | Self::V03Rest => ProtocolVersion::V0_3,
         }
     }
 
-    pub fn rpc(version: Version) -> Self {
+    pub fn rpc(version: ProtocolVersion) -> Self {
         match version {
-            Version::V1_0 => Self::V1,
-            Version::V0_3 => Self::V03Rpc,
+            ProtocolVersion::V1_0 => Self::V1,
+            ProtocolVersion::V0_3 => Self::V03Rpc,
         }
     }
 
-    pub fn rest(version: Version) -> Self {
+    pub fn rest(version: ProtocolVersion) -> Self {
         match version {
-            Version::V1_0 => Self::V1,
-            Version::V0_3 => Self::V03Rest,
+            ProtocolVersion::V1_0 => Self::V1,
+            ProtocolVersion::V0_3 => Self::V03Rest,
         }
     }
 }
@@ -97,14 +97,14 @@ mod tests {
     #[test]
     fn silence_means_the_older_version() {
         for (header, expected) in [
-            (None, Some(Version::V0_3)),
-            (Some(""), Some(Version::V0_3)),
-            (Some(" "), Some(Version::V0_3)),
-            (Some("0.3"), Some(Version::V0_3)),
-            (Some("0.3.0"), Some(Version::V0_3)),
-            (Some("1.0"), Some(Version::V1_0)),
-            (Some(" 1.0.1 "), Some(Version::V1_0)),
-            (Some("1"), Some(Version::V1_0)),
+            (None, Some(ProtocolVersion::V0_3)),
+            (Some(""), Some(ProtocolVersion::V0_3)),
+            (Some(" "), Some(ProtocolVersion::V0_3)),
+            (Some("0.3"), Some(ProtocolVersion::V0_3)),
+            (Some("0.3.0"), Some(ProtocolVersion::V0_3)),
+            (Some("1.0"), Some(ProtocolVersion::V1_0)),
+            (Some(" 1.0.1 "), Some(ProtocolVersion::V1_0)),
+            (Some("1"), Some(ProtocolVersion::V1_0)),
             (Some("9.9"), None),
             (Some("1.1"), None),
             (Some("0.2.5"), None),
@@ -112,7 +112,7 @@ mod tests {
             (Some("1.0.1.2"), None),
             (Some("١.٠"), None),
         ] {
-            let asked = Version::asked_for(header);
+            let asked = ProtocolVersion::from_header(header);
             assert_eq!(asked.as_ref().ok(), expected.as_ref(), "{header:?}");
             if let Err(error) = asked {
                 assert_eq!(error.kind, ErrorKind::VersionNotSupported);

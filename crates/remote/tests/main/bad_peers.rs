@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use lango_domain::AgentName;
 use lango_domain::secret::Secret;
 use lango_net::AddressPolicy;
-use lango_remote::{Standing, check_card, load_remote_agents};
+use lango_remote::{RemoteAvailability, check_card, load_remote_agents};
 use serde_json::{Value, json};
 
 use crate::server::{Play, Server, card, rpc};
@@ -207,7 +207,7 @@ async fn endless_and_huge_answers_end() {
     let came = asked(&agent, "x", None).await;
     assert!(came.text.ends_with("[the rest is cut: the answer is too long]"), "{:?}", came.error);
     assert!(came.text.len() < 300_000);
-    team.settled().await;
+    team.wait_for_cancellations().await;
     assert_eq!(endless.asked().last().unwrap().rpc(), "CancelTask");
 
     let huge = Server::colleague("JSONRPC", "1.0", false, |_| Play::Flood(100 << 20));
@@ -298,7 +298,7 @@ async fn the_last_good_card_stays_when_a_look_fails() {
     team.load().await;
     assert_eq!((team.agents().len(), team.generation()), (1, before));
     assert!(team.warnings().is_empty());
-    let Standing::Joined { trouble, .. } = &team.statuses()[0].standing else { panic!("it left") };
+    let RemoteAvailability::Joined { trouble, .. } = &team.statuses()[0].standing else { panic!("it left") };
     assert_eq!(trouble.as_deref(), Some("the server answered with status 500"));
 }
 

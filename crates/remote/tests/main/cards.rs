@@ -1,6 +1,6 @@
 //! What agents say about themselves, in every version.
 
-use lango_remote::a2a::{AgentCard, Binding, KeyPlace, SecurityScheme, Version};
+use lango_remote::a2a::{AgentCard, Binding, ApiKeyLocation, SecurityScheme, ProtocolVersion};
 use serde_json::{Value, json};
 
 fn newer() -> Value {
@@ -48,14 +48,14 @@ fn a_card_of_the_newer_version_is_read() {
     let card = read.card;
     assert_eq!(card.name, "Reisebüro");
     assert_eq!(card.interfaces[0].binding, Binding::JsonRpc);
-    assert_eq!(card.interfaces[0].spoken(), Some(Version::V1_0));
+    assert_eq!(card.interfaces[0].supported_version(), Some(ProtocolVersion::V1_0));
     assert_eq!(card.interfaces[0].tenant.as_deref(), Some("x"));
     assert!(card.capabilities.streaming && card.capabilities.extended_card);
     assert!(card.capabilities.extensions[0].required);
     assert_eq!(card.security_schemes["b"], SecurityScheme::Http { scheme: "bearer".to_owned() });
     assert_eq!(
         card.security_schemes["k"],
-        SecurityScheme::ApiKey { place: KeyPlace::Header, name: "X-Key".to_owned() }
+        SecurityScheme::ApiKey { place: ApiKeyLocation::Header, name: "X-Key".to_owned() }
     );
     assert_eq!(card.security[0].0["b"], ["read"]);
     assert_eq!(card.security.len(), 2);
@@ -68,7 +68,7 @@ fn a_card_of_the_older_version_is_read() {
     let addresses: Vec<(&str, &str)> =
         read.card.interfaces.iter().map(|one| (one.url.as_str(), one.binding.as_str())).collect();
     assert_eq!(addresses, [("https://o.example/", "HTTP+JSON"), ("https://o.example/rpc", "JSONRPC")]);
-    assert!(read.card.interfaces.iter().all(|one| one.spoken() == Some(Version::V0_3)));
+    assert!(read.card.interfaces.iter().all(|one| one.supported_version() == Some(ProtocolVersion::V0_3)));
     assert!(read.card.capabilities.extended_card);
     assert_eq!(read.card.security[0].0.keys().collect::<Vec<_>>(), ["b"]);
 }
@@ -82,8 +82,8 @@ fn one_card_speaks_for_both_versions() {
         }
     }
     let card = AgentCard::read(&merged).unwrap().card;
-    let versions: Vec<_> = card.interfaces.iter().filter_map(|one| one.spoken()).collect();
-    assert_eq!(versions, [Version::V1_0, Version::V1_0, Version::V0_3, Version::V0_3]);
+    let versions: Vec<_> = card.interfaces.iter().filter_map(|one| one.supported_version()).collect();
+    assert_eq!(versions, [ProtocolVersion::V1_0, ProtocolVersion::V1_0, ProtocolVersion::V0_3, ProtocolVersion::V0_3]);
     let written = card.write();
     assert_eq!(written["url"], "https://o.example/");
     assert_eq!(written["preferredTransport"], "HTTP+JSON");
@@ -99,13 +99,13 @@ fn one_card_speaks_for_both_versions() {
 fn an_early_card_is_read_as_far_as_it_goes() {
     let early = json!({ "name": "early", "url": "http://e.example", "capabilities": {}, "skills": [{ "name": "x" }] });
     let read = AgentCard::read(&early).unwrap();
-    assert_eq!(read.card.interfaces[0].spoken(), Some(Version::V0_3));
+    assert_eq!(read.card.interfaces[0].supported_version(), Some(ProtocolVersion::V0_3));
     assert!(read.problems.iter().any(|problem| problem.contains("protocolVersion")), "{:?}", read.problems);
     assert!(read.problems.iter().any(|problem| problem.contains("description")));
     let of_0_2 = json!({ "name": "n", "url": "http://e.example", "protocolVersion": "0.2.5" });
-    assert_eq!(AgentCard::read(&of_0_2).unwrap().card.interfaces[0].spoken(), Some(Version::V0_3));
+    assert_eq!(AgentCard::read(&of_0_2).unwrap().card.interfaces[0].supported_version(), Some(ProtocolVersion::V0_3));
     let of_2 = json!({ "name": "n", "url": "http://e.example", "protocolVersion": "2.0" });
-    assert_eq!(AgentCard::read(&of_2).unwrap().card.interfaces[0].spoken(), None);
+    assert_eq!(AgentCard::read(&of_2).unwrap().card.interfaces[0].supported_version(), None);
 }
 
 #[test]

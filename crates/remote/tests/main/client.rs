@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures::StreamExt;
 use lango_domain::secret::Secret;
 use lango_remote::a2a::{
-    Artifact, ArtifactId, ArtifactUpdate, ContextId, Message, MessageId, Metadata, Reply, Role, StatusUpdate,
-    StreamEvent, Task, TaskId, TaskState, TaskStatus, Wire,
+    Artifact, ArtifactId, ArtifactUpdate, ContextId, Message, MessageId, Metadata, SendReply, Role, StatusUpdate,
+    StreamEvent, Task, TaskId, TaskState, TaskStatus, WireFormat,
 };
 use serde_json::{Value, json};
 
@@ -15,11 +15,11 @@ use crate::server::{Play, Seen, Server, rpc};
 use crate::setup::{asked, colleague, colleague_of, remote, seconds, task};
 
 /// Every way to be spoken to: binding, version, and how JSON looks there.
-const WAYS: [(&str, &str, Wire); 4] = [
-    ("JSONRPC", "1.0", Wire::V1),
-    ("HTTP+JSON", "1.0", Wire::V1),
-    ("JSONRPC", "0.3.0", Wire::V03Rpc),
-    ("HTTP+JSON", "0.3.0", Wire::V03Rest),
+const WAYS: [(&str, &str, WireFormat); 4] = [
+    ("JSONRPC", "1.0", WireFormat::V1),
+    ("HTTP+JSON", "1.0", WireFormat::V1),
+    ("JSONRPC", "0.3.0", WireFormat::V03Rpc),
+    ("HTTP+JSON", "0.3.0", WireFormat::V03Rest),
 ];
 
 fn status(state: TaskState, said: Option<&str>) -> TaskStatus {
@@ -66,7 +66,7 @@ fn enveloped(binding: &str, value: Value) -> Value {
     if binding == "JSONRPC" { rpc(value) } else { value }
 }
 
-fn events(binding: &str, wire: Wire, events: &[StreamEvent]) -> Vec<Value> {
+fn events(binding: &str, wire: WireFormat, events: &[StreamEvent]) -> Vec<Value> {
     events.iter().map(|event| enveloped(binding, event.write(wire))).collect()
 }
 
@@ -134,7 +134,7 @@ async fn a_long_task_is_asked_about_until_it_is_done_in_every_way() {
         let looks = AtomicUsize::new(0);
         let server = Server::colleague(binding, version, false, move |seen| match wish(seen) {
             "send" => {
-                let reply = Reply::Task(a_task(TaskState::Submitted, None));
+                let reply = SendReply::Task(a_task(TaskState::Submitted, None));
                 Play::json(&enveloped(binding, reply.write(wire)))
             }
             _ => {
@@ -220,7 +220,7 @@ async fn a_peer_that_cannot_stream_is_asked_without() {
     for refusal in refusals {
         let server = Server::colleague("JSONRPC", "1.0", true, move |seen| match wish(seen) {
             "stream" => refusal(),
-            _ => Play::rpc(Reply::Task(finished("Fog.")).write(Wire::V1)),
+            _ => Play::rpc(SendReply::Task(finished("Fog.")).write(WireFormat::V1)),
         });
         let (_team, agent) = colleague_of(&server).await;
         assert_eq!(asked(&agent, "x", None).await.text, "Fog.");
@@ -229,7 +229,7 @@ async fn a_peer_that_cannot_stream_is_asked_without() {
     // One that answers at once where a stream was wanted is as good.
     let server = Server::colleague("JSONRPC", "1.0", true, |_| {
         let hello = Message::text(MessageId::new("m"), Role::Agent, "Hail.");
-        Play::rpc(Reply::Message(hello).write(Wire::V1))
+        Play::rpc(SendReply::Message(hello).write(WireFormat::V1))
     });
     let (_team, agent) = colleague_of(&server).await;
     assert_eq!(asked(&agent, "x", None).await.text, "Hail.");
@@ -241,7 +241,7 @@ async fn a_colleague_that_forgot_begins_anew() {
         Some(_) => {
             Play::json(&json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32001, "message": "gone" } }))
         }
-        None => Play::rpc(Reply::Task(finished("Snow.")).write(Wire::V1)),
+        None => Play::rpc(SendReply::Task(finished("Snow.")).write(WireFormat::V1)),
     });
     let (_team, agent) = colleague_of(&server).await;
     let before = asked(&agent, "x", None).await.thread;
@@ -258,9 +258,9 @@ async fn a_task_that_ended_meanwhile_leaves_the_conversation_as_it_is() {
             Play::json(&json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32004, "message": "over" } }))
         }
         None if message(seen).get("contextId").is_some() => {
-            Play::rpc(Reply::Task(finished("Snow.")).write(Wire::V1))
+            Play::rpc(SendReply::Task(finished("Snow.")).write(WireFormat::V1))
         }
-        None => Play::rpc(Reply::Task(a_task(TaskState::InputRequired, Some("Where?"))).write(Wire::V1)),
+        None => Play::rpc(SendReply::Task(a_task(TaskState::InputRequired, Some("Where?"))).write(WireFormat::V1)),
     });
     let (_team, agent) = colleague_of(&server).await;
     let asking = asked(&agent, "x", None).await;
@@ -286,7 +286,7 @@ async fn the_end_of_a_task_is_told_as_it_is() {
         ),
     ] {
         let server = Server::colleague("JSONRPC", "1.0", false, move |_| {
-            Play::rpc(Reply::Task(a_task(state, said)).write(Wire::V1))
+            Play::rpc(SendReply::Task(a_task(state, said)).write(WireFormat::V1))
         });
         let (_team, agent) = colleague_of(&server).await;
         let came = asked(&agent, "x", None).await;
@@ -309,7 +309,7 @@ async fn cancelling_passes_through() {
         stream.next().await.unwrap().unwrap();
         stream.next().await.unwrap().unwrap();
         drop(stream);
-        team.settled().await;
+        team.wait_for_cancellations().await;
         let last = server.asked().pop().unwrap();
         assert_eq!(wish(&last), "cancel", "{binding} {version}");
         assert!(last.path.contains("t-1") || last.body["params"]["id"] == "t-1");
@@ -319,15 +319,15 @@ async fn cancelling_passes_through() {
 #[tokio::test]
 async fn a_task_that_works_for_ever_ends_at_its_limit() {
     let server = Server::colleague("JSONRPC", "1.0", false, |seen| match wish(seen) {
-        "send" => Play::rpc(Reply::Task(a_task(TaskState::Working, None)).write(Wire::V1)),
-        _ => Play::rpc(a_task(TaskState::Working, None).write(Wire::V1)),
+        "send" => Play::rpc(SendReply::Task(a_task(TaskState::Working, None)).write(WireFormat::V1)),
+        _ => Play::rpc(a_task(TaskState::Working, None).write(WireFormat::V1)),
     });
     let mut settings = remote("weather", &server.origin());
     settings.seconds = seconds(1);
     let (team, agent) = colleague(settings).await;
     let came = asked(&agent, "x", None).await;
     assert_eq!(came.error.as_deref(), Some("it did not finish within 1 s"));
-    team.settled().await;
+    team.wait_for_cancellations().await;
     assert_eq!(wishes(&server).last(), Some(&"cancel"));
 }
 
@@ -354,7 +354,7 @@ async fn a_token_that_expires_is_told_and_the_next_turn_tries_again() {
     let server =
         Server::colleague("JSONRPC", "1.0", false, move |_| match calls.fetch_add(1, Ordering::Relaxed) {
             1 => Play::status(401, &json!({ "error": "expired" })),
-            _ => Play::rpc(Reply::Task(finished("Sun.")).write(Wire::V1)),
+            _ => Play::rpc(SendReply::Task(finished("Sun.")).write(WireFormat::V1)),
         });
     let (_team, agent) = colleague_of(&server).await;
     assert_eq!(asked(&agent, "x", None).await.text, "Sun.");
@@ -379,7 +379,7 @@ async fn three_failures_in_a_row_leave_it_alone_for_a_while() {
 #[tokio::test]
 async fn failures_that_the_colleague_tells_leave_it_in_the_team() {
     let server = Server::colleague("JSONRPC", "1.0", false, |_| {
-        Play::rpc(Reply::Task(a_task(TaskState::Failed, Some("no"))).write(Wire::V1))
+        Play::rpc(SendReply::Task(a_task(TaskState::Failed, Some("no"))).write(WireFormat::V1))
     });
     let (_team, agent) = colleague_of(&server).await;
     for _ in 0..5 {
@@ -400,8 +400,8 @@ async fn colleagues_that_join_do_so_in_the_background() {
     assert!(team.agents().is_empty());
     let before = team.generation();
     tokio::select! {
-        () = team.keep_looking() => {}
-        joined = tokio::time::timeout(Duration::from_secs(20), team.changed_since(before)) => joined.unwrap(),
+        () = team.refresh_forever() => {}
+        joined = tokio::time::timeout(Duration::from_secs(20), team.wait_for_change(before)) => joined.unwrap(),
     }
     assert_eq!(team.agents()[0].name.as_str(), "weather");
     assert!(team.warnings().is_empty());

@@ -1,10 +1,10 @@
 //! What peers send that nobody should.
 
-use lango_remote::a2a::{AgentCard, Call, Method, Reply, StreamEvent, Task, Version, Wire, rest, rpc};
+use lango_remote::a2a::{AgentCard, A2aCall, Method, SendReply, StreamEvent, Task, ProtocolVersion, WireFormat, rest, rpc};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-const WIRES: [Wire; 3] = [Wire::V1, Wire::V03Rpc, Wire::V03Rest];
+const WIRES: [WireFormat; 3] = [WireFormat::V1, WireFormat::V03Rpc, WireFormat::V03Rest];
 
 fn good() -> [Value; 3] {
     let status = |state| json!({ "state": state, "message": null });
@@ -48,10 +48,10 @@ fn spoiled(value: &Value, by: &Value) -> Vec<Value> {
 #[test]
 fn wrong_types_are_refused_with_their_place() {
     for (wire, good) in WIRES.into_iter().zip(good()) {
-        assert!(Reply::read(&good, wire).is_ok(), "{wire:?}");
+        assert!(SendReply::read(&good, wire).is_ok(), "{wire:?}");
         for by in [json!(17), json!(true), json!([[]]), json!({ "x": 1 })] {
             for bad in spoiled(&good, &by) {
-                let read = Reply::read(&bad, wire);
+                let read = SendReply::read(&bad, wire);
                 assert!(read.is_err(), "{wire:?} {bad}");
             }
         }
@@ -70,23 +70,23 @@ fn unknown_fields_are_ignored() {
 fn an_event_is_exactly_one_thing() {
     let mut two = good()[0].clone();
     two["message"] = json!({ "messageId": "m", "role": "ROLE_AGENT", "parts": [] });
-    assert!(StreamEvent::read(&two, Wire::V1).is_err());
-    assert!(StreamEvent::read(&json!({}), Wire::V1).is_err());
-    assert!(StreamEvent::read(&json!({ "kind": "party" }), Wire::V03Rpc).is_err());
+    assert!(StreamEvent::read(&two, WireFormat::V1).is_err());
+    assert!(StreamEvent::read(&json!({}), WireFormat::V1).is_err());
+    assert!(StreamEvent::read(&json!({ "kind": "party" }), WireFormat::V03Rpc).is_err());
     let both = json!({ "messageId": "m", "role": "ROLE_AGENT", "parts": [{ "text": "a", "url": "b" }] });
-    assert!(Reply::read(&json!({ "message": both }), Wire::V1).is_err());
+    assert!(SendReply::read(&json!({ "message": both }), WireFormat::V1).is_err());
 }
 
 #[test]
 fn states_and_roles_are_those_of_the_protocol() {
     for state in ["", "TASK_STATE_PARTY", "Working", "working ", "3"] {
         let task = json!({ "id": "t", "status": { "state": state } });
-        assert!(Task::read(&task, Wire::V1).is_err(), "{state}");
+        assert!(Task::read(&task, WireFormat::V1).is_err(), "{state}");
     }
     let lists = json!({ "status": "TASK_STATE_PARTY" });
-    assert!(Call::read(Method::ListTasks, &lists, Wire::V1).is_err());
+    assert!(A2aCall::read(Method::ListTasks, &lists, WireFormat::V1).is_err());
     for bad in [json!(0), json!(101), json!(-5), json!(1e99)] {
-        assert!(Call::read(Method::ListTasks, &json!({ "pageSize": bad }), Wire::V1).is_err(), "{bad}");
+        assert!(A2aCall::read(Method::ListTasks, &json!({ "pageSize": bad }), WireFormat::V1).is_err(), "{bad}");
     }
 }
 
@@ -130,18 +130,18 @@ fn deep_nesting_ends_at_the_reader() {
 fn endless_lists_and_ids_are_refused() {
     let part = json!({ "text": "x" });
     let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": vec![part; 10_001] });
-    assert!(Call::read(Method::SendMessage, &json!({ "message": message }), Wire::V1).is_err());
+    assert!(A2aCall::read(Method::SendMessage, &json!({ "message": message }), WireFormat::V1).is_err());
     let task = json!({ "id": "x".repeat(1_000_000) });
-    let refused = Call::read(Method::GetTask, &task, Wire::V1).unwrap_err();
+    let refused = A2aCall::read(Method::GetTask, &task, WireFormat::V1).unwrap_err();
     assert!(refused.to_string().len() < 100);
-    assert!(Call::read(Method::GetTask, &json!({ "id": "a\u{1b}]0;x\u{7}" }), Wire::V1).is_err());
+    assert!(A2aCall::read(Method::GetTask, &json!({ "id": "a\u{1b}]0;x\u{7}" }), WireFormat::V1).is_err());
 }
 
 #[test]
 fn a_message_without_parts_or_with_bad_bytes_is_refused() {
     let send = |parts: Value| {
         let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": parts });
-        Call::read(Method::SendMessage, &json!({ "message": message }), Wire::V1)
+        A2aCall::read(Method::SendMessage, &json!({ "message": message }), WireFormat::V1)
     };
     assert!(send(json!([])).is_err());
     assert!(send(json!([{ "raw": "not base64!" }])).is_err());
@@ -220,7 +220,7 @@ proptest! {
                 prop_assert_eq!(StreamEvent::read(&event.write(wire), wire).unwrap(), event);
             }
             for method in Method::ALL {
-                _ = Call::read(method, &value, wire);
+                _ = A2aCall::read(method, &value, wire);
             }
         }
         if let Ok(read) = AgentCard::read(&value) {
@@ -235,7 +235,7 @@ proptest! {
         for verb in [rest::Verb::Get, rest::Verb::Post, rest::Verb::Delete] {
             let sent = rest::HttpRequest { verb, path: path.clone(), query: Vec::new(), body: None };
             if let Some(Ok((_, version))) = rest::read(&sent, Some("1.0")) {
-                prop_assert_eq!(version == Version::V0_3, path.starts_with("/v1/"));
+                prop_assert_eq!(version == ProtocolVersion::V0_3, path.starts_with("/v1/"));
             }
         }
     }

@@ -7,7 +7,7 @@ use futures::StreamExt;
 use lango_domain::event::{Principal, SessionId, Thread};
 use lango_domain::seams::{RemoteAgent, RemotePiece, RemoteTask};
 use lango_net::AddressPolicy;
-use lango_remote::{RemoteAgentSettings, RemoteTeam, Settings};
+use lango_remote::{RemoteAgentSettings, RemoteTeam, RemoteSettings};
 
 use crate::server::Server;
 
@@ -16,8 +16,8 @@ pub fn remote(name: &str, url: &str) -> RemoteAgentSettings {
     RemoteAgentSettings { name, agent_card_url, ..RemoteAgentSettings::default() }
 }
 
-pub fn settings(remote_agents: Vec<RemoteAgentSettings>) -> Settings {
-    Settings { enabled: true, remote_agents }
+pub fn settings(remote_agents: Vec<RemoteAgentSettings>) -> RemoteSettings {
+    RemoteSettings { enabled: true, remote_agents }
 }
 
 pub async fn team(remote_agents: Vec<RemoteAgentSettings>) -> RemoteTeam {

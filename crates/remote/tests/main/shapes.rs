@@ -3,14 +3,14 @@
 use lango_domain::secret::Secret;
 use lango_remote::a2a::rest::{self, HttpRequest, Verb};
 use lango_remote::a2a::{
-    Artifact, ArtifactId, ArtifactUpdate, Authentication, Call, Content, ContextId, ErrorKind, ListTasks,
-    Message, MessageId, Metadata, Method, Part, ProtocolError, PushConfig, PushConfigId, Reply, Request,
-    Role, SendMessage, StatusUpdate, StreamEvent, Task, TaskId, TaskPage, TaskState, TaskStatus, Version,
-    Waiting, Wire, rpc, write_push_configs,
+    Artifact, ArtifactId, ArtifactUpdate, Authentication, A2aCall, PartContent, ContextId, ErrorKind, ListTasks,
+    Message, MessageId, Metadata, Method, Part, ProtocolError, PushConfig, PushConfigId, SendReply, A2aRequest,
+    Role, SendMessage, StatusUpdate, StreamEvent, Task, TaskId, TaskPage, TaskState, TaskStatus, ProtocolVersion,
+    ReturnMode, WireFormat, rpc, write_push_configs,
 };
 use serde_json::{Value, json};
 
-const WIRES: [Wire; 3] = [Wire::V1, Wire::V03Rpc, Wire::V03Rest];
+const WIRES: [WireFormat; 3] = [WireFormat::V1, WireFormat::V03Rpc, WireFormat::V03Rest];
 
 fn message() -> Message {
     let mut message = Message::text(MessageId::new("m1"), Role::User, "안녕 👋");
@@ -68,8 +68,8 @@ fn every_event_reads_back_as_it_was_written_on_every_wire() {
             let written = event.write(wire);
             assert_eq!(StreamEvent::read(&written, wire).unwrap(), event, "{wire:?} {written}");
         }
-        let reply = Reply::Task(task(TaskState::Completed));
-        assert_eq!(Reply::read(&reply.write(wire), wire).unwrap(), reply);
+        let reply = SendReply::Task(task(TaskState::Completed));
+        assert_eq!(SendReply::read(&reply.write(wire), wire).unwrap(), reply);
     }
 }
 
@@ -78,32 +78,32 @@ fn parts_have_the_shape_of_their_version() {
     let file = Part {
         filename: Some("a.png".to_owned()),
         media_type: Some("image/png".to_owned()),
-        ..Part::of(Content::Raw("aGk=".to_owned()))
+        ..Part::of(PartContent::Raw("aGk=".to_owned()))
     };
-    let link = Part::of(Content::Url("https://f.example/a".to_owned()));
-    let data = Part::of(Content::Data(json!({ "a": 1 })));
+    let link = Part::of(PartContent::Url("https://f.example/a".to_owned()));
+    let data = Part::of(PartContent::Data(json!({ "a": 1 })));
     for (part, wire, expected) in [
-        (Part::text("x"), Wire::V1, json!({ "text": "x" })),
-        (Part::text("x"), Wire::V03Rpc, json!({ "kind": "text", "text": "x" })),
-        (Part::text("x"), Wire::V03Rest, json!({ "text": "x" })),
-        (file.clone(), Wire::V1, json!({ "raw": "aGk=", "filename": "a.png", "mediaType": "image/png" })),
+        (Part::text("x"), WireFormat::V1, json!({ "text": "x" })),
+        (Part::text("x"), WireFormat::V03Rpc, json!({ "kind": "text", "text": "x" })),
+        (Part::text("x"), WireFormat::V03Rest, json!({ "text": "x" })),
+        (file.clone(), WireFormat::V1, json!({ "raw": "aGk=", "filename": "a.png", "mediaType": "image/png" })),
         (
             file.clone(),
-            Wire::V03Rpc,
+            WireFormat::V03Rpc,
             json!({ "kind": "file", "file": { "bytes": "aGk=", "name": "a.png", "mimeType": "image/png" } }),
         ),
-        (file, Wire::V03Rest, json!({ "file": { "fileWithBytes": "aGk=", "mimeType": "image/png" } })),
-        (link.clone(), Wire::V1, json!({ "url": "https://f.example/a" })),
-        (link.clone(), Wire::V03Rpc, json!({ "kind": "file", "file": { "uri": "https://f.example/a" } })),
-        (link, Wire::V03Rest, json!({ "file": { "fileWithUri": "https://f.example/a" } })),
-        (data.clone(), Wire::V1, json!({ "data": { "a": 1 } })),
-        (data.clone(), Wire::V03Rpc, json!({ "kind": "data", "data": { "a": 1 } })),
-        (data, Wire::V03Rest, json!({ "data": { "data": { "a": 1 } } })),
+        (file, WireFormat::V03Rest, json!({ "file": { "fileWithBytes": "aGk=", "mimeType": "image/png" } })),
+        (link.clone(), WireFormat::V1, json!({ "url": "https://f.example/a" })),
+        (link.clone(), WireFormat::V03Rpc, json!({ "kind": "file", "file": { "uri": "https://f.example/a" } })),
+        (link, WireFormat::V03Rest, json!({ "file": { "fileWithUri": "https://f.example/a" } })),
+        (data.clone(), WireFormat::V1, json!({ "data": { "a": 1 } })),
+        (data.clone(), WireFormat::V03Rpc, json!({ "kind": "data", "data": { "a": 1 } })),
+        (data, WireFormat::V03Rest, json!({ "data": { "data": { "a": 1 } } })),
         // Data was an object in 0.3.
-        (Part::of(Content::Data(json!([1]))), Wire::V1, json!({ "data": [1] })),
+        (Part::of(PartContent::Data(json!([1]))), WireFormat::V1, json!({ "data": [1] })),
         (
-            Part::of(Content::Data(json!([1]))),
-            Wire::V03Rpc,
+            Part::of(PartContent::Data(json!([1]))),
+            WireFormat::V03Rpc,
             json!({ "kind": "data", "data": { "value": [1] } }),
         ),
     ] {
@@ -112,7 +112,7 @@ fn parts_have_the_shape_of_their_version() {
         assert_eq!(read.write(wire), expected, "{wire:?}");
     }
     // 0.2 called it `type` in its first months.
-    assert_eq!(Part::read(&json!({ "type": "text", "text": "x" }), Wire::V03Rpc).unwrap(), Part::text("x"));
+    assert_eq!(Part::read(&json!({ "type": "text", "text": "x" }), WireFormat::V03Rpc).unwrap(), Part::text("x"));
 }
 
 #[test]
@@ -120,40 +120,40 @@ fn messages_and_tasks_have_the_shape_of_their_version() {
     let mut hello = Message::text(MessageId::new("m"), Role::Agent, "hi");
     hello.references = vec![TaskId::new("t0")];
     assert_eq!(
-        hello.write(Wire::V1),
+        hello.write(WireFormat::V1),
         json!({ "messageId": "m", "role": "ROLE_AGENT", "parts": [{ "text": "hi" }], "referenceTaskIds": ["t0"] })
     );
     assert_eq!(
-        hello.write(Wire::V03Rpc),
+        hello.write(WireFormat::V03Rpc),
         json!({ "kind": "message", "messageId": "m", "role": "agent", "parts": [{ "kind": "text", "text": "hi" }],
                 "referenceTaskIds": ["t0"] })
     );
     assert_eq!(
-        hello.write(Wire::V03Rest),
+        hello.write(WireFormat::V03Rest),
         json!({ "messageId": "m", "role": "ROLE_AGENT", "content": [{ "text": "hi" }] })
     );
     let canceled = task(TaskState::Canceled);
-    assert_eq!(canceled.write(Wire::V1)["status"]["state"], "TASK_STATE_CANCELED");
-    assert_eq!(canceled.write(Wire::V03Rpc)["status"]["state"], "canceled");
-    assert_eq!(canceled.write(Wire::V03Rest)["status"]["state"], "TASK_STATE_CANCELLED");
-    assert_eq!(canceled.write(Wire::V1)["status"]["timestamp"], "2026-01-31T12:00:00.123Z");
-    assert_eq!(canceled.write(Wire::V03Rpc)["kind"], "task");
+    assert_eq!(canceled.write(WireFormat::V1)["status"]["state"], "TASK_STATE_CANCELED");
+    assert_eq!(canceled.write(WireFormat::V03Rpc)["status"]["state"], "canceled");
+    assert_eq!(canceled.write(WireFormat::V03Rest)["status"]["state"], "TASK_STATE_CANCELLED");
+    assert_eq!(canceled.write(WireFormat::V1)["status"]["timestamp"], "2026-01-31T12:00:00.123Z");
+    assert_eq!(canceled.write(WireFormat::V03Rpc)["kind"], "task");
 }
 
 #[test]
 fn streams_of_the_older_version_say_when_they_end() {
     for event in events() {
-        let written = event.write(Wire::V03Rpc);
+        let written = event.write(WireFormat::V03Rpc);
         if let StreamEvent::Status(update) = &event {
             let over = update.status.state.is_terminal() || update.status.state.is_interrupted();
             assert_eq!(written["final"], over);
             assert_eq!(written["kind"], "status-update");
-            assert!(event.write(Wire::V1)["statusUpdate"].get("final").is_none());
+            assert!(event.write(WireFormat::V1)["statusUpdate"].get("final").is_none());
         }
     }
 }
 
-fn requests() -> Vec<Request> {
+fn requests() -> Vec<A2aRequest> {
     let (task, config) = (TaskId::new("t/1 ü"), PushConfigId::new("p:1"));
     let push = PushConfig {
         task: Some(task.clone()),
@@ -166,24 +166,24 @@ fn requests() -> Vec<Request> {
         }),
     };
     let send = SendMessage {
-        waiting: Waiting::NotAtAll,
+        waiting: ReturnMode::NotAtAll,
         accepted_output_modes: vec!["text/plain".to_owned()],
         history: Some(3),
         push: Some(PushConfig { task: None, ..push.clone() }),
         ..SendMessage::new(message())
     };
     vec![
-        Request::SendMessage(Box::new(SendMessage::new(message()))),
-        Request::StreamMessage(Box::new(send)),
-        Request::GetTask { task: task.clone(), history: Some(0) },
-        Request::CancelTask { task: task.clone() },
-        Request::SubscribeToTask { task: task.clone() },
-        Request::CreatePushConfig(push),
-        Request::GetPushConfig { task: task.clone(), config: Some(config.clone()) },
-        Request::ListPushConfigs { task: task.clone() },
-        Request::DeletePushConfig { task, config },
-        Request::ExtendedCard,
-        Request::ListTasks(ListTasks {
+        A2aRequest::SendMessage(Box::new(SendMessage::new(message()))),
+        A2aRequest::StreamMessage(Box::new(send)),
+        A2aRequest::GetTask { task: task.clone(), history: Some(0) },
+        A2aRequest::CancelTask { task: task.clone() },
+        A2aRequest::SubscribeToTask { task: task.clone() },
+        A2aRequest::CreatePushConfig(push),
+        A2aRequest::GetPushConfig { task: task.clone(), config: Some(config.clone()) },
+        A2aRequest::ListPushConfigs { task: task.clone() },
+        A2aRequest::DeletePushConfig { task, config },
+        A2aRequest::ExtendedCard,
+        A2aRequest::ListTasks(ListTasks {
             context: Some(ContextId::new("c")),
             state: Some(TaskState::Working),
             page_size: Some(10),
@@ -197,33 +197,33 @@ fn requests() -> Vec<Request> {
 
 #[test]
 fn every_request_travels_over_json_rpc_in_both_versions() {
-    for version in [Version::V1_0, Version::V0_3] {
+    for version in [ProtocolVersion::V1_0, ProtocolVersion::V0_3] {
         for request in requests() {
-            let tenant = (version == Version::V1_0).then(|| "acme".to_owned());
-            let call = Call { tenant, request };
+            let tenant = (version == ProtocolVersion::V1_0).then(|| "acme".to_owned());
+            let call = A2aCall { tenant, request };
             let method = call.request.method();
             let Some(written) = rpc::request(7, &call, version) else {
-                assert_eq!((method, version), (Method::ListTasks, Version::V0_3));
+                assert_eq!((method, version), (Method::ListTasks, ProtocolVersion::V0_3));
                 continue;
             };
             let body = serde_json::to_vec(&written).unwrap();
             let read = rpc::read(&body, Some(version.as_str())).unwrap();
             assert_eq!(read.call, call, "{written}");
             assert_eq!((read.version, read.id), (version, rpc::RpcId::Number(7)));
-            assert_eq!(Method::spelled(method.name(version).unwrap()), Some((method, version)));
+            assert_eq!(Method::from_rpc_name(method.name(version).unwrap()), Some((method, version)));
         }
     }
 }
 
 #[test]
 fn every_request_travels_over_http_in_both_versions() {
-    for version in [Version::V1_0, Version::V0_3] {
+    for version in [ProtocolVersion::V1_0, ProtocolVersion::V0_3] {
         for request in requests() {
             for tenant in [None, Some("acme".to_owned())] {
-                let tenant = tenant.filter(|_| version == Version::V1_0);
-                let call = Call { tenant, request: request.clone() };
+                let tenant = tenant.filter(|_| version == ProtocolVersion::V1_0);
+                let call = A2aCall { tenant, request: request.clone() };
                 let sent = rest::request(&call, version).unwrap();
-                assert_eq!(sent.path.starts_with("/v1/"), version == Version::V0_3, "{}", sent.path);
+                assert_eq!(sent.path.starts_with("/v1/"), version == ProtocolVersion::V0_3, "{}", sent.path);
                 let read = rest::read(&sent, Some("1.0")).unwrap().unwrap();
                 assert_eq!(read, (call, version), "{sent:?}");
             }
@@ -302,15 +302,15 @@ fn errors_have_their_numbers_and_statuses() {
         "domain": "a2a-protocol.org", "metadata": { "taskId": "t1" },
     });
     assert_eq!(
-        error.write_rpc(Version::V1_0),
+        error.write_rpc(ProtocolVersion::V1_0),
         json!({ "code": -32001, "message": "no such task", "data": [info] })
     );
     assert_eq!(
-        error.write_rpc(Version::V0_3),
+        error.write_rpc(ProtocolVersion::V0_3),
         json!({ "code": -32001, "message": "no such task", "data": { "taskId": "t1" } })
     );
     assert_eq!(
-        error.write_rest(Version::V1_0),
+        error.write_rest(ProtocolVersion::V1_0),
         json!({ "error": { "code": 404, "status": "NOT_FOUND", "message": "no such task", "details": [info] } })
     );
     for (kind, code, status) in [
@@ -328,8 +328,8 @@ fn errors_have_their_numbers_and_statuses() {
         assert_eq!((kind.code(), kind.http_status()), (code, status));
         assert_eq!(ErrorKind::of_code(code), kind);
         let error = ProtocolError::new(kind, "x");
-        assert_eq!(ProtocolError::read_rpc(&error.write_rpc(Version::V0_3)).kind, kind);
-        assert_eq!(ProtocolError::read_rest(status, &error.write_rest(Version::V1_0)).kind, kind);
+        assert_eq!(ProtocolError::read_rpc(&error.write_rpc(ProtocolVersion::V0_3)).kind, kind);
+        assert_eq!(ProtocolError::read_rest(status, &error.write_rest(ProtocolVersion::V1_0)).kind, kind);
     }
 }
 
@@ -352,23 +352,23 @@ fn lists_have_the_shape_of_their_version() {
         total_size: 1,
         ..TaskPage::default()
     };
-    let written = page.write(Wire::V1);
+    let written = page.write(WireFormat::V1);
     assert_eq!((&written["nextPageToken"], &written["totalSize"]), (&json!(""), &json!(1)));
-    assert_eq!(write_push_configs(&[], Wire::V03Rpc), json!([]));
-    assert_eq!(write_push_configs(&[], Wire::V1)["configs"], json!([]));
+    assert_eq!(write_push_configs(&[], WireFormat::V03Rpc), json!([]));
+    assert_eq!(write_push_configs(&[], WireFormat::V1)["configs"], json!([]));
 }
 
 #[test]
 fn secrets_of_push_configs_are_not_shown() {
-    let Some(Request::CreatePushConfig(push)) = requests().into_iter().nth(5) else {
+    let Some(A2aRequest::CreatePushConfig(push)) = requests().into_iter().nth(5) else {
         panic!("another request")
     };
     let shown = format!("{push:?}");
     assert!(!shown.contains("s3cret") && !shown.contains("credentials\""), "{shown}");
-    let written: Value = push.write(Wire::V1);
+    let written: Value = push.write(WireFormat::V1);
     assert_eq!(written["authentication"], json!({ "scheme": "Bearer", "credentials": "credentials" }));
     assert_eq!(
-        push.write(Wire::V03Rpc)["pushNotificationConfig"]["authentication"]["schemes"],
+        push.write(WireFormat::V03Rpc)["pushNotificationConfig"]["authentication"]["schemes"],
         json!(["Bearer"])
     );
 }

@@ -3,7 +3,7 @@
 use super::house::{Peer, house, message};
 use lango_domain::event::{CallId, Principal, SessionId};
 use lango_gateway::{Answer, Assignment, Step, TeamWorker, Worker};
-use lango_remote::a2a::{Message, Task, TaskState, Wire};
+use lango_remote::a2a::{Message, Task, TaskState, WireFormat};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -169,8 +169,8 @@ async fn a_yes_to_what_was_answered_elsewhere_is_no_answer_to_what_is_asked_now(
         turn: None,
         answer: Answer::MayAnswer,
         asked: Some(CallId::new(asked)),
-        task: Task::read(&task, Wire::V1).unwrap(),
-        message: Message::read(&reply, Wire::V1).unwrap(),
+        task: Task::read(&task, WireFormat::V1).unwrap(),
+        message: Message::read(&reply, WireFormat::V1).unwrap(),
         cancel: CancellationToken::new(),
     };
     let goes_on = Ok(Step::state(TaskState::Working));

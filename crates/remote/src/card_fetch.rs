@@ -10,7 +10,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::a2a::{AgentCard, Malformed, ReadCard};
-use crate::outgoing::{BadSettings, Outgoing};
+use crate::outbound::{OutboundSettingsError, Outbound};
 
 /// From the first name looked up to the last byte, over all redirects and places.
 pub(crate) const WHOLE: Duration = Duration::from_secs(3);
@@ -22,7 +22,7 @@ const OLDER: &str = ".well-known/agent.json";
 
 /// Why there is no card.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CardTrouble {
+pub enum CardError {
     #[error("{0}")]
     Settings(String),
     #[error("{0}")]
@@ -39,7 +39,7 @@ pub enum CardTrouble {
     Unusable(String),
 }
 
-impl From<FetchError> for CardTrouble {
+impl From<FetchError> for CardError {
     fn from(error: FetchError) -> Self {
         match error {
             FetchError::Status(code @ (401 | 403)) => Self::Refused(code),
@@ -49,43 +49,43 @@ impl From<FetchError> for CardTrouble {
     }
 }
 
-impl From<BadSettings> for CardTrouble {
-    fn from(error: BadSettings) -> Self {
+impl From<OutboundSettingsError> for CardError {
+    fn from(error: OutboundSettingsError) -> Self {
         Self::Settings(error.to_string())
     }
 }
 
 /// A card and where it was.
 #[derive(Clone, Debug)]
-pub(crate) struct Fetched {
+pub(crate) struct FetchedCard {
     pub url: Url,
     pub read: ReadCard,
 }
 
 /// The card of a colleague, at the first place that has one.
-pub(crate) async fn fetch(outgoing: &Outgoing) -> Result<Fetched, CardTrouble> {
-    let found = tokio::time::timeout(WHOLE, first_found(outgoing));
-    found.await.map_err(|_late| CardTrouble::Fetch(FetchError::TimedOut(WHOLE)))?
+pub(crate) async fn fetch(outgoing: &Outbound) -> Result<FetchedCard, CardError> {
+    let found = tokio::time::timeout(WHOLE, first_card(outgoing));
+    found.await.map_err(|_late| CardError::Fetch(FetchError::TimedOut(WHOLE)))?
 }
 
-async fn first_found(outgoing: &Outgoing) -> Result<Fetched, CardTrouble> {
+async fn first_card(outgoing: &Outbound) -> Result<FetchedCard, CardError> {
     let mut trouble = None;
-    for place in places(outgoing.home()) {
-        match follow(outgoing, place).await.map_err(CardTrouble::from) {
+    for place in candidate_urls(outgoing.home()) {
+        match follow(outgoing, place).await.map_err(CardError::from) {
             Ok((url, bytes)) => {
-                let value: Value = serde_json::from_slice(&bytes).map_err(|_| CardTrouble::NotJson)?;
-                return Ok(Fetched { url, read: AgentCard::read(&value)? });
+                let value: Value = serde_json::from_slice(&bytes).map_err(|_| CardError::NotJson)?;
+                return Ok(FetchedCard { url, read: AgentCard::read(&value)? });
             }
             // The first place says best what is wrong.
-            Err(error @ CardTrouble::NoCard(_)) => trouble = trouble.or(Some(error)),
+            Err(error @ CardError::NoCard(_)) => trouble = trouble.or(Some(error)),
             Err(error) => return Err(error),
         }
     }
-    Err(trouble.unwrap_or(CardTrouble::NoCard(404)))
+    Err(trouble.unwrap_or(CardError::NoCard(404)))
 }
 
 /// Where a card may be: what ends in `.json` is its address, anything else is the agent's.
-fn places(url: &Url) -> Vec<Url> {
+fn candidate_urls(url: &Url) -> Vec<Url> {
     let path = url.path();
     let sibling = |name: &str| url.join(name).ok();
     let below = |name: &str| {
@@ -103,7 +103,7 @@ fn places(url: &Url) -> Vec<Url> {
     places.into_iter().flatten().collect()
 }
 
-async fn follow(outgoing: &Outgoing, mut url: Url) -> Result<(Url, Vec<u8>), FetchError> {
+async fn follow(outgoing: &Outbound, mut url: Url) -> Result<(Url, Vec<u8>), FetchError> {
     let mut seen = HashSet::new();
     loop {
         let request = outgoing.request(Method::GET, &url)?;
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn a_card_is_looked_for_where_it_may_be() {
         let at = |url: &str| -> Vec<String> {
-            places(&Url::parse(url).unwrap()).into_iter().map(String::from).collect()
+            candidate_urls(&Url::parse(url).unwrap()).into_iter().map(String::from).collect()
         };
         let base =
             ["http://a.example/.well-known/agent-card.json", "http://a.example/.well-known/agent.json"];

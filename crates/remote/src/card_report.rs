@@ -4,10 +4,10 @@ use lango_net::AddressPolicy;
 use lango_net::sanitize::one_line;
 use serde::Serialize;
 
-use crate::a2a::{AgentCard, KeyPlace, SecurityScheme};
-use crate::card::{CardTrouble, Fetched, fetch};
-use crate::endpoint::{choose, judge};
-use crate::outgoing::{Outgoing, is_this_machine};
+use crate::a2a::{AgentCard, ApiKeyLocation, SecurityScheme};
+use crate::card_fetch::{CardError, FetchedCard, fetch};
+use crate::endpoint::{choose, evaluate};
+use crate::outbound::{Outbound, is_this_machine};
 use crate::settings::RemoteAgentSettings;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -51,13 +51,13 @@ pub struct SkillReport {
 }
 
 /// Fetches a card as it would be for the team, and explains it.
-pub async fn check_card(settings: &RemoteAgentSettings, reach: AddressPolicy) -> Result<CardReport, CardTrouble> {
-    let outgoing = Outgoing::new(settings, reach)?;
+pub async fn check_card(settings: &RemoteAgentSettings, reach: AddressPolicy) -> Result<CardReport, CardError> {
+    let outgoing = Outbound::new(settings, reach)?;
     let fetched = fetch(&outgoing).await?;
     Ok(report(&fetched, &outgoing))
 }
 
-fn report(fetched: &Fetched, outgoing: &Outgoing) -> CardReport {
+fn report(fetched: &FetchedCard, outgoing: &Outbound) -> CardReport {
     let card = &fetched.read.card;
     let interfaces: Vec<InterfaceReport> = card
         .interfaces
@@ -67,7 +67,7 @@ fn report(fetched: &Fetched, outgoing: &Outgoing) -> CardReport {
             url: one_line(&interface.url, 300),
             binding: interface.binding.to_string(),
             version: one_line(&interface.version, 20),
-            unusable: judge(interface, outgoing).err(),
+            unusable: evaluate(interface, outgoing).err(),
         })
         .collect();
     let mut problems: Vec<String> =
@@ -75,7 +75,7 @@ fn report(fetched: &Fetched, outgoing: &Outgoing) -> CardReport {
     problems.extend(more_problems(card, outgoing));
     let uses = choose(card, outgoing).ok().and_then(|endpoint| {
         let fits = |report: &&InterfaceReport| {
-            let version = crate::a2a::Version::named(&report.version).unwrap_or(crate::a2a::Version::V0_3);
+            let version = crate::a2a::ProtocolVersion::named(&report.version).unwrap_or(crate::a2a::ProtocolVersion::V0_3);
             report.unusable.is_none()
                 && version == endpoint.version
                 && lango_net::parse_url(&report.url).is_ok_and(|url| url == endpoint.url)
@@ -98,7 +98,7 @@ fn report(fetched: &Fetched, outgoing: &Outgoing) -> CardReport {
     }
 }
 
-fn skill(skill: &crate::a2a::Skill) -> SkillReport {
+fn skill(skill: &crate::a2a::AgentSkill) -> SkillReport {
     SkillReport {
         id: one_line(&skill.id, 100),
         name: one_line(&skill.name, 200),
@@ -108,7 +108,7 @@ fn skill(skill: &crate::a2a::Skill) -> SkillReport {
 }
 
 /// What the card wants that is not done here, and what seems to be missing in the settings.
-fn more_problems(card: &AgentCard, outgoing: &Outgoing) -> Vec<String> {
+fn more_problems(card: &AgentCard, outgoing: &Outbound) -> Vec<String> {
     let mut problems = Vec::new();
     for extension in card.capabilities.extensions.iter().filter(|extension| extension.required) {
         let uri = one_line(&extension.uri, 200);
@@ -130,7 +130,7 @@ fn more_problems(card: &AgentCard, outgoing: &Outgoing) -> Vec<String> {
 fn auth(card: &AgentCard) -> Vec<String> {
     let words = |name: &String| match card.security_schemes.get(name) {
         Some(SecurityScheme::Http { scheme }) => format!("Authorization: {} …", one_line(scheme, 40)),
-        Some(SecurityScheme::ApiKey { place: KeyPlace::Header, name }) => {
+        Some(SecurityScheme::ApiKey { place: ApiKeyLocation::Header, name }) => {
             format!("the header {}", one_line(name, 60))
         }
         Some(SecurityScheme::ApiKey { place, name }) => {

@@ -10,11 +10,11 @@ use tokio::sync::mpsc::Sender;
 use uuid::Uuid;
 
 use crate::a2a::{
-    ContextId, ErrorKind, Message, MessageId, Reply, Request, Role, SendMessage, StreamEvent, Task, TaskId,
-    TaskState, TaskStatus, Waiting, Wire,
+    ContextId, ErrorKind, Message, MessageId, SendReply, A2aRequest, Role, SendMessage, StreamEvent, Task, TaskId,
+    TaskState, TaskStatus, ReturnMode, WireFormat,
 };
-use crate::answer::{Answer, text_of};
-use crate::peer::{Opened, Peer, Trouble};
+use crate::answer::{RemoteAnswer, text_of};
+use crate::client::{StreamReply, A2aClient, A2aClientError};
 
 const FIRST_LOOK: Duration = Duration::from_millis(300);
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
@@ -24,11 +24,11 @@ const MOST_BAD_LOOKS: usize = 3;
 /// Of a task's history, as much is wanted as may hold its last words.
 const HISTORY: u32 = 10;
 
-pub(crate) type Pieces = Sender<Result<RemotePiece, RemoteError>>;
+pub(crate) type PieceSender = Sender<Result<RemotePiece, RemoteError>>;
 
 /// How a task ended, where it did not break.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum RemoteTaskEnd {
     Answered,
     /// The colleague works, but it did not do this.
     Declined(String),
@@ -38,17 +38,17 @@ pub(crate) enum Ended {
 
 /// Where a colleague's side of a session stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Place {
+struct RemoteTaskRef {
     context: Option<ContextId>,
     /// A task that waits for an answer of the user's.
     task: Option<TaskId>,
 }
 
-pub(crate) struct Exchange<'a> {
-    peer: Peer<'a>,
-    pieces: &'a Pieces,
-    answer: Answer,
-    place: Place,
+pub(crate) struct RemoteTaskRun<'a> {
+    peer: A2aClient<'a>,
+    pieces: &'a PieceSender,
+    answer: RemoteAnswer,
+    place: RemoteTaskRef,
     /// The task that is being worked on there.
     running: Option<TaskId>,
 }
@@ -57,12 +57,12 @@ pub(crate) struct Exchange<'a> {
 #[derive(PartialEq)]
 enum Flow {
     More,
-    Over(Ended),
+    Over(RemoteTaskEnd),
 }
 
-impl<'a> Exchange<'a> {
-    pub fn new(peer: Peer<'a>, pieces: &'a Pieces) -> Self {
-        Self { peer, pieces, answer: Answer::default(), place: Place::default(), running: None }
+impl<'a> RemoteTaskRun<'a> {
+    pub fn new(peer: A2aClient<'a>, pieces: &'a PieceSender) -> Self {
+        Self { peer, pieces, answer: RemoteAnswer::default(), place: RemoteTaskRef::default(), running: None }
     }
 
     /// Nobody waits any more for what is being worked on.
@@ -72,14 +72,14 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    pub async fn run(&mut self, task: &RemoteTask) -> Result<Ended, Trouble> {
-        let before = task.thread.as_ref().map(Place::read).unwrap_or_default();
-        let words = words(task);
+    pub async fn run(&mut self, task: &RemoteTask) -> Result<RemoteTaskEnd, A2aClientError> {
+        let before = task.thread.as_ref().map(RemoteTaskRef::read).unwrap_or_default();
+        let words = task_text(task);
         let mut done = self.attempt(message(&words, &before)).await;
         // The task ended meanwhile, then the conversation goes on without it; or the colleague forgot that, too.
         let mut tried = before.clone();
-        for place in [Place { context: before.context, task: None }, Place::default()] {
-            let is_over = |trouble: &Trouble| is_forgotten(trouble) && self.answer.is_empty();
+        for place in [RemoteTaskRef { context: before.context, task: None }, RemoteTaskRef::default()] {
+            let is_over = |trouble: &A2aClientError| is_unknown_task(trouble) && self.answer.is_empty();
             if place == tried || !done.as_ref().is_err_and(is_over) {
                 continue;
             }
@@ -90,14 +90,14 @@ impl<'a> Exchange<'a> {
         done
     }
 
-    async fn attempt(&mut self, message: Message) -> Result<Ended, Trouble> {
+    async fn attempt(&mut self, message: Message) -> Result<RemoteTaskEnd, A2aClientError> {
         if !self.peer.endpoint.streaming {
             return self.sent(message).await;
         }
-        let wish = Request::StreamMessage(Box::new(SendMessage::new(message.clone())));
+        let wish = A2aRequest::StreamMessage(Box::new(SendMessage::new(message.clone())));
         let mut events = match self.peer.open(wish).await {
-            Ok(Opened::Stream(events)) => events,
-            Ok(Opened::Answer(answer)) => return self.replied(&answer).await,
+            Ok(StreamReply::Stream(events)) => events,
+            Ok(StreamReply::Answer(answer)) => return self.replied(&answer).await,
             Err(trouble) if trouble.is_unsupported() => return self.sent(message).await,
             Err(trouble) => return Err(trouble),
         };
@@ -125,16 +125,16 @@ impl<'a> Exchange<'a> {
         self.looked_after().await
     }
 
-    async fn sent(&mut self, message: Message) -> Result<Ended, Trouble> {
-        let wish = SendMessage { waiting: Waiting::NotAtAll, ..SendMessage::new(message) };
-        let answer = self.peer.call(Request::SendMessage(Box::new(wish))).await?;
+    async fn sent(&mut self, message: Message) -> Result<RemoteTaskEnd, A2aClientError> {
+        let wish = SendMessage { waiting: ReturnMode::NotAtAll, ..SendMessage::new(message) };
+        let answer = self.peer.call(A2aRequest::SendMessage(Box::new(wish))).await?;
         self.replied(&answer).await
     }
 
-    async fn replied(&mut self, answer: &Value) -> Result<Ended, Trouble> {
-        let event = match Reply::read(answer, self.wire())? {
-            Reply::Task(task) => StreamEvent::Task(task),
-            Reply::Message(message) => StreamEvent::Message(message),
+    async fn replied(&mut self, answer: &Value) -> Result<RemoteTaskEnd, A2aClientError> {
+        let event = match SendReply::read(answer, self.wire())? {
+            SendReply::Task(task) => StreamEvent::Task(task),
+            SendReply::Message(message) => StreamEvent::Message(message),
         };
         match self.take(event).await? {
             Flow::Over(ended) => Ok(ended),
@@ -143,15 +143,15 @@ impl<'a> Exchange<'a> {
     }
 
     /// Asks how the task stands until it is over.
-    async fn looked_after(&mut self) -> Result<Ended, Trouble> {
-        let task = self.running.clone().ok_or(Trouble::Unfinished)?;
+    async fn looked_after(&mut self) -> Result<RemoteTaskEnd, A2aClientError> {
+        let task = self.running.clone().ok_or(A2aClientError::Unfinished)?;
         let (mut pause, mut bad_looks) = (FIRST_LOOK, 0);
         loop {
             tokio::time::sleep(pause).await;
             pause = (pause * 3 / 2).min(LONGEST_LOOK);
-            let look = self.peer.call(Request::GetTask { task: task.clone(), history: Some(HISTORY) });
+            let look = self.peer.call(A2aRequest::GetTask { task: task.clone(), history: Some(HISTORY) });
             let looked = tokio::time::timeout(ONE_LOOK, look).await;
-            let looked = looked.unwrap_or(Err(Trouble::TooLong(ONE_LOOK)));
+            let looked = looked.unwrap_or(Err(A2aClientError::TooLong(ONE_LOOK)));
             let value = match looked {
                 Ok(value) => value,
                 Err(trouble) if trouble.is_broken_connection() && bad_looks < MOST_BAD_LOOKS => {
@@ -168,18 +168,18 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    fn wire(&self) -> Wire {
+    fn wire(&self) -> WireFormat {
         self.peer.endpoint.wire()
     }
 
-    async fn take(&mut self, event: StreamEvent) -> Result<Flow, Trouble> {
+    async fn take(&mut self, event: StreamEvent) -> Result<Flow, A2aClientError> {
         match event {
             StreamEvent::Message(message) => {
                 self.stands(message.context.clone(), None).await;
                 let text = self.answer.message(&message);
                 self.say(text).await;
                 self.running = None;
-                Ok(Flow::Over(Ended::Answered))
+                Ok(Flow::Over(RemoteTaskEnd::Answered))
             }
             StreamEvent::Task(task) => {
                 if !self.is_ours(&task.id) {
@@ -187,7 +187,7 @@ impl<'a> Exchange<'a> {
                 }
                 self.stands(task.context.clone(), None).await;
                 for artifact in &task.artifacts {
-                    let text = self.answer.whole(artifact);
+                    let text = self.answer.replace(artifact);
                     self.say(text).await;
                 }
                 let last_words = task.history.iter().rev().find(|message| message.role == Role::Agent);
@@ -203,8 +203,8 @@ impl<'a> Exchange<'a> {
                 }
                 self.stands(update.context.clone(), None).await;
                 let text = match update.append {
-                    true => self.answer.more(&update.artifact),
-                    false => self.answer.whole(&update.artifact),
+                    true => self.answer.append(&update.artifact),
+                    false => self.answer.replace(&update.artifact),
                 };
                 self.say(text).await;
                 Ok(self.heard())
@@ -219,7 +219,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    async fn status(&mut self, status: TaskStatus) -> Result<Flow, Trouble> {
+    async fn status(&mut self, status: TaskStatus) -> Result<Flow, A2aClientError> {
         let said = status.message.as_ref().map(|message| text_of(&message.parts)).unwrap_or_default();
         let why = |otherwise: &str| if said.trim().is_empty() { otherwise.to_owned() } else { said.clone() };
         match status.state {
@@ -256,7 +256,7 @@ impl<'a> Exchange<'a> {
             }
             TaskState::Canceled => return Ok(self.ended(declined("the task was cancelled there".to_owned()))),
         }
-        Ok(self.ended(Flow::Over(Ended::Answered)))
+        Ok(self.ended(Flow::Over(RemoteTaskEnd::Answered)))
     }
 
     fn ended(&mut self, flow: Flow) -> Flow {
@@ -267,9 +267,9 @@ impl<'a> Exchange<'a> {
     /// Goes on as long as there is room, and somebody who listens.
     fn heard(&self) -> Flow {
         if self.answer.is_full() {
-            Flow::Over(Ended::Answered)
+            Flow::Over(RemoteTaskEnd::Answered)
         } else if self.pieces.is_closed() {
-            Flow::Over(Ended::Unheard)
+            Flow::Over(RemoteTaskEnd::Unheard)
         } else {
             Flow::More
         }
@@ -282,7 +282,7 @@ impl<'a> Exchange<'a> {
 
     /// Tells where the conversation goes on, whenever that changes.
     async fn stands(&mut self, context: Option<ContextId>, waiting: Option<TaskId>) {
-        let place = Place { context: context.or_else(|| self.place.context.clone()), task: waiting };
+        let place = RemoteTaskRef { context: context.or_else(|| self.place.context.clone()), task: waiting };
         if place != self.place {
             self.place = place;
             let thread = RemotePiece::Thread(self.place.write());
@@ -299,18 +299,18 @@ impl<'a> Exchange<'a> {
 }
 
 /// Whether the colleague does not know the task or the conversation, or not any more.
-fn is_forgotten(trouble: &Trouble) -> bool {
+fn is_unknown_task(trouble: &A2aClientError) -> bool {
     use ErrorKind::{InvalidParams, TaskNotFound, UnsupportedOperation};
-    let Trouble::Protocol(error) = trouble else { return false };
+    let A2aClientError::Protocol(error) = trouble else { return false };
     matches!(error.kind, TaskNotFound | InvalidParams | UnsupportedOperation)
 }
 
 fn declined(why: String) -> Flow {
-    Flow::Over(Ended::Declined(why))
+    Flow::Over(RemoteTaskEnd::Declined(why))
 }
 
 /// What the colleague is told: its task, with the user's own words where it says something else than they do.
-fn words(task: &RemoteTask) -> String {
+fn task_text(task: &RemoteTask) -> String {
     let request = task.request.trim();
     match task.task.as_deref().map(str::trim).filter(|task| !task.is_empty()) {
         Some(given) if given.contains(request) || is_addressed(request, given) => given.to_owned(),
@@ -326,18 +326,18 @@ fn is_addressed(request: &str, given: &str) -> bool {
     is_told || before.ends_with([':', ','])
 }
 
-fn message(words: &str, place: &Place) -> Message {
+fn message(words: &str, place: &RemoteTaskRef) -> Message {
     let mut message = Message::text(MessageId::new(Uuid::new_v4().to_string()), Role::User, words);
     message.context = place.context.clone();
     message.task = place.task.clone();
     message
 }
 
-impl Place {
+impl RemoteTaskRef {
     fn read(thread: &Thread) -> Self {
         let value: Value = serde_json::from_str(thread.as_str()).unwrap_or_default();
-        let context = value.get("context").and_then(|id| ContextId::read(id, Wire::V1).ok());
-        let task = value.get("task").and_then(|id| TaskId::read(id, Wire::V1).ok());
+        let context = value.get("context").and_then(|id| ContextId::read(id, WireFormat::V1).ok());
+        let task = value.get("task").and_then(|id| TaskId::read(id, WireFormat::V1).ok());
         Self { context, task }
     }
 
@@ -357,17 +357,17 @@ mod tests {
 
     #[test]
     fn where_a_conversation_stands_reads_back() {
-        let place = Place { context: Some(ContextId::new("c\"1")), task: Some(TaskId::new("t")) };
-        assert_eq!(Place::read(&place.write()), place);
+        let place = RemoteTaskRef { context: Some(ContextId::new("c\"1")), task: Some(TaskId::new("t")) };
+        assert_eq!(RemoteTaskRef::read(&place.write()), place);
         for odd in ["", "null", "[]", "{\"context\":7}", "{\"context\":\"a\\u001b\"}"] {
-            assert_eq!(Place::read(&Thread::new(odd)), Place::default(), "{odd}");
+            assert_eq!(RemoteTaskRef::read(&Thread::new(odd)), RemoteTaskRef::default(), "{odd}");
         }
     }
 
     #[test]
     fn the_task_comes_with_the_users_words() {
         let told = |request: &str, task: Option<&str>| {
-            words(&RemoteTask {
+            task_text(&RemoteTask {
                 session: SessionId::new("s"),
                 principal: Principal::local(),
                 request: request.to_owned(),

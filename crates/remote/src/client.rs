@@ -12,10 +12,10 @@ use url::Url;
 
 use crate::a2a::rest::Verb;
 use crate::a2a::{
-    Call, ErrorKind, Malformed, ProtocolError, Request, StreamEvent, TaskId, Version, rest, rpc,
+    A2aCall, ErrorKind, Malformed, ProtocolError, A2aRequest, StreamEvent, TaskId, ProtocolVersion, rest, rpc,
 };
-use crate::endpoint::{Endpoint, Spoken};
-use crate::outgoing::Outgoing;
+use crate::endpoint::{Endpoint, SupportedBinding};
+use crate::outbound::Outbound;
 
 /// An answer, or an event of a stream, that is longer is no answer to anything.
 const MOST_BYTES: usize = 8 * 1024 * 1024;
@@ -30,7 +30,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub(crate) enum Trouble {
+pub(crate) enum A2aClientError {
     #[error("{0}")]
     Fetch(#[from] FetchError),
     #[error("it refuses the credentials (status {0})")]
@@ -55,7 +55,7 @@ pub(crate) enum Trouble {
     Unfinished,
 }
 
-impl Trouble {
+impl A2aClientError {
     /// Whether it may be a way of asking that the peer does not know.
     pub fn is_unsupported(&self) -> bool {
         match self {
@@ -73,53 +73,53 @@ impl Trouble {
     }
 }
 
-pub(crate) struct Peer<'a> {
-    pub outgoing: &'a Outgoing,
+pub(crate) struct A2aClient<'a> {
+    pub outgoing: &'a Outbound,
     pub endpoint: &'a Endpoint,
 }
 
-impl Peer<'_> {
-    pub async fn call(&self, request: Request) -> Result<Value, Trouble> {
+impl A2aClient<'_> {
+    pub async fn call(&self, request: A2aRequest) -> Result<Value, A2aClientError> {
         let response = self.send(request).await?;
         self.answer(response).await
     }
 
     /// A stream of events; where the peer answers without one, that answer.
-    pub async fn open(&self, request: Request) -> Result<Opened, Trouble> {
+    pub async fn open(&self, request: A2aRequest) -> Result<StreamReply, A2aClientError> {
         let response = self.send(request).await?;
         let kind =
             response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if kind.starts_with("text/event-stream") {
             let events =
-                Events { response, parser: SseParser::new(MOST_BYTES), waiting: Vec::new(), bytes: 0 };
-            return Ok(Opened::Stream(events));
+                A2aEventStream { response, parser: SseParser::new(MOST_BYTES), waiting: Vec::new(), bytes: 0 };
+            return Ok(StreamReply::Stream(events));
         }
-        self.answer(response).await.map(Opened::Answer)
+        self.answer(response).await.map(StreamReply::Answer)
     }
 
     /// Tells the peer that nobody waits any more; whether it listens is its own affair.
     pub async fn cancel(&self, task: TaskId) {
-        let told = tokio::time::timeout(FAREWELL, self.call(Request::CancelTask { task })).await;
+        let told = tokio::time::timeout(FAREWELL, self.call(A2aRequest::CancelTask { task })).await;
         if let Ok(Err(trouble)) = told {
             tracing::debug!(%trouble, "a remote task was not cancelled");
         }
     }
 
     /// What one event of a stream carries.
-    pub fn event(&self, data: &str) -> Result<StreamEvent, Trouble> {
+    pub fn event(&self, data: &str) -> Result<StreamEvent, A2aClientError> {
         let value = read_json(data.as_bytes())?;
         let value = self.unwrapped(value)?;
         Ok(StreamEvent::read(&value, self.endpoint.wire())?)
     }
 
-    async fn send(&self, request: Request) -> Result<Response, Trouble> {
-        let streams = request.method().streams();
-        let call = Call { tenant: self.endpoint.tenant.clone(), request };
+    async fn send(&self, request: A2aRequest) -> Result<Response, A2aClientError> {
+        let streams = request.method().is_streaming();
+        let call = A2aCall { tenant: self.endpoint.tenant.clone(), request };
         let (method, url, body) = self.addressed(&call)?;
         let mut sent = self.outgoing.request(method, &url)?;
         sent = sent.header(ACCEPT, if streams { "text/event-stream" } else { "application/json" });
-        if self.endpoint.version == Version::V1_0 {
-            sent = sent.header(Version::HEADER, Version::V1_0.as_str());
+        if self.endpoint.version == ProtocolVersion::V1_0 {
+            sent = sent.header(ProtocolVersion::HEADER, ProtocolVersion::V1_0.as_str());
         }
         if let Some(body) = body {
             sent = sent.header(CONTENT_TYPE, "application/json").body(body.to_string());
@@ -128,13 +128,13 @@ impl Peer<'_> {
         if response.status().is_success() { Ok(response) } else { Err(self.refusal(response).await) }
     }
 
-    fn addressed(&self, call: &Call) -> Result<(Method, Url, Option<Value>), Trouble> {
+    fn addressed(&self, call: &A2aCall) -> Result<(Method, Url, Option<Value>), A2aClientError> {
         let unknown = || {
             let message = "its version of the protocol does not have this";
-            Trouble::Protocol(ProtocolError::new(ErrorKind::UnsupportedOperation, message))
+            A2aClientError::Protocol(ProtocolError::new(ErrorKind::UnsupportedOperation, message))
         };
         let Endpoint { url, version, binding, .. } = self.endpoint;
-        if *binding == Spoken::JsonRpc {
+        if *binding == SupportedBinding::JsonRpc {
             let body = rpc::request(1, call, *version).ok_or_else(unknown)?;
             return Ok((Method::POST, url.clone(), Some(body)));
         }
@@ -144,56 +144,56 @@ impl Peer<'_> {
             Verb::Post => Method::POST,
             Verb::Delete => Method::DELETE,
         };
-        Ok((method, below(url, &request), request.body))
+        Ok((method, request_url(url, &request), request.body))
     }
 
-    async fn answer(&self, response: Response) -> Result<Value, Trouble> {
+    async fn answer(&self, response: Response) -> Result<Value, A2aClientError> {
         let bytes = body::read(response, MOST_BYTES).await?;
         let value = read_json(&bytes)?;
         self.unwrapped(value)
     }
 
     /// The result inside an envelope, where there is one.
-    fn unwrapped(&self, value: Value) -> Result<Value, Trouble> {
+    fn unwrapped(&self, value: Value) -> Result<Value, A2aClientError> {
         match self.endpoint.binding {
-            Spoken::JsonRpc => rpc::result(value).map_err(Trouble::Protocol),
-            Spoken::HttpJson if value.get("error").is_some_and(Value::is_object) => {
-                Err(Trouble::Protocol(ProtocolError::read_rest(500, &value)))
+            SupportedBinding::JsonRpc => rpc::result(value).map_err(A2aClientError::Protocol),
+            SupportedBinding::HttpJson if value.get("error").is_some_and(Value::is_object) => {
+                Err(A2aClientError::Protocol(ProtocolError::read_rest(500, &value)))
             }
-            Spoken::HttpJson => Ok(value),
+            SupportedBinding::HttpJson => Ok(value),
         }
     }
 
-    async fn refusal(&self, response: Response) -> Trouble {
+    async fn refusal(&self, response: Response) -> A2aClientError {
         let status = response.status().as_u16();
         match status {
-            300..=399 => return Trouble::Redirects,
-            401 | 403 => return Trouble::Refused(status),
+            300..=399 => return A2aClientError::Redirects,
+            401 | 403 => return A2aClientError::Refused(status),
             _ => {}
         }
         let read = tokio::time::timeout(FAREWELL, body::read(response, MOST_REFUSAL_BYTES)).await;
         let body = read.ok().and_then(Result::ok).and_then(|bytes| read_json(&bytes).ok());
         match (body, self.endpoint.binding) {
-            (Some(body), Spoken::JsonRpc) if body.get("error").is_some() => Trouble::Protocol(
+            (Some(body), SupportedBinding::JsonRpc) if body.get("error").is_some() => A2aClientError::Protocol(
                 rpc::result(body).err().unwrap_or_else(|| ProtocolError::new(ErrorKind::Internal, "")),
             ),
-            (Some(body), Spoken::HttpJson) if body.get("error").is_some() => {
-                Trouble::Protocol(ProtocolError::read_rest(status, &body))
+            (Some(body), SupportedBinding::HttpJson) if body.get("error").is_some() => {
+                A2aClientError::Protocol(ProtocolError::read_rest(status, &body))
             }
-            _ => Trouble::Status(status),
+            _ => A2aClientError::Status(status),
         }
     }
 }
 
-fn read_json(document: &[u8]) -> Result<Value, Trouble> {
+fn read_json(document: &[u8]) -> Result<Value, A2aClientError> {
     json::read(document, MOST_VALUES).map_err(|error| match error {
-        JsonError::TooMany { .. } => Trouble::TooManyValues,
-        JsonError::Wrong(_) => Trouble::NotJson,
+        JsonError::TooMany { .. } => A2aClientError::TooManyValues,
+        JsonError::Wrong(_) => A2aClientError::NotJson,
     })
 }
 
 /// The address of a request; where the interface's own ends in `/v1` already, that is not said twice.
-fn below(base: &Url, request: &rest::HttpRequest) -> Url {
+fn request_url(base: &Url, request: &rest::HttpRequest) -> Url {
     let mut url = base.clone();
     let start = base.path().trim_end_matches('/');
     let path = match request.path.strip_prefix("/v1") {
@@ -208,13 +208,13 @@ fn below(base: &Url, request: &rest::HttpRequest) -> Url {
 }
 
 /// How a peer answers a wish for a stream.
-pub(crate) enum Opened {
-    Stream(Events),
+pub(crate) enum StreamReply {
+    Stream(A2aEventStream),
     Answer(Value),
 }
 
 /// The events of a stream as they come.
-pub(crate) struct Events {
+pub(crate) struct A2aEventStream {
     response: Response,
     parser: SseParser,
     /// Those that came together, the next one last.
@@ -222,15 +222,15 @@ pub(crate) struct Events {
     bytes: usize,
 }
 
-impl Events {
+impl A2aEventStream {
     /// The data of the next event; nothing at the end of the stream.
-    pub async fn next(&mut self) -> Result<Option<String>, Trouble> {
+    pub async fn next(&mut self) -> Result<Option<String>, A2aClientError> {
         loop {
             if let Some(event) = self.waiting.pop() {
                 return Ok(Some(event.data));
             }
             let chunk = tokio::time::timeout(SILENCE, self.response.chunk());
-            let chunk = chunk.await.map_err(|_| Trouble::Silent(SILENCE))?;
+            let chunk = chunk.await.map_err(|_| A2aClientError::Silent(SILENCE))?;
             let Some(bytes) = chunk.map_err(|error| FetchError::of(&error))? else { return Ok(None) };
             self.bytes += bytes.len();
             if self.bytes > MOST_STREAM_BYTES {

@@ -16,7 +16,7 @@ use crate::settings::RemoteAgentSettings;
 
 const CONNECT: Duration = Duration::from_secs(5);
 
-pub(crate) struct Outgoing {
+pub(crate) struct Outbound {
     home: Url,
     allowed: Vec<Url>,
     /// For addresses that somebody else named.
@@ -30,7 +30,7 @@ pub(crate) struct Outgoing {
 
 /// What in the settings of a colleague cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum BadSettings {
+pub(crate) enum OutboundSettingsError {
     #[error("agentCardUrl: {0}")]
     Address(FetchError),
     #[error("allowedOrigins: {0}")]
@@ -41,11 +41,11 @@ pub(crate) enum BadSettings {
     Token,
 }
 
-impl Outgoing {
-    pub fn new(settings: &RemoteAgentSettings, reach: AddressPolicy) -> Result<Self, BadSettings> {
-        let home = named(&settings.agent_card_url).map_err(BadSettings::Address)?;
+impl Outbound {
+    pub fn new(settings: &RemoteAgentSettings, reach: AddressPolicy) -> Result<Self, OutboundSettingsError> {
+        let home = named(&settings.agent_card_url).map_err(OutboundSettingsError::Address)?;
         let allowed =
-            settings.allowed_origins.iter().map(|origin| named(origin).map_err(BadSettings::Allowed));
+            settings.allowed_origins.iter().map(|origin| named(origin).map_err(OutboundSettingsError::Allowed));
         Ok(Self {
             home,
             allowed: allowed.collect::<Result<_, _>>()?,
@@ -67,7 +67,7 @@ impl Outgoing {
 
     /// Whether the user named this origin.
     pub fn is_own(&self, url: &Url) -> bool {
-        std::iter::once(&self.home).chain(&self.allowed).any(|own| is_same_place(own, url))
+        std::iter::once(&self.home).chain(&self.allowed).any(|own| is_same_origin(own, url))
     }
 
     /// Whether anything may be sent there at all; names are checked again when the connection is made.
@@ -86,7 +86,7 @@ impl Outgoing {
     }
 
     /// Words without whatever a peer repeats of our secrets, on one line.
-    pub fn shown(&self, words: &str) -> String {
+    pub fn redact(&self, words: &str) -> String {
         let worth = self.secrets.iter().filter(|secret| secret.is_redactable());
         one_line(&worth.fold(words.to_owned(), |words, secret| secret.redact(&words)), 300)
     }
@@ -108,7 +108,7 @@ fn named(url: &str) -> Result<Url, FetchError> {
     Ok(url)
 }
 
-fn credentials(settings: &RemoteAgentSettings) -> Result<HeaderMap, BadSettings> {
+fn credentials(settings: &RemoteAgentSettings) -> Result<HeaderMap, OutboundSettingsError> {
     let mut headers = HeaderMap::new();
     let sensitive = |text: &str| {
         let mut value = HeaderValue::from_str(text).ok()?;
@@ -116,11 +116,11 @@ fn credentials(settings: &RemoteAgentSettings) -> Result<HeaderMap, BadSettings>
         Some(value)
     };
     if let Some(token) = &settings.token {
-        let value = sensitive(&format!("Bearer {}", token.expose().trim())).ok_or(BadSettings::Token)?;
+        let value = sensitive(&format!("Bearer {}", token.expose().trim())).ok_or(OutboundSettingsError::Token)?;
         headers.insert(AUTHORIZATION, value);
     }
     for (name, secret) in &settings.headers {
-        let bad = || BadSettings::Header(one_line(name, 60));
+        let bad = || OutboundSettingsError::Header(one_line(name, 60));
         let header = HeaderName::try_from(name.as_str()).map_err(|_| bad())?;
         headers.insert(header, sensitive(secret.expose()).ok_or_else(bad)?);
     }
@@ -128,7 +128,7 @@ fn credentials(settings: &RemoteAgentSettings) -> Result<HeaderMap, BadSettings>
 }
 
 /// The same origin. Every name of this machine is the same one: cards say `localhost` where the user said `127.0.0.1`.
-fn is_same_place(a: &Url, b: &Url) -> bool {
+fn is_same_origin(a: &Url, b: &Url) -> bool {
     a.scheme() == b.scheme()
         && a.port_or_known_default() == b.port_or_known_default()
         && (a.host() == b.host() || (is_this_machine(a) && is_this_machine(b)))
@@ -147,14 +147,14 @@ pub(crate) fn is_this_machine(url: &Url) -> bool {
 mod tests {
     use super::*;
 
-    fn outgoing(url: &str, allowed: &[&str]) -> Outgoing {
+    fn outgoing(url: &str, allowed: &[&str]) -> Outbound {
         let settings = RemoteAgentSettings {
             agent_card_url: url.to_owned(),
             allowed_origins: allowed.iter().map(|origin| (*origin).to_owned()).collect(),
             token: Some(Secret::new("s3cret-token")),
             ..RemoteAgentSettings::default()
         };
-        Outgoing::new(&settings, AddressPolicy::Public).unwrap()
+        Outbound::new(&settings, AddressPolicy::Public).unwrap()
     }
 
     #[test]
@@ -203,8 +203,8 @@ mod tests {
             token: Some(Secret::new("bad\nvalue")),
             ..RemoteAgentSettings::default()
         };
-        let error = Outgoing::new(&settings, AddressPolicy::Public).err().unwrap();
-        assert_eq!(error, BadSettings::Token);
-        assert_eq!(outgoing("http://a.example", &[]).shown("you sent s3cret-token!"), "you sent ***!");
+        let error = Outbound::new(&settings, AddressPolicy::Public).err().unwrap();
+        assert_eq!(error, OutboundSettingsError::Token);
+        assert_eq!(outgoing("http://a.example", &[]).redact("you sent s3cret-token!"), "you sent ***!");
     }
 }

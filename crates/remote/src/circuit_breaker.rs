@@ -9,15 +9,15 @@ const OPEN_FOR: Duration = Duration::from_secs(60);
 
 /// Failures in a row, and since when nobody is let through.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Circuit {
+pub(crate) struct CircuitBreaker {
     failures: u32,
     opened: Option<Instant>,
     last: String,
 }
 
-impl Circuit {
+impl CircuitBreaker {
     /// Why nobody is let through now. When the time is over one is, and decides for the others.
-    pub fn closed_for_now(&mut self, now: Instant) -> Option<String> {
+    pub fn open_reason(&mut self, now: Instant) -> Option<String> {
         let opened = self.opened?;
         let left = (opened + OPEN_FOR).saturating_duration_since(now);
         if left.is_zero() {
@@ -31,11 +31,11 @@ impl Circuit {
         ))
     }
 
-    pub fn worked(&mut self) {
+    pub fn record_success(&mut self) {
         *self = Self::default();
     }
 
-    pub fn failed(&mut self, why: &str, now: Instant) {
+    pub fn record_failure(&mut self, why: &str, now: Instant) {
         self.failures = self.failures.saturating_add(1);
         why.clone_into(&mut self.last);
         if self.failures >= MOST_FAILURES {
@@ -44,7 +44,7 @@ impl Circuit {
     }
 
     /// What went wrong lately, for people.
-    pub fn trouble(&self) -> Option<&str> {
+    pub fn last_error(&self) -> Option<&str> {
         self.opened.map(|_| self.last.as_str())
     }
 }
@@ -56,21 +56,21 @@ mod tests {
     #[test]
     fn three_failures_in_a_row_open_it_for_a_while() {
         let start = Instant::now();
-        let mut circuit = Circuit::default();
-        circuit.failed("a", start);
-        circuit.failed("a", start);
-        circuit.worked();
-        circuit.failed("a", start);
-        circuit.failed("a", start);
-        assert_eq!(circuit.closed_for_now(start), None);
-        circuit.failed("no connection", start);
-        let why = circuit.closed_for_now(start + Duration::from_secs(18)).unwrap();
+        let mut circuit = CircuitBreaker::default();
+        circuit.record_failure("a", start);
+        circuit.record_failure("a", start);
+        circuit.record_success();
+        circuit.record_failure("a", start);
+        circuit.record_failure("a", start);
+        assert_eq!(circuit.open_reason(start), None);
+        circuit.record_failure("no connection", start);
+        let why = circuit.open_reason(start + Duration::from_secs(18)).unwrap();
         assert!(why.contains("3 times") && why.contains("42 s") && why.contains("no connection"), "{why}");
         // One is let through; while it tries, the others are not.
         let later = start + OPEN_FOR;
-        assert_eq!(circuit.closed_for_now(later), None);
-        assert!(circuit.closed_for_now(later).is_some());
-        circuit.worked();
-        assert_eq!(circuit.closed_for_now(later), None);
+        assert_eq!(circuit.open_reason(later), None);
+        assert!(circuit.open_reason(later).is_some());
+        circuit.record_success();
+        assert_eq!(circuit.open_reason(later), None);
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::version::Wire;
+use super::version::WireFormat;
 
 /// Free-form additions; empty means absent.
 pub type Metadata = Map<String, Value>;
@@ -63,13 +63,13 @@ impl fmt::Display for Malformed {
 /// An object that is being read. A field that is `null` counts as absent, and names in snake case are understood, as the
 /// JSON form of protocol buffers wants it.
 #[derive(Clone, Copy)]
-pub(crate) struct Fields<'a> {
+pub(crate) struct JsonFields<'a> {
     map: &'a Map<String, Value>,
-    pub wire: Wire,
+    pub wire: WireFormat,
 }
 
-impl<'a> Fields<'a> {
-    pub fn of(value: &'a Value, wire: Wire) -> Result<Self, Malformed> {
+impl<'a> JsonFields<'a> {
+    pub fn of(value: &'a Value, wire: WireFormat) -> Result<Self, Malformed> {
         match value {
             Value::Object(map) => Ok(Self { map, wire }),
             _ => Err(Malformed::new("must be an object")),
@@ -97,12 +97,12 @@ impl<'a> Fields<'a> {
     }
 
     /// A text, where an empty one counts as absent.
-    pub fn filled(&self, name: &str) -> Result<Option<String>, Malformed> {
+    pub fn non_empty(&self, name: &str) -> Result<Option<String>, Malformed> {
         Ok(self.text(name)?.filter(|text| !text.is_empty()).map(str::to_owned))
     }
 
     pub fn required(&self, name: &str) -> Result<String, Malformed> {
-        self.filled(name)?.ok_or_else(|| missing(name))
+        self.non_empty(name)?.ok_or_else(|| missing(name))
     }
 
     pub fn flag(&self, name: &str) -> Result<Option<bool>, Malformed> {
@@ -139,7 +139,7 @@ impl<'a> Fields<'a> {
     pub fn nested<T>(
         &self,
         name: &str,
-        read: impl FnOnce(&'a Value, Wire) -> Result<T, Malformed>,
+        read: impl FnOnce(&'a Value, WireFormat) -> Result<T, Malformed>,
     ) -> Result<Option<T>, Malformed> {
         self.get(name).map(|value| read(value, self.wire)).transpose().map_err(|error| error.within(name))
     }
@@ -147,7 +147,7 @@ impl<'a> Fields<'a> {
     pub fn list<T>(
         &self,
         name: &str,
-        mut read: impl FnMut(&'a Value, Wire) -> Result<T, Malformed>,
+        mut read: impl FnMut(&'a Value, WireFormat) -> Result<T, Malformed>,
     ) -> Result<Vec<T>, Malformed> {
         let items = match self.get(name) {
             None => return Ok(Vec::new()),
@@ -178,9 +178,9 @@ pub(crate) fn text_of(value: &Value) -> Result<String, Malformed> {
 
 /// Writes objects that leave out what is empty.
 #[derive(Default)]
-pub(crate) struct Writing(Map<String, Value>);
+pub(crate) struct JsonObjectWriter(Map<String, Value>);
 
-impl Writing {
+impl JsonObjectWriter {
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.0.insert(name.to_owned(), value.into());
         self
@@ -205,7 +205,7 @@ impl Writing {
         if metadata.is_empty() { self } else { self.with("metadata", metadata.clone()) }
     }
 
-    pub fn done(self) -> Value {
+    pub fn build(self) -> Value {
         Value::Object(self.0)
     }
 }
@@ -229,16 +229,16 @@ mod tests {
     #[test]
     fn mistakes_say_where_they_are() {
         let value = json!({ "a": [{ "b": "ok" }, { "b": 3 }] });
-        let fields = Fields::of(&value, Wire::V1).unwrap();
-        let read = fields.list("a", |item, wire| Fields::of(item, wire)?.required("b"));
+        let fields = JsonFields::of(&value, WireFormat::V1).unwrap();
+        let read = fields.list("a", |item, wire| JsonFields::of(item, wire)?.required("b"));
         assert_eq!(read.unwrap_err().to_string(), "`a[1].b` must be a text");
-        assert_eq!(Fields::of(&json!([]), Wire::V1).err().unwrap().to_string(), "must be an object");
+        assert_eq!(JsonFields::of(&json!([]), WireFormat::V1).err().unwrap().to_string(), "must be an object");
     }
 
     #[test]
     fn snake_case_and_null_are_understood() {
         let value = json!({ "message_id": "m", "contextId": null, "n": 7, "s": "7" });
-        let fields = Fields::of(&value, Wire::V1).unwrap();
+        let fields = JsonFields::of(&value, WireFormat::V1).unwrap();
         assert_eq!(fields.required("messageId").unwrap(), "m");
         assert!(!fields.has("contextId"));
         assert_eq!((fields.count("n").unwrap(), fields.count("s").unwrap()), (Some(7), Some(7)));
@@ -256,7 +256,7 @@ mod tests {
             json!("x"),
         ] {
             let value = json!({ "n": bad });
-            assert!(Fields::of(&value, Wire::V1).unwrap().count("n").is_err(), "{value}");
+            assert!(JsonFields::of(&value, WireFormat::V1).unwrap().count("n").is_err(), "{value}");
         }
     }
 }

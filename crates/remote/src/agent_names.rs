@@ -9,7 +9,7 @@ const LONGEST: usize = 63;
 
 /// What a colleague is called, and what the user should know about that.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Named {
+pub(crate) struct ResolvedName {
     pub name: AgentName,
     pub note: Option<String>,
 }
@@ -18,13 +18,13 @@ pub(crate) struct Named {
 pub(crate) fn resolve<'a>(
     wishes: impl IntoIterator<Item = &'a str>,
     taken: impl IntoIterator<Item = AgentName>,
-) -> Vec<Named> {
+) -> Vec<ResolvedName> {
     let mut taken: BTreeSet<String> = taken.into_iter().map(String::from).collect();
     taken.extend(AgentName::RESERVED.map(str::to_owned));
     wishes.into_iter().filter_map(|wish| one(wish, &mut taken)).collect()
 }
 
-fn one(wish: &str, taken: &mut BTreeSet<String>) -> Option<Named> {
+fn one(wish: &str, taken: &mut BTreeSet<String>) -> Option<ResolvedName> {
     let well_formed = if AgentName::new(wish).is_ok() { wish.to_owned() } else { formed(wish) };
     let free = free(&well_formed, taken);
     let shown = one_line(wish, 80);
@@ -36,7 +36,7 @@ fn one(wish: &str, taken: &mut BTreeSet<String>) -> Option<Named> {
         Some(format!("a2a.remoteAgents: `{shown}` is no name for an agent; it is called `{free}`"))
     };
     taken.insert(free.clone());
-    Some(Named { name: AgentName::new(free).ok()?, note })
+    Some(ResolvedName { name: AgentName::new(free).ok()?, note })
 }
 
 /// What is left of a wish when only what a name may have stays.

@@ -14,12 +14,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::a2a::AgentCard;
-use crate::card::{self, CardTrouble};
-use crate::circuit::Circuit;
+use crate::card_fetch::{self, CardError};
+use crate::circuit_breaker::CircuitBreaker;
 use crate::endpoint::{Endpoint, choose};
-use crate::exchange::{Ended, Exchange, Pieces};
-use crate::outgoing::Outgoing;
-use crate::peer::{Peer, Trouble};
+use crate::task_run::{RemoteTaskEnd, RemoteTaskRun, PieceSender};
+use crate::outbound::Outbound;
+use crate::client::{A2aClient, A2aClientError};
 use crate::settings::RemoteAgentSettings;
 
 /// What the orchestrator may read about a colleague, in characters.
@@ -31,71 +31,71 @@ const LONGEST_RETRY: Duration = Duration::from_secs(300);
 /// A card that was found is looked at again.
 const REFRESH: Duration = Duration::from_secs(600);
 
-pub(crate) struct Colleague {
+pub(crate) struct ConfiguredRemoteAgent {
     pub name: AgentName,
     pub url: String,
     seconds: Duration,
-    outgoing: Result<Outgoing, CardTrouble>,
-    seen: Mutex<Seen>,
-    circuit: Mutex<Circuit>,
+    outgoing: Result<Outbound, CardError>,
+    seen: Mutex<CardState>,
+    circuit: Mutex<CircuitBreaker>,
     /// What is still being told to the colleague when nobody waits any more.
     errands: TaskTracker,
 }
 
 /// What is known about a colleague.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct CardState {
     /// The last card that could be used.
-    pub card: Option<Known>,
+    pub card: Option<KnownCard>,
     /// Why the last look found none.
-    pub trouble: Option<CardTrouble>,
+    pub trouble: Option<CardError>,
     bad_looks: u32,
     next_look: Option<Instant>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownCard {
     pub description: String,
     pub endpoint: Endpoint,
     pub at: Instant,
 }
 
-impl Colleague {
+impl ConfiguredRemoteAgent {
     pub fn new(name: AgentName, settings: &RemoteAgentSettings, reach: AddressPolicy, errands: TaskTracker) -> Self {
         Self {
             name,
             url: one_line(&settings.agent_card_url, 200),
             seconds: Duration::from_secs(settings.seconds.get()),
-            outgoing: Outgoing::new(settings, reach).map_err(CardTrouble::from),
+            outgoing: Outbound::new(settings, reach).map_err(CardError::from),
             seen: Mutex::default(),
             circuit: Mutex::default(),
             errands,
         }
     }
 
-    pub fn seen(&self) -> MutexGuard<'_, Seen> {
+    pub fn seen(&self) -> MutexGuard<'_, CardState> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn circuit(&self) -> MutexGuard<'_, Circuit> {
+    pub fn circuit(&self) -> MutexGuard<'_, CircuitBreaker> {
         self.circuit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// When it is to be looked for again.
-    pub fn next_look(&self) -> Option<Instant> {
+    pub fn next_refresh(&self) -> Option<Instant> {
         self.outgoing.as_ref().ok()?;
         Some(self.seen().next_look.unwrap_or_else(Instant::now))
     }
 
     /// Looks for its card; whether what the team sees of it changed.
-    pub async fn look(&self) -> bool {
+    pub async fn refresh_card(&self) -> bool {
         let found = self.found().await;
         let mut seen = self.seen();
         let before = seen.card.as_ref().map(|known| known.description.clone());
         match found {
             Ok(known) => {
                 seen.next_look = Some(known.at + REFRESH);
-                *seen = Seen { card: Some(known), next_look: seen.next_look, ..Seen::default() };
+                *seen = CardState { card: Some(known), next_look: seen.next_look, ..CardState::default() };
             }
             // The last good card stays.
             Err(trouble) => {
@@ -108,23 +108,23 @@ impl Colleague {
         before != seen.card.as_ref().map(|known| known.description.clone())
     }
 
-    async fn found(&self) -> Result<Known, CardTrouble> {
+    async fn found(&self) -> Result<KnownCard, CardError> {
         let outgoing = self.outgoing.as_ref().map_err(Clone::clone)?;
-        let fetched = card::fetch(outgoing).await?;
+        let fetched = card_fetch::fetch(outgoing).await?;
         let card = &fetched.read.card;
-        let endpoint = choose(card, outgoing).map_err(CardTrouble::Unusable)?;
-        Ok(Known { description: description(card), endpoint, at: Instant::now() })
+        let endpoint = choose(card, outgoing).map_err(CardError::Unusable)?;
+        Ok(KnownCard { description: description(card), endpoint, at: Instant::now() })
     }
 
     /// Words about a failure, without whatever the peer repeats of our secrets.
     fn shown(&self, words: &str) -> String {
         match &self.outgoing {
-            Ok(outgoing) => outgoing.shown(words),
+            Ok(outgoing) => outgoing.redact(words),
             Err(_) => one_line(words, 300),
         }
     }
 
-    async fn carry_out(&self, task: RemoteTask, pieces: Pieces, nobody_waits: CancellationToken) {
+    async fn carry_out(&self, task: RemoteTask, pieces: PieceSender, nobody_waits: CancellationToken) {
         let fail = async |why: String| {
             let why = self.shown(&why);
             let _ = pieces.send(Err(RemoteError(why))).await;
@@ -133,29 +133,29 @@ impl Colleague {
         let (Ok(outgoing), Some(known)) = (&self.outgoing, known) else {
             return fail("it is not connected".to_owned()).await;
         };
-        let left_alone = self.circuit().closed_for_now(Instant::now());
+        let left_alone = self.circuit().open_reason(Instant::now());
         if let Some(why) = left_alone {
             return fail(why).await;
         }
-        let peer = Peer { outgoing, endpoint: &known.endpoint };
-        let mut exchange = Exchange::new(peer, &pieces);
+        let peer = A2aClient { outgoing, endpoint: &known.endpoint };
+        let mut exchange = RemoteTaskRun::new(peer, &pieces);
         let done = tokio::select! {
             biased;
-            () = nobody_waits.cancelled() => Ok(Ended::Unheard),
+            () = nobody_waits.cancelled() => Ok(RemoteTaskEnd::Unheard),
             done = tokio::time::timeout(self.seconds, exchange.run(&task)) => {
-                done.unwrap_or(Err(Trouble::TooLong(self.seconds)))
+                done.unwrap_or(Err(A2aClientError::TooLong(self.seconds)))
             }
         };
         match done {
-            Ok(Ended::Answered) => self.circuit().worked(),
-            Ok(Ended::Declined(why)) => {
-                self.circuit().worked();
+            Ok(RemoteTaskEnd::Answered) => self.circuit().record_success(),
+            Ok(RemoteTaskEnd::Declined(why)) => {
+                self.circuit().record_success();
                 fail(why).await;
             }
-            Ok(Ended::Unheard) => {}
+            Ok(RemoteTaskEnd::Unheard) => {}
             Err(trouble) => {
                 let why = self.shown(&trouble.to_string());
-                self.circuit().failed(&why, Instant::now());
+                self.circuit().record_failure(&why, Instant::now());
                 fail(why).await;
             }
         }
@@ -165,9 +165,9 @@ impl Colleague {
 
 /// A colleague that can be given tasks.
 #[derive(Clone)]
-pub(crate) struct Handle(pub Arc<Colleague>);
+pub(crate) struct RemoteAgentHandle(pub Arc<ConfiguredRemoteAgent>);
 
-impl RemoteAgent for Handle {
+impl RemoteAgent for RemoteAgentHandle {
     fn stream(&self, task: RemoteTask) -> BoxStream<'static, Result<RemotePiece, RemoteError>> {
         let colleague = Arc::clone(&self.0);
         let nobody_waits = CancellationToken::new();
