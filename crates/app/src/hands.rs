@@ -10,9 +10,9 @@ use std::time::Duration;
 use lango_domain::{Tool, ToolError};
 use lango_engine::{ApprovalPolicy, Verdict};
 use lango_knowledge::DocumentAccess;
-use lango_tools::files::{self, Closed, Files, Keeping, Limits, Workspace};
+use lango_tools::files::{self, Closed, FileTools, UndoStorage, Limits, Workspace};
 use lango_tools::shell::{self, Shell, ShellParts};
-use lango_tools::skills::{self, Shelf, SkillSettings, TrustFile};
+use lango_tools::skills::{self, SkillCatalog, SkillSettings, TrustFile};
 
 use crate::config::{ConfigError, Loaded};
 use crate::environment::Environment;
@@ -22,9 +22,9 @@ const BEFORE_THE_LIMIT: Duration = Duration::from_secs(3);
 
 /// Every tool that Lango ships and the settings enable, and what they work with.
 pub struct Hands {
-    files: Files,
+    files: FileTools,
     shell: Shell,
-    shelf: Shelf,
+    shelf: SkillCatalog,
     places: Places,
     /// Why there is no workspace.
     no_workspace: Option<String>,
@@ -50,7 +50,7 @@ impl Hands {
         let keeping = keeping(environment);
         let shell = Shell::new(shell_parts(loaded, environment, workspace.clone(), &keeping));
         let shelf = places.shelf();
-        let (files, approval) = (Files { workspace, keeping }, loaded.settings.security.approval.clone());
+        let (files, approval) = (FileTools { workspace, keeping }, loaded.settings.security.approval.clone());
         Ok(Self { files, shell, shelf, places, no_workspace, approval })
     }
 
@@ -91,7 +91,7 @@ impl Hands {
         true
     }
 
-    pub fn shelf(&self) -> &Shelf {
+    pub fn shelf(&self) -> &SkillCatalog {
         &self.shelf
     }
 }
@@ -108,7 +108,7 @@ impl DocumentAccess for InWorkspace {
     fn resolve(&self, path: &str) -> Result<(PathBuf, String), ToolError> {
         match &self.closed {
             Some(why) => Err(ToolError(why.clone())),
-            None => self.workspace.place_of(path),
+            None => self.workspace.resolve_for_rules(path),
         }
     }
 
@@ -125,15 +125,15 @@ impl DocumentAccess for InWorkspace {
 }
 
 impl Places {
-    fn shelf(&self) -> Shelf {
+    fn shelf(&self) -> SkillCatalog {
         let trusted = TrustFile::new(self.data.as_ref().map(|data| data.join("trusted-skills.json")));
-        Shelf::read(self.project.as_deref(), self.user.as_deref(), trusted)
+        SkillCatalog::read(self.project.as_deref(), self.user.as_deref(), trusted)
     }
 }
 
 /// What deleted and changed files are kept in.
-pub fn keeping(environment: &Environment) -> Keeping {
-    Keeping::in_folder(environment.data_folder().as_deref())
+pub fn keeping(environment: &Environment) -> UndoStorage {
+    UndoStorage::in_folder(environment.data_folder().as_deref())
 }
 
 /// The folder that is in force, and why it may not be used.
@@ -160,7 +160,7 @@ pub fn workspace_folder(loaded: &Loaded, environment: &Environment) -> (PathBuf,
 /// What commands are confined by on this system.
 pub async fn confinement(loaded: &Loaded, environment: &Environment) -> Result<Vec<String>, String> {
     let (workspace, _) = workspace(loaded, environment).map_err(|error| error.message)?;
-    let parts = shell_parts(loaded, environment, workspace, &Keeping::in_folder(None));
+    let parts = shell_parts(loaded, environment, workspace, &UndoStorage::in_folder(None));
     shell::confinement(&parts).await
 }
 
@@ -216,7 +216,7 @@ fn shell_parts(
     loaded: &Loaded,
     environment: &Environment,
     workspace: Workspace,
-    keeping: &Keeping,
+    keeping: &UndoStorage,
 ) -> ShellParts {
     let settings = loaded.settings.tools.exec.clone();
     let hidden = own_folders(environment);

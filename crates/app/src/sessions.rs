@@ -6,7 +6,7 @@ use jiff::{Timestamp, ToSpan};
 use lango_domain::event::{Principal, SessionId};
 use lango_store::{StoreLocation, SqliteStore, SqliteStoreError};
 use lango_tools::files::forget_turns;
-use lango_tools::shell::forget_outputs;
+use lango_tools::shell::delete_outputs;
 
 use crate::config::Loaded;
 use crate::environment::Environment;
@@ -53,7 +53,7 @@ pub async fn keep_retention(
 /// What a deleted session left outside the store.
 pub fn forget_files(environment: &Environment, principal: &Principal, session: &SessionId) {
     if let Some(data) = environment.data_folder() {
-        forget_outputs(&data, principal, session);
+        delete_outputs(&data, principal, session);
         forget_turns(&data, principal, session);
     }
 }

@@ -26,7 +26,7 @@ pub struct Settings {
     /// What may happen without a question.
     pub security: Security,
     /// The workspace and commands.
-    pub tools: lango_tools::Settings,
+    pub tools: lango_tools::ToolsSettings,
     /// How texts become vectors, for documents.
     pub embedding: lango_knowledge::embedding::EmbeddingSettings,
     /// How passages of documents are found.

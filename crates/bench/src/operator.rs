@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use lango_domain::event::{CallId, Principal, SessionId, TurnId};
 use lango_domain::{AgentName, ToolOutputSink, ToolContext};
-use lango_tools::files::{self, Files, Keeping, Workspace};
-use lango_tools::shell::{Errand, Program, SandboxChoice, Settings, Shell, ShellParts};
+use lango_tools::files::{self, FileTools, UndoStorage, Workspace};
+use lango_tools::shell::{CommandRequest, Program, SandboxChoice, ExecSettings, Shell, ShellParts};
 use serde_json::{Value, json};
 
 const FILES_IN_A_FOLDER: usize = 50;
@@ -49,7 +49,7 @@ async fn commands(root: &Path, runs: usize) -> Result<()> {
         let shell = shell(root, sandbox)?;
         let took = median(runs, async || {
             let program = Program::Line("true".to_owned());
-            let errand = Errand {
+            let errand = CommandRequest {
                 program,
                 folder: root.to_path_buf(),
                 stdin: String::new(),
@@ -67,8 +67,8 @@ async fn commands(root: &Path, runs: usize) -> Result<()> {
 fn shell(root: &Path, sandbox: SandboxChoice) -> Result<Shell> {
     Ok(Shell::new(ShellParts {
         workspace: Workspace::open(root, Vec::new())?,
-        journal: Keeping::in_folder(None).journal,
-        settings: Settings { sandbox, ..Settings::default() },
+        journal: UndoStorage::in_folder(None).journal,
+        settings: ExecSettings { sandbox, ..ExecSettings::default() },
         read: Vec::new(),
         hidden: Vec::new(),
         helper: PathBuf::from("/proc/self/exe"),
@@ -116,7 +116,7 @@ fn grow(root: &Path, files: usize) -> Result<()> {
 
 async fn search(root: &Path, runs: usize) -> Result<()> {
     let workspace = Workspace::open(root, Vec::new())?;
-    let tools = files::tools(Files { workspace, keeping: Keeping::in_folder(None) });
+    let tools = files::tools(FileTools { workspace, keeping: UndoStorage::in_folder(None) });
     let tool = tools.into_iter().find(|tool| tool.name == "fs_search").context("fs_search")?;
     for (name, args, rg) in [
         ("search for a word", json!({ "pattern": WORD, "limit": 1000 }), vec!["-n", WORD]),

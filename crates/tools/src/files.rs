@@ -3,25 +3,25 @@
 mod atomic;
 mod change;
 mod delete;
-mod difference;
+mod diff;
 mod edit;
 mod executed;
 mod journal;
 mod limits;
 mod list;
-mod looking;
+mod read_intent;
 mod mkdir;
-pub(crate) mod private;
+pub(crate) mod private_directory;
 mod read;
-mod replacement;
+mod replace;
 mod search;
 mod similarity;
 mod stat;
 mod text;
-mod transfer;
+mod relocate;
 mod trash;
 mod undo;
-mod walk;
+mod parallel_search;
 mod workspace;
 mod write;
 
@@ -32,25 +32,25 @@ use lango_files::beneath;
 
 pub use journal::{Journal, forget_turns};
 pub use limits::{Closed, Limits};
-pub use trash::{Kind, Trash, TrashError, Trashed};
-pub use undo::{UndoError, Undone};
+pub use trash::{TrashedKind, Trash, TrashError, Trashed};
+pub use undo::{UndoError, UndoReport};
 pub use workspace::Workspace;
 
 /// What the tools work on.
 #[derive(Clone)]
-pub struct Files {
+pub struct FileTools {
     pub workspace: Workspace,
-    pub keeping: Keeping,
+    pub keeping: UndoStorage,
 }
 
 /// What lets changes be taken back.
 #[derive(Clone)]
-pub struct Keeping {
+pub struct UndoStorage {
     pub trash: Trash,
     pub journal: Journal,
 }
 
-impl Keeping {
+impl UndoStorage {
     /// Kept below `data`. Without such a folder changes still work, but none can be taken back, and nothing is deleted.
     pub fn in_folder(data: Option<&Path>) -> Self {
         let trash = Trash::in_folder(data);
@@ -59,7 +59,7 @@ impl Keeping {
 }
 
 /// The tools for files.
-pub fn tools(files: Files) -> Vec<Tool> {
+pub fn tools(files: FileTools) -> Vec<Tool> {
     vec![
         read::tool(files.clone()),
         list::tool(files.clone()),

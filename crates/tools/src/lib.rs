@@ -6,4 +6,4 @@ mod settings;
 pub mod shell;
 pub mod skills;
 
-pub use settings::Settings;
+pub use settings::ToolsSettings;

@@ -4,25 +4,25 @@
 //! Over stdin comes the [`Spec`], then what the command reads; stdout carries what the command prints, both its streams;
 //! stderr carries [`Word`]s, and when its reader is gone, the helper ends the command and everything below it.
 
-mod control_group;
+mod cgroup;
 mod descendants;
 mod inner;
-mod kernel;
+mod sys;
 mod loopback;
 mod mounts;
 mod namespaces;
 mod outer;
-mod public;
-mod reach;
+mod readable_etc;
+mod landlock;
 mod spec;
-mod syscalls;
+mod seccomp;
 mod temporary;
 
 use std::ffi::OsStr;
 use std::process::ExitCode;
 
-pub use public::public_settings;
-pub use spec::{Failed, Limits, Mode, Reason, Spec, Word};
+pub use readable_etc::readable_etc;
+pub use spec::{SandboxError, SandboxLimits, SandboxMode, ExceededLimit, SandboxSpec, SandboxMessage};
 pub use temporary::{new_path, remove_abandoned};
 
 /// The first argument that makes the program the outer helper.

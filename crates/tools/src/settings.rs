@@ -9,10 +9,10 @@ use crate::shell;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Settings {
+pub struct ToolsSettings {
     /// The folder that the file tools and commands work in (`--workspace`); the current folder by default. A home folder or `/`
     /// is one only when it is named here.
     pub workspace: Option<PathBuf>,
     /// Commands.
-    pub exec: shell::Settings,
+    pub exec: shell::ExecSettings,
 }

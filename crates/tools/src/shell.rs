@@ -1,15 +1,15 @@
 //! Commands: each runs in the sandbox, is shown while it runs, and ends with its call.
 
 mod capture;
-mod errand;
+mod command;
 mod jobs;
 mod kind;
 mod outputs;
 mod report;
-mod running;
+mod process;
 mod settings;
 mod tools;
-mod variables;
+mod environment;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,26 +19,26 @@ use std::time::Duration;
 use lango_domain::{ToolContext, ToolError};
 
 use crate::files::{Journal, Workspace};
-use crate::sandbox::{public_settings, remove_abandoned};
+use crate::sandbox::{readable_etc, remove_abandoned};
 use jobs::Jobs;
-use outputs::Outputs;
-use running::Running;
+use outputs::OutputStore;
+use process::RunningCommand;
 
-pub use errand::{Errand, Program};
-pub use outputs::forget_outputs;
-pub use running::confinement;
-pub use settings::{SandboxChoice, Settings};
+pub use command::{CommandRequest, Program};
+pub use outputs::delete_outputs;
+pub use process::confinement;
+pub use settings::{SandboxChoice, ExecSettings};
 pub use tools::tools;
 
 /// Runs programs in the sandbox; cheap to clone.
 #[derive(Clone)]
 pub struct Shell {
-    shared: Arc<Shared>,
+    shared: Arc<ShellInner>,
 }
 
-struct Shared {
+struct ShellInner {
     parts: ShellParts,
-    outputs: Outputs,
+    outputs: OutputStore,
     jobs: Jobs,
     /// Looked up for the first command.
     public: OnceLock<Vec<PathBuf>>,
@@ -48,7 +48,7 @@ struct Shared {
 pub struct ShellParts {
     pub workspace: Workspace,
     pub journal: Journal,
-    pub settings: Settings,
+    pub settings: ExecSettings,
     /// Folders of `tools.exec.read`, in full.
     pub read: Vec<PathBuf>,
     /// Lango's own folders: out of reach for every command.
@@ -73,29 +73,29 @@ impl ShellParts {
 
 impl Shell {
     pub fn new(parts: ShellParts) -> Self {
-        let outputs = Outputs::in_folder(parts.data.as_deref());
-        Self { shared: Arc::new(Shared { parts, outputs, jobs: Jobs::default(), public: OnceLock::new() }) }
+        let outputs = OutputStore::in_folder(parts.data.as_deref());
+        Self { shared: Arc::new(ShellInner { parts, outputs, jobs: Jobs::default(), public: OnceLock::new() }) }
     }
 
     /// Runs it to its end and words what came of it for a model: exit code, duration, output (head and tail). What did
     /// not end with 0 is a failure that says the same.
-    pub async fn run(&self, context: &ToolContext, errand: Errand) -> Result<String, ToolError> {
+    pub async fn run(&self, context: &ToolContext, errand: CommandRequest) -> Result<String, ToolError> {
         let parts = &self.shared.parts;
         let usual = Duration::from_secs(parts.settings.seconds.get());
         let time = errand.time.unwrap_or(usual).min(parts.longest);
         let (line, folder) = (errand.line(), errand.folder.clone());
         let output = self.shared.outputs.create(context);
-        let mut running = Running::start(parts, self.public(), errand, output).await?;
+        let mut running = RunningCommand::start(parts, self.public(), errand, output).await?;
         self.note(context, folder, line);
         let ended = running.finish(time, &context.live).await;
-        report::worded(parts, &ended)
+        report::format_result(parts, &ended)
     }
 
     fn public(&self) -> &[PathBuf] {
         self.shared.public.get_or_init(|| {
             // What is found on the way to the first command: folders of a Lango that was killed.
             remove_abandoned(&self.shared.parts.temporary());
-            public_settings()
+            readable_etc()
         })
     }
 

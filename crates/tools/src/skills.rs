@@ -4,27 +4,27 @@
 //! folder: what was allowed once is this content, not this name, and nothing acts on content that changed since.
 
 mod check;
-mod command;
+mod script_command;
 mod create;
-mod format;
+mod skill_file;
 mod install;
 mod quote;
-mod shelf;
+mod catalog;
 mod snapshot;
-mod suspicion;
+mod scan;
 mod tools;
 mod trust;
-mod using;
+mod use_skill;
 
 use std::path::{Path, PathBuf};
 
 use lango_domain::text;
 
-use snapshot::{Purpose, Snapshot};
+use snapshot::{SnapshotPurpose, SkillSnapshot};
 
 pub use check::{Finding, Level, check};
-pub use install::add;
-pub use shelf::{Shelf, Stamp, UnknownSkill};
+pub use install::install_from;
+pub use catalog::{SkillCatalog, CatalogStamp, UnknownSkill};
 pub use tools::{SkillSettings, tools};
 pub use trust::TrustFile;
 
@@ -43,14 +43,14 @@ pub struct Skill {
     pub body: String,
     /// Absolute, without links.
     pub folder: PathBuf,
-    pub origin: Origin,
+    pub origin: SkillOrigin,
     /// SHA-256 over the names, executable bits and contents of all its files.
     pub fingerprint: String,
 }
 
 /// Who brought a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum SkillOrigin {
     /// It came with the project's files.
     Project,
     /// The user keeps it.
@@ -60,13 +60,13 @@ pub enum Origin {
 /// What is wrong with a skill, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{line}: {message}", text::strip_control_chars(&file.to_string_lossy()))]
-pub struct SkillMistake {
+pub struct SkillError {
     pub file: PathBuf,
     pub line: usize,
     pub message: String,
 }
 
-impl SkillMistake {
+impl SkillError {
     /// A mistake of a file or folder as a whole.
     fn whole(file: impl Into<PathBuf>, message: impl AsRef<str>) -> Self {
         Self { file: file.into(), line: 1, message: text::strip_control_chars(message.as_ref()) }
@@ -74,34 +74,34 @@ impl SkillMistake {
 }
 
 /// Reads the skill in `folder`. Reads all of its files, so it blocks for as long as that takes.
-pub fn read_skill(folder: &Path, origin: Origin) -> Result<Skill, SkillMistake> {
+pub fn read_skill(folder: &Path, origin: SkillOrigin) -> Result<Skill, SkillError> {
     let real = real_folder(folder)?;
-    let snapshot = Snapshot::take(&real, Purpose::Use { keep: &[SKILL_FILE] })?;
-    understand(folder, real, origin, &snapshot)
+    let snapshot = SkillSnapshot::take(&real, SnapshotPurpose::Use { keep: &[SKILL_FILE] })?;
+    from_snapshot(folder, real, origin, &snapshot)
 }
 
 /// The files of a skill with their sizes, as long as they are what was read. Blocks while it reads them.
 pub fn files_of(skill: &Skill) -> Option<Vec<(String, usize)>> {
-    let now = Snapshot::take(&skill.folder, Purpose::Use { keep: &[] }).ok()?;
+    let now = SkillSnapshot::take(&skill.folder, SnapshotPurpose::Use { keep: &[] }).ok()?;
     let is_same = now.fingerprint == skill.fingerprint;
     is_same.then(|| now.files.into_iter().map(|entry| (entry.path, entry.size)).collect())
 }
 
 /// The folder without links. What is no folder is a mistake.
-fn real_folder(folder: &Path) -> Result<PathBuf, SkillMistake> {
-    folder.canonicalize().map_err(|error| SkillMistake::whole(folder, error.to_string()))
+fn real_folder(folder: &Path) -> Result<PathBuf, SkillError> {
+    folder.canonicalize().map_err(|error| SkillError::whole(folder, error.to_string()))
 }
 
 /// The skill that a snapshot holds; `folder` is the path under which it was found.
-fn understand(
+fn from_snapshot(
     folder: &Path,
     real: PathBuf,
-    origin: Origin,
-    snapshot: &Snapshot,
-) -> Result<Skill, SkillMistake> {
+    origin: SkillOrigin,
+    snapshot: &SkillSnapshot,
+) -> Result<Skill, SkillError> {
     let file = folder.join(SKILL_FILE);
-    let text = skill_file(snapshot).map_err(|why| SkillMistake::whole(&file, why))?;
-    let page = format::parse(text).map_err(|mistake| SkillMistake {
+    let text = skill_file(snapshot).map_err(|why| SkillError::whole(&file, why))?;
+    let page = skill_file::parse(text).map_err(|mistake| SkillError {
         file: file.clone(),
         line: mistake.line,
         message: mistake.message,
@@ -110,7 +110,7 @@ fn understand(
     if called != page.name.as_str() {
         let message =
             format!("`name` is `{}`, but the folder is called `{called}`; they must be equal", page.name);
-        return Err(SkillMistake { file, line: page.name_line, message: text::strip_control_chars(&message) });
+        return Err(SkillError { file, line: page.name_line, message: text::strip_control_chars(&message) });
     }
     Ok(Skill {
         name: page.name,
@@ -123,7 +123,7 @@ fn understand(
     })
 }
 
-fn skill_file(snapshot: &Snapshot) -> Result<&str, String> {
+fn skill_file(snapshot: &SkillSnapshot) -> Result<&str, String> {
     let content = snapshot.content(SKILL_FILE).ok_or("there is no such file; every skill needs one")?;
     if content.len() > MOST_SKILL_FILE_BYTES {
         return Err(format!(

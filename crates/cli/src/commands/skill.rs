@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write as _};
 use std::path::Path;
 
 use lango_domain::text::{one_line, strip_control_chars};
-use lango_tools::skills::{Finding, Level, Origin, Shelf, Skill, add, check, read_skill};
+use lango_tools::skills::{Finding, Level, SkillOrigin, SkillCatalog, Skill, install_from, check, read_skill};
 use serde_json::{Value, json};
 
 use super::Setting;
@@ -26,7 +26,7 @@ pub fn run(global: &Global, command: &SkillCommand) -> Result<Output, Failure> {
     }
 }
 
-fn list(shelf: &Shelf) -> Output {
+fn list(shelf: &SkillCatalog) -> Output {
     let mut plain = String::new();
     for skill in shelf.skills() {
         let trusted = if shelf.trusted().is_trusted(skill) { "" } else { ", not used before" };
@@ -40,7 +40,7 @@ fn list(shelf: &Shelf) -> Output {
     Output::new(plain, json!({ "items": items })).with_warnings(shelf.warnings().to_vec())
 }
 
-fn item(shelf: &Shelf, skill: &Skill) -> Value {
+fn item(shelf: &SkillCatalog, skill: &Skill) -> Value {
     json!({
         "name": skill.name,
         "description": skill.description,
@@ -54,12 +54,12 @@ fn item(shelf: &Shelf, skill: &Skill) -> Value {
 
 fn origin(skill: &Skill) -> &'static str {
     match skill.origin {
-        Origin::Project => "project",
-        Origin::User => "user",
+        SkillOrigin::Project => "project",
+        SkillOrigin::User => "user",
     }
 }
 
-fn show(shelf: &Shelf, name: &str) -> Result<Output, Failure> {
+fn show(shelf: &SkillCatalog, name: &str) -> Result<Output, Failure> {
     let skill = shelf.get(name).map_err(|unknown| Failure::usage(unknown.to_string()))?;
     let mut json = item(shelf, skill);
     json["body"] = Value::from(skill.body.as_str());
@@ -111,15 +111,15 @@ pub fn lines(findings: &[Finding]) -> String {
 }
 
 /// Copies a skill into the user's folder, after it was shown and allowed.
-fn take_in(setting: &Setting, shelf: &Shelf, path: &Path, yes: bool) -> Result<Output, Failure> {
+fn take_in(setting: &Setting, shelf: &SkillCatalog, path: &Path, yes: bool) -> Result<Output, Failure> {
     let Some(folder) = setting.environment.config_folder() else {
         return Err(Failure::usage("there is no folder for your skills").with_hint("set HOME or LANGO_HOME"));
     };
-    let source = read_skill(path, Origin::User).map_err(|mistake| Failure::usage(mistake.to_string()))?;
+    let source = read_skill(path, SkillOrigin::User).map_err(|mistake| Failure::usage(mistake.to_string()))?;
     if !yes && !is_wanted(&source, &check(path))? {
         return Err(Failure::denied("the skill was not taken in"));
     }
-    let skill = add(path, &folder).map_err(|mistake| Failure::usage(mistake.to_string()))?;
+    let skill = install_from(path, &folder).map_err(|mistake| Failure::usage(mistake.to_string()))?;
     // What was copied must be what was shown.
     if skill.fingerprint == source.fingerprint {
         shelf.trusted().trust(&skill).map_err(|error| Failure::store(error.to_string()))?;

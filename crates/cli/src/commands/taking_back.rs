@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use jiff::{Timestamp, ToSpan};
 use lango_app::{keeping, workspace_folder};
 use lango_domain::text::{one_line, strip_control_chars};
-use lango_tools::files::{Kind, TrashError, Trashed, UndoError, Undone};
+use lango_tools::files::{TrashedKind, TrashError, Trashed, UndoError, UndoReport};
 use serde_json::{Value, json};
 
 use super::Setting;
@@ -18,13 +18,13 @@ pub fn undo(global: &Global, wish: &Undo) -> Result<Output, Failure> {
     let (root, _) = workspace_folder(&setting.loaded, &setting.environment);
     let root = root.canonicalize().map_err(|error| Failure::usage(format!("{}: {error}", root.display())))?;
     if wish.skip {
-        journal.pass_over(&root).map_err(cannot_undo)?;
+        journal.skip_last(&root).map_err(cannot_undo)?;
         let plain = "The last turn stays as it is; the next undo goes further back.\n";
         return Ok(Output::new(plain, json!({ "skipped": true })));
     }
     let only_show = wish.show;
     let undone =
-        if only_show { journal.last(&root) } else { journal.undo_last(&root) }.map_err(cannot_undo)?;
+        if only_show { journal.preview_last(&root) } else { journal.undo_last(&root) }.map_err(cannot_undo)?;
     let json = json!({
         "turn": undone.turn,
         "restored": undone.restored,
@@ -42,7 +42,7 @@ fn cannot_undo(error: UndoError) -> Failure {
     }
 }
 
-fn told(undone: &Undone, only_show: bool) -> String {
+fn told(undone: &UndoReport, only_show: bool) -> String {
     let mut plain = String::new();
     let verb = if only_show { "would be as before" } else { "as before" };
     for path in &undone.restored {
@@ -90,8 +90,8 @@ fn list(all: &[Trashed]) -> Output {
         let when = trashed.at.strftime("%Y-%m-%d %H:%M");
         let path = one_line(&trashed.path.display().to_string());
         let what = match trashed.kind {
-            Kind::Folder => format!("{} files, {} bytes", trashed.files, trashed.bytes),
-            Kind::File | Kind::Link | Kind::Special => format!("{} bytes", trashed.bytes),
+            TrashedKind::Folder => format!("{} files, {} bytes", trashed.files, trashed.bytes),
+            TrashedKind::File | TrashedKind::Link | TrashedKind::Special => format!("{} bytes", trashed.bytes),
         };
         let _ = writeln!(
             plain,

@@ -10,12 +10,12 @@ use uuid::Uuid;
 
 /// What the new file takes over from the one before.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Likeness {
+pub struct FileAttributes {
     pub mode: Option<u32>,
     pub owner: Option<(u32, u32)>,
 }
 
-impl Likeness {
+impl FileAttributes {
     pub fn of(stat: &Stat) -> Self {
         Self { mode: Some(stat.st_mode), owner: Some((stat.st_uid, stat.st_gid)) }
     }
@@ -27,10 +27,10 @@ impl Likeness {
 }
 
 /// Writes `bytes` as `name` into a folder. Whoever reads meanwhile sees the old content or the new.
-pub fn replace(folder: impl AsFd, name: &OsStr, bytes: &[u8], like: Likeness) -> io::Result<()> {
+pub fn write_atomically(folder: impl AsFd, name: &OsStr, bytes: &[u8], like: FileAttributes) -> io::Result<()> {
     let folder = folder.as_fd();
     let mut draft =
-        Draft { folder, name: format!(".lango-{}.tmp", Uuid::now_v7().simple()), is_placed: false };
+        TempFile { folder, name: format!(".lango-{}.tmp", Uuid::now_v7().simple()), is_placed: false };
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let rights = like.rights().unwrap_or(Mode::from_raw_mode(0o666));
     let opened = rustix::fs::openat(folder, draft.name.as_str(), flags, rights);
@@ -54,13 +54,13 @@ pub fn replace(folder: impl AsFd, name: &OsStr, bytes: &[u8], like: Likeness) ->
 }
 
 /// A file under way; it goes when it does not come to its place.
-struct Draft<'a> {
+struct TempFile<'a> {
     folder: BorrowedFd<'a>,
     name: String,
     is_placed: bool,
 }
 
-impl Drop for Draft<'_> {
+impl Drop for TempFile<'_> {
     fn drop(&mut self) {
         if !self.is_placed {
             let _ = rustix::fs::unlinkat(self.folder, self.name.as_str(), AtFlags::empty());
@@ -78,7 +78,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("taken/inside")).unwrap();
         let opened = File::open(folder.path()).unwrap();
-        replace(&opened, OsStr::new("taken"), b"x", Likeness::default()).unwrap_err();
+        write_atomically(&opened, OsStr::new("taken"), b"x", FileAttributes::default()).unwrap_err();
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
@@ -86,8 +86,8 @@ mod tests {
     fn rights_are_kept_but_not_set_user_id() {
         let folder = tempfile::tempdir().unwrap();
         let opened = File::open(folder.path()).unwrap();
-        let like = Likeness { mode: Some(0o104_751), owner: None };
-        replace(&opened, OsStr::new("a"), b"x", like).unwrap();
+        let like = FileAttributes { mode: Some(0o104_751), owner: None };
+        write_atomically(&opened, OsStr::new("a"), b"x", like).unwrap();
         let mode = folder.path().join("a").metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o7777, 0o751);
     }

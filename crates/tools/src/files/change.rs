@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use lango_domain::{Intent, Safety, ToolContext, ToolError};
 use rustix::fs::{Access, AtFlags, Stat};
 
-use super::atomic::{self, Likeness};
-use super::difference::{both_ends, unified};
+use super::atomic::{self, FileAttributes};
+use super::diff::{head_and_tail, unified_diff};
 use super::executed::Told;
-use super::text::{count, shown, size};
-use super::workspace::{Opened, Target};
-use super::{Files, Workspace, beneath};
+use super::text::{count, display_path, size};
+use super::workspace::{OpenedFile, WriteTarget};
+use super::{FileTools, Workspace, beneath};
 
 /// Files above this are neither edited nor kept for undoing.
 pub const MAX_BYTES: u64 = 64 * 1024 * 1024;
@@ -22,7 +22,7 @@ const SHOWN_LINES: usize = 1_000;
 const SHOWN_DIFFERENCE: usize = 1_000;
 
 /// What was there before a change.
-pub enum Before {
+pub enum PriorContent {
     Nothing,
     Content {
         bytes: Vec<u8>,
@@ -33,17 +33,17 @@ pub enum Before {
 }
 
 /// A file with its new content, before it is written.
-pub struct Change {
+pub struct FileChange {
     /// As it was asked for, links not followed.
     pub asked: PathBuf,
     /// Its real place, relative to the root.
     pub relative: PathBuf,
-    pub before: Before,
+    pub before: PriorContent,
     pub after: Vec<u8>,
 }
 
-impl Before {
-    pub fn of(path: &str, existing: Option<Opened>) -> Result<Self, ToolError> {
+impl PriorContent {
+    pub fn of(path: &str, existing: Option<OpenedFile>) -> Result<Self, ToolError> {
         let Some(mut opened) = existing else { return Ok(Self::Nothing) };
         let stat = opened.stat;
         if opened.bytes() > MAX_BYTES {
@@ -64,9 +64,9 @@ impl Before {
     }
 }
 
-impl Change {
+impl FileChange {
     /// Where a change may be written at all. A file that is read-only stays so, though a new one could take its place.
-    pub fn target(workspace: &Workspace, path: &str) -> Result<Target, ToolError> {
+    pub fn target(workspace: &Workspace, path: &str) -> Result<WriteTarget, ToolError> {
         let target = workspace.target(path)?;
         if target.existing.is_some() {
             let allowed = rustix::fs::accessat(
@@ -80,46 +80,46 @@ impl Change {
         Ok(target)
     }
 
-    pub fn is_nothing(&self) -> bool {
-        matches!(&self.before, Before::Content { bytes, .. } if *bytes == self.after)
+    pub fn is_empty(&self) -> bool {
+        matches!(&self.before, PriorContent::Content { bytes, .. } if *bytes == self.after)
     }
 
     /// What would happen, for whoever decides.
     pub fn intent(&self, workspace: &Workspace) -> Intent {
         let level = match &self.before {
-            _ if self.is_nothing() => Safety::Safe,
+            _ if self.is_empty() => Safety::Safe,
             // What cannot be taken back is not moderate.
-            Before::Huge(_) => Safety::Dangerous,
-            Before::Nothing | Before::Content { .. } => Safety::Moderate,
+            PriorContent::Huge(_) => Safety::Dangerous,
+            PriorContent::Nothing | PriorContent::Content { .. } => Safety::Moderate,
         };
         workspace.intent_of_change(Told {
             asked: &self.asked,
             real: &self.relative,
             level,
             shows: self.shows(),
-            subject: shown(&self.relative),
+            subject: display_path(&self.relative),
             inside: None,
         })
     }
 
     fn shows(&self) -> String {
-        let path = shown(&self.relative);
+        let path = display_path(&self.relative);
         match &self.before {
-            _ if self.is_nothing() => format!("{path} has exactly this content already"),
-            Before::Nothing => {
+            _ if self.is_empty() => format!("{path} has exactly this content already"),
+            PriorContent::Nothing => {
                 let text = String::from_utf8_lossy(&self.after);
-                format!("new file {path}\n{}", both_ends(&text, SHOWN_LINES))
+                format!("new file {path}\n{}", head_and_tail(&text, SHOWN_LINES))
             }
-            Before::Content { bytes, .. } if bytes.contains(&0) => {
+            PriorContent::Content { bytes, .. } if bytes.contains(&0) => {
                 let text = String::from_utf8_lossy(&self.after);
                 let bytes = count(bytes.len() as u64, "byte");
-                format!("{path}, a binary file of {bytes}, becomes\n{}", both_ends(&text, SHOWN_LINES))
+                format!("{path}, a binary file of {bytes}, becomes\n{}", head_and_tail(&text, SHOWN_LINES))
             }
-            Before::Content { bytes, .. } => self.difference(bytes, SHOWN_DIFFERENCE),
-            Before::Huge(stat) => {
+            PriorContent::Content { bytes, .. } => self.difference(bytes, SHOWN_DIFFERENCE),
+            PriorContent::Huge(stat) => {
                 let bytes = size(stat);
                 let text = String::from_utf8_lossy(&self.after);
-                let start = both_ends(&text, SHOWN_LINES);
+                let start = head_and_tail(&text, SHOWN_LINES);
                 format!("{path}, {bytes} bytes and too large to be restored, becomes\n{start}")
             }
         }
@@ -127,23 +127,23 @@ impl Change {
 
     pub fn difference(&self, before: &[u8], most: usize) -> String {
         let (old, new) = (String::from_utf8_lossy(before), String::from_utf8_lossy(&self.after));
-        unified(&self.relative, &old, &new, most)
+        unified_diff(&self.relative, &old, &new, most)
     }
 
     /// Keeps what was there, then writes. Nothing is written that could not be kept first.
-    pub fn carry_out(&self, files: &Files, context: &ToolContext) -> Result<(), ToolError> {
+    pub fn apply(&self, files: &FileTools, context: &ToolContext) -> Result<(), ToolError> {
         let workspace = &files.workspace;
         let journal = &files.keeping.journal;
-        let folder = workspace.surroundings(&self.relative, |made| {
-            journal.made_folder(context, &workspace.root().join(made)).map(drop)
+        let folder = workspace.create_parents(&self.relative, |made| {
+            journal.record_mkdir(context, &workspace.root().join(made)).map(drop)
         })?;
-        let path = shown(&self.relative);
+        let path = display_path(&self.relative);
         let name = self.relative.file_name().ok_or_else(|| ToolError(format!("`{path}` names no file")))?;
         self.check_unchanged(&folder, name)?;
-        let kept = journal.written(context, &workspace.root().join(&self.relative), self)?;
-        let like = self.before.stat().map(Likeness::of).unwrap_or_default();
-        atomic::replace(&folder, name, &self.after, like).map_err(|error| {
-            kept.forget();
+        let kept = journal.record_write(context, &workspace.root().join(&self.relative), self)?;
+        let like = self.before.stat().map(FileAttributes::of).unwrap_or_default();
+        atomic::write_atomically(&folder, name, &self.after, like).map_err(|error| {
+            kept.remove();
             ToolError(format!("`{path}` could not be written: {error}"))
         })
     }
@@ -157,7 +157,7 @@ impl Change {
         }
         Err(ToolError(format!(
             "`{}` was changed by somebody else meanwhile; read it again",
-            shown(&self.relative)
+            display_path(&self.relative)
         )))
     }
 }
@@ -165,7 +165,7 @@ impl Change {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::Keeping;
+    use crate::files::UndoStorage;
     use lango_domain::event::{CallId, Principal, SessionId, TurnId};
     use lango_domain::{AgentName, ToolOutputSink};
 
@@ -187,14 +187,14 @@ mod tests {
         let path = place.path().join("a.txt");
         std::fs::write(&path, "old").unwrap();
         let workspace = Workspace::open(place.path(), Vec::new()).unwrap();
-        let files = Files { workspace, keeping: Keeping::in_folder(None) };
+        let files = FileTools { workspace, keeping: UndoStorage::in_folder(None) };
         for name in ["a.txt", "new.txt"] {
-            let target = Change::target(&files.workspace, name).unwrap();
-            let before = Before::of(name, target.existing).unwrap();
+            let target = FileChange::target(&files.workspace, name).unwrap();
+            let before = PriorContent::of(name, target.existing).unwrap();
             let (asked, relative) = (target.asked, target.relative);
-            let change = Change { asked, relative, before, after: b"mine".to_vec() };
+            let change = FileChange { asked, relative, before, after: b"mine".to_vec() };
             std::fs::write(place.path().join(name), "theirs").unwrap();
-            let failure = change.carry_out(&files, &context()).unwrap_err();
+            let failure = change.apply(&files, &context()).unwrap_err();
             assert!(failure.0.contains("somebody else"), "{failure}");
             assert_eq!(std::fs::read_to_string(place.path().join(name)).unwrap(), "theirs");
         }

@@ -6,14 +6,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::executed::{Finding, Told};
-use super::text::{count, shown};
-use super::transfer::{Spot, Tally, tally};
+use super::text::{count, display_path};
+use super::relocate::{FolderEntry, TreeSize, measure};
 use super::trash::{TrashError, Trashed};
-use super::workspace::Named;
-use super::{Files, beneath, blocking};
+use super::workspace::WorkspaceEntry;
+use super::{FileTools, beneath, blocking};
 
 #[derive(Deserialize, JsonSchema)]
-struct Delete {
+struct FsDeleteArgs {
     /// Path of the file, link or folder, relative to the workspace.
     path: String,
     /// Needed for a folder that is not empty.
@@ -21,15 +21,15 @@ struct Delete {
     recursive: bool,
 }
 
-pub fn tool(files: Files) -> Tool {
+pub fn tool(files: FileTools) -> Tool {
     let telling = files.clone();
     let description = "Moves a file, a link or a folder of the workspace to the trash, from where the user can \
         restore it. A folder with something in it needs recursive=true.";
-    Tool::new("fs_delete", description, Safety::Moderate, move |context, args: Delete| {
+    Tool::new("fs_delete", description, Safety::Moderate, move |context, args: FsDeleteArgs| {
         let files = files.clone();
         async move { blocking(move || delete(&files, &context, &args)).await }
     })
-    .with_intent(move |_, args: Delete| {
+    .with_intent(move |_, args: FsDeleteArgs| {
         let files = telling.clone();
         async move { blocking(move || intent(&files, &args)).await }
     })
@@ -41,24 +41,24 @@ pub fn tool(files: Files) -> Tool {
     ])
 }
 
-fn delete(files: &Files, context: &ToolContext, args: &Delete) -> Result<String, ToolError> {
-    let _alone = files.workspace.changing();
+fn delete(files: &FileTools, context: &ToolContext, args: &FsDeleteArgs) -> Result<String, ToolError> {
+    let _alone = files.workspace.write_lock();
     let Plan { named, tally, .. } = plan(files, args)?;
     let (trash, journal) = (&files.keeping.trash, &files.keeping.journal);
-    let path = shown(&named.relative);
+    let path = display_path(&named.relative);
     let failed = |error: TrashError| ToolError(format!("`{path}` was not deleted: {error}"));
     let id = trash.new_id().map_err(failed)?;
     let original = files.workspace.root().join(&named.relative);
-    let kept = journal.deleted(context, &original, &id).inspect_err(|_| trash.drop_id(&id))?;
+    let kept = journal.record_delete(context, &original, &id).inspect_err(|_| trash.discard_id(&id))?;
     let trashed = Trashed::new(id, &files.workspace, &named, tally).by(context);
-    trash.take(&named, &trashed).map_err(|error| {
-        kept.forget();
+    trash.move_in(&named, &trashed).map_err(|error| {
+        kept.remove();
         failed(error)
     })?;
     Ok(format!("moved {} to the trash as {}", described(&named, tally), trashed.id))
 }
 
-fn intent(files: &Files, args: &Delete) -> Result<Intent, ToolError> {
+fn intent(files: &FileTools, args: &FsDeleteArgs) -> Result<Intent, ToolError> {
     let Plan { named, tally, inside } = plan(files, args)?;
     Ok(files.workspace.intent_of_change(Told {
         asked: &files.workspace.relative(&args.path)?,
@@ -66,8 +66,8 @@ fn intent(files: &Files, args: &Delete) -> Result<Intent, ToolError> {
         level: Safety::Moderate,
         shows: format!("to the trash: {}", described(&named, tally)),
         subject: match beneath::kind(&named.stat) {
-            FileType::Directory => format!("{}/", shown(&named.relative)),
-            _ => shown(&named.relative),
+            FileType::Directory => format!("{}/", display_path(&named.relative)),
+            _ => display_path(&named.relative),
         },
         inside,
     }))
@@ -75,14 +75,14 @@ fn intent(files: &Files, args: &Delete) -> Result<Intent, ToolError> {
 
 /// What would go.
 struct Plan {
-    named: Named,
-    tally: Tally,
+    named: WorkspaceEntry,
+    tally: TreeSize,
     /// What of it others run or obey.
     inside: Option<Finding>,
 }
 
 /// What would go, if it may.
-fn plan(files: &Files, args: &Delete) -> Result<Plan, ToolError> {
+fn plan(files: &FileTools, args: &FsDeleteArgs) -> Result<Plan, ToolError> {
     let workspace = &files.workspace;
     if !files.keeping.trash.exists() {
         let why =
@@ -94,9 +94,9 @@ fn plan(files: &Files, args: &Delete) -> Result<Plan, ToolError> {
     if workspace.hidden_inside().iter().any(|hidden| hidden.starts_with(&real)) {
         return Err(ToolError(format!("`{}` holds folders of Lango itself; it stays", args.path)));
     }
-    let spot = Spot::new(&named.folder, &named.name);
+    let spot = FolderEntry::new(&named.folder, &named.name);
     let mut inside = None;
-    let tally = tally(spot, &named.relative, &mut |path| {
+    let tally = measure(spot, &named.relative, &mut |path| {
         if inside.is_none() {
             inside = workspace.executed_inside(path);
         }
@@ -111,8 +111,8 @@ fn plan(files: &Files, args: &Delete) -> Result<Plan, ToolError> {
     Ok(Plan { named, tally, inside })
 }
 
-fn described(named: &Named, tally: Tally) -> String {
-    let path = shown(&named.relative);
+fn described(named: &WorkspaceEntry, tally: TreeSize) -> String {
+    let path = display_path(&named.relative);
     match beneath::kind(&named.stat) {
         FileType::Directory if tally.files + tally.folders == 1 => format!("{path}/ (an empty folder)"),
         FileType::Directory => format!("{path}/ ({}, {})", contents(tally), count(tally.bytes, "byte")),
@@ -122,7 +122,7 @@ fn described(named: &Named, tally: Tally) -> String {
 }
 
 /// What is in a folder, without itself.
-fn contents(tally: Tally) -> String {
+fn contents(tally: TreeSize) -> String {
     match tally.folders.saturating_sub(1) {
         0 => count(tally.files, "file"),
         folders => format!("{} and {}", count(tally.files, "file"), count(folders, "folder")),

@@ -4,16 +4,16 @@ use lango_domain::{Safety, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::change::{Before, Change, MAX_BYTES};
-use super::replacement::{Place, Replaced, replace};
-use super::text::shown;
-use super::{Files, Workspace, blocking};
+use super::change::{PriorContent, FileChange, MAX_BYTES};
+use super::replace::{ReplaceTarget, Replacement, replace};
+use super::text::display_path;
+use super::{FileTools, Workspace, blocking};
 
 /// So many lines of the difference are given back.
 const SHOWN_DIFFERENCE: usize = 60;
 
 #[derive(Deserialize, JsonSchema)]
-struct Edit {
+struct FsEditArgs {
     /// Path of the file, relative to the workspace.
     path: String,
     /// The exact text to replace; it must be in the file exactly once. Instead of it, start_line and end_line can be given.
@@ -29,15 +29,15 @@ struct Edit {
     all: bool,
 }
 
-pub fn tool(files: Files) -> Tool {
+pub fn tool(files: FileTools) -> Tool {
     let telling = files.clone();
     let description = "Replaces a part of a text file of the workspace: an exact text that occurs once, or a \
         range of lines. Gives back the difference.";
-    Tool::new("fs_edit", description, Safety::Moderate, move |context, args: Edit| {
+    Tool::new("fs_edit", description, Safety::Moderate, move |context, args: FsEditArgs| {
         let files = files.clone();
         async move { blocking(move || edit(&files, &context, &args)).await }
     })
-    .with_intent(move |_, args: Edit| {
+    .with_intent(move |_, args: FsEditArgs| {
         let files = telling.clone();
         async move { blocking(move || plan(&files.workspace, &args).map(|(change, _)| change.intent(&files.workspace))).await }
     })
@@ -51,28 +51,28 @@ pub fn tool(files: Files) -> Tool {
     ])
 }
 
-fn edit(files: &Files, context: &ToolContext, args: &Edit) -> Result<String, ToolError> {
-    let _alone = files.workspace.changing();
+fn edit(files: &FileTools, context: &ToolContext, args: &FsEditArgs) -> Result<String, ToolError> {
+    let _alone = files.workspace.write_lock();
     let (change, replaced) = plan(&files.workspace, args)?;
-    change.carry_out(files, context)?;
+    change.apply(files, context)?;
     let before = match &change.before {
-        Before::Content { bytes, .. } => bytes.as_slice(),
+        PriorContent::Content { bytes, .. } => bytes.as_slice(),
         _ => &[],
     };
-    let (path, first, last) = (shown(&change.relative), replaced.first, replaced.last);
+    let (path, first, last) = (display_path(&change.relative), replaced.first, replaced.last);
     Ok(format!("edited {path}: lines {first}-{last}\n{}", change.difference(before, SHOWN_DIFFERENCE)))
 }
 
-fn plan(workspace: &Workspace, args: &Edit) -> Result<(Change, Replaced), ToolError> {
+fn plan(workspace: &Workspace, args: &FsEditArgs) -> Result<(FileChange, Replacement), ToolError> {
     let place = place(args)?;
-    let target = Change::target(workspace, &args.path)?;
+    let target = FileChange::target(workspace, &args.path)?;
     if target.existing.is_none() {
         let missing =
             workspace.explain(&args.path, &workspace.relative(&args.path)?, rustix::io::Errno::NOENT);
         return Err(ToolError(format!("{missing}; fs_write makes new files")));
     }
-    let before = Before::of(&args.path, target.existing)?;
-    let Before::Content { bytes, .. } = &before else {
+    let before = PriorContent::of(&args.path, target.existing)?;
+    let PriorContent::Content { bytes, .. } = &before else {
         let most = MAX_BYTES / 1024 / 1024;
         return Err(ToolError(format!("`{}` is larger than {most} MiB; too large to edit", args.path)));
     };
@@ -82,15 +82,15 @@ fn plan(workspace: &Workspace, args: &Edit) -> Result<(Change, Replaced), ToolEr
     let replaced = replace(text, &place, &args.new_text)
         .map_err(|why| ToolError(format!("`{}`: {why}", args.path)))?;
     let after = replaced.text.clone().into_bytes();
-    Ok((Change { asked: target.asked, relative: target.relative, before, after }, replaced))
+    Ok((FileChange { asked: target.asked, relative: target.relative, before, after }, replaced))
 }
 
 /// What is to be replaced, if the arguments agree about it.
-fn place(args: &Edit) -> Result<Place<'_>, ToolError> {
+fn place(args: &FsEditArgs) -> Result<ReplaceTarget<'_>, ToolError> {
     let old_text = args.old_text.as_deref();
     match (old_text, args.start_line) {
         (Some(old), None) if !old.is_empty() && args.end_line.is_none() => {
-            Ok(if args.all { Place::Everywhere(old) } else { Place::Once(old) })
+            Ok(if args.all { ReplaceTarget::Everywhere(old) } else { ReplaceTarget::Once(old) })
         }
         (None | Some(""), Some(first)) => {
             let last = args.end_line.unwrap_or(first);
@@ -99,7 +99,7 @@ fn place(args: &Edit) -> Result<Place<'_>, ToolError> {
                     format!("lines {first} to {last} are no range: they count from 1, the first comes first");
                 return Err(ToolError(why));
             }
-            Ok(Place::Lines { first, last })
+            Ok(ReplaceTarget::Lines { first, last })
         }
         (Some(_), Some(_)) => Err(ToolError("give either old_text or start_line, not both".to_owned())),
         _ => Err(ToolError("say what to replace: old_text, or start_line and end_line".to_owned())),

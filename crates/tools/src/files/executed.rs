@@ -15,7 +15,7 @@ use lango_domain::{Intent, Safety};
 use rustix::fs::{AtFlags, FileType};
 use unicode_normalization::UnicodeNormalization;
 
-use super::text::{neighbours, shown};
+use super::text::{sibling_pattern, display_path};
 use super::{Workspace, beneath};
 use links::Way;
 use table::ENTRIES;
@@ -64,13 +64,13 @@ pub(super) struct Finding {
 
 impl Finding {
     fn words(&self) -> String {
-        let path = shown(&self.path);
+        let path = display_path(&self.path);
         let way = match &self.way {
             None => return format!("{path} is more than a file: {}", self.reason),
-            Some(Way::Link(link)) => format!("which {} links to", shown(link)),
-            Some(Way::Part(file)) => format!("which {} leads to", shown(file)),
+            Some(Way::Link(link)) => format!("which {} links to", display_path(link)),
+            Some(Way::Part(file)) => format!("which {} leads to", display_path(file)),
             Some(Way::Setting { file, key }) => {
-                format!("which {} names ({})", shown(file), shown(Path::new(key)))
+                format!("which {} names ({})", display_path(file), display_path(Path::new(key)))
             }
         };
         format!("{path}, {way}, is more than a file: {}", self.reason)
@@ -83,11 +83,11 @@ impl Workspace {
     pub(super) fn intent_of_change(&self, told: Told<'_>) -> Intent {
         let Told { asked, real, level, shows, subject, inside } = told;
         if level == Safety::Safe {
-            return Intent { level, shows, subject, pattern: neighbours(real) };
+            return Intent { level, shows, subject, pattern: sibling_pattern(real) };
         }
         let found = self.executed(real).or_else(|| self.executed_by_name(asked)).or(inside);
         let Some(found) = found else {
-            return Intent { level, shows, subject, pattern: neighbours(real) };
+            return Intent { level, shows, subject, pattern: sibling_pattern(real) };
         };
         let shows = format!("CAREFUL: {}\n{shows}", found.words());
         Intent { level: Safety::Dangerous, shows, subject, pattern: None }

@@ -10,8 +10,8 @@ use lango_domain::{ToolContext, ToolError};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::change::{Before, Change};
-use super::private;
+use super::change::{PriorContent, FileChange};
+use super::private_directory;
 use super::trash::Trash;
 
 /// Older turns are forgotten.
@@ -30,7 +30,7 @@ pub struct Journal {
 
 /// A turn as the journal knows it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Turn {
+pub(super) struct JournalTurn {
     /// Whose session it is. Turns that were noted without it are anybody's.
     #[serde(default)]
     pub principal: String,
@@ -42,10 +42,10 @@ pub(super) struct Turn {
 /// One change of a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "camelCase")]
-pub(super) enum Entry {
+pub(super) enum JournalEntry {
     Written {
         path: PathBuf,
-        before: Kept,
+        before: PriorState,
         after: String,
     },
     MadeFolder {
@@ -65,7 +65,7 @@ pub(super) enum Entry {
 /// What was where a file was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "was", rename_all = "camelCase")]
-pub(super) enum Kept {
+pub(super) enum PriorState {
     Nothing,
     Copy { file: String, mode: u32, hash: String },
     TooLarge,
@@ -74,10 +74,10 @@ pub(super) enum Kept {
 /// An entry made before its change; forgotten when the change fails.
 #[derive(Debug)]
 #[must_use]
-pub(super) struct Keepsake(Option<PathBuf>);
+pub(super) struct PendingEntry(Option<PathBuf>);
 
-impl Keepsake {
-    pub fn forget(self) {
+impl PendingEntry {
+    pub fn remove(self) {
         if let Some(path) = self.0 {
             let _ = std::fs::remove_file(path.with_extension("old"));
             let _ = std::fs::remove_file(path);
@@ -94,58 +94,58 @@ impl Journal {
     /// Notes a command, which cannot be taken back.
     pub fn note_command(&self, context: &ToolContext, folder: &Path, line: &str) {
         // Nothing depends on this note; a command is not refused for want of it.
-        let note = |_| Entry::Command { line: line.to_owned(), folder: folder.to_owned() };
+        let note = |_| JournalEntry::Command { line: line.to_owned(), folder: folder.to_owned() };
         let _ = self.add(context, &[], note);
     }
 
-    pub(super) fn written(
+    pub(super) fn record_write(
         &self,
         context: &ToolContext,
         path: &Path,
-        change: &Change,
-    ) -> Result<Keepsake, ToolError> {
+        change: &FileChange,
+    ) -> Result<PendingEntry, ToolError> {
         let after = hash(&change.after);
         let old: &[u8] = match &change.before {
-            Before::Content { bytes, .. } => bytes,
+            PriorContent::Content { bytes, .. } => bytes,
             _ => &[],
         };
         self.kept(context, old, |file| {
             let before = match &change.before {
-                Before::Nothing => Kept::Nothing,
-                Before::Content { stat, .. } => Kept::Copy { file, mode: stat.st_mode, hash: hash(old) },
-                Before::Huge(_) => Kept::TooLarge,
+                PriorContent::Nothing => PriorState::Nothing,
+                PriorContent::Content { stat, .. } => PriorState::Copy { file, mode: stat.st_mode, hash: hash(old) },
+                PriorContent::Huge(_) => PriorState::TooLarge,
             };
-            Entry::Written { path: path.to_owned(), before, after: after.clone() }
+            JournalEntry::Written { path: path.to_owned(), before, after: after.clone() }
         })
     }
 
-    pub(super) fn made_folder(&self, context: &ToolContext, path: &Path) -> Result<Keepsake, ToolError> {
-        self.kept(context, &[], |_| Entry::MadeFolder { path: path.to_owned() })
+    pub(super) fn record_mkdir(&self, context: &ToolContext, path: &Path) -> Result<PendingEntry, ToolError> {
+        self.kept(context, &[], |_| JournalEntry::MadeFolder { path: path.to_owned() })
     }
 
-    pub(super) fn deleted(
+    pub(super) fn record_delete(
         &self,
         context: &ToolContext,
         path: &Path,
         id: &str,
-    ) -> Result<Keepsake, ToolError> {
-        self.kept(context, &[], |_| Entry::Deleted { path: path.to_owned(), trash: id.to_owned() })
+    ) -> Result<PendingEntry, ToolError> {
+        self.kept(context, &[], |_| JournalEntry::Deleted { path: path.to_owned(), trash: id.to_owned() })
     }
 
     /// Folders of turns that were not undone, newest first.
-    pub(super) fn open_turns(&self) -> Vec<(PathBuf, Turn)> {
+    pub(super) fn open_turns(&self) -> Vec<(PathBuf, JournalTurn)> {
         let Some(folder) = &self.folder else { return Vec::new() };
         let mut folders = turn_folders(folder);
         folders.reverse();
         let open = folders.into_iter().filter(|folder| !folder.join(UNDONE).exists());
-        open.filter_map(|folder| private::read_json(&folder.join(TURN)).map(|turn| (folder, turn))).collect()
+        open.filter_map(|folder| private_directory::read_json(&folder.join(TURN)).map(|turn| (folder, turn))).collect()
     }
 
     /// The changes of a turn that were not taken back yet, in order, each with the file it is noted in.
-    pub(super) fn entries(folder: &Path) -> Vec<(PathBuf, Entry)> {
+    pub(super) fn entries(folder: &Path) -> Vec<(PathBuf, JournalEntry)> {
         let mut paths = entry_paths(folder);
         paths.sort();
-        let noted = |path: PathBuf| private::read_json(&path).map(|entry| (path, entry));
+        let noted = |path: PathBuf| private_directory::read_json(&path).map(|entry| (path, entry));
         paths.into_iter().filter_map(noted).collect()
     }
 
@@ -157,15 +157,15 @@ impl Journal {
     }
 
     pub(super) fn mark_undone(folder: &Path) -> io::Result<()> {
-        private::write(&folder.join(UNDONE), b"")
+        private_directory::write(&folder.join(UNDONE), b"")
     }
 
     fn kept(
         &self,
         context: &ToolContext,
         old: &[u8],
-        entry: impl Fn(String) -> Entry,
-    ) -> Result<Keepsake, ToolError> {
+        entry: impl Fn(String) -> JournalEntry,
+    ) -> Result<PendingEntry, ToolError> {
         self.add(context, old, entry).map_err(|error| {
             ToolError(format!("nothing was changed, because the old state could not be kept: {error}"))
         })
@@ -176,9 +176,9 @@ impl Journal {
         &self,
         context: &ToolContext,
         old: &[u8],
-        entry: impl Fn(String) -> Entry,
-    ) -> io::Result<Keepsake> {
-        let Some(folder) = &self.folder else { return Ok(Keepsake(None)) };
+        entry: impl Fn(String) -> JournalEntry,
+    ) -> io::Result<PendingEntry> {
+        let Some(folder) = &self.folder else { return Ok(PendingEntry(None)) };
         let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = turn_folder(folder, context)?;
         let last = entry_paths(&folder).iter().filter_map(|path| number(path)).max().unwrap_or(0);
@@ -186,11 +186,11 @@ impl Journal {
         let copy = path.with_extension("old");
         let name = copy.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let entry = entry(name);
-        if matches!(&entry, Entry::Written { before: Kept::Copy { .. }, .. }) {
-            private::write(&copy, old)?;
+        if matches!(&entry, JournalEntry::Written { before: PriorState::Copy { .. }, .. }) {
+            private_directory::write(&copy, old)?;
         }
-        private::write_json(&path, &entry)?;
-        Ok(Keepsake(Some(path)))
+        private_directory::write_json(&path, &entry)?;
+        Ok(PendingEntry(Some(path)))
     }
 }
 
@@ -198,12 +198,12 @@ impl Journal {
 pub fn forget_turns(data: &Path, principal: &Principal, session: &SessionId) {
     let (principal, session) = (principal.to_string(), session.to_string());
     for folder in turn_folders(&data.join(FOLDER)) {
-        let turn: Option<Turn> = private::read_json(&folder.join(TURN));
-        let is_of_session = |turn: Turn| {
+        let turn: Option<JournalTurn> = private_directory::read_json(&folder.join(TURN));
+        let is_of_session = |turn: JournalTurn| {
             turn.session == session && (turn.principal.is_empty() || turn.principal == principal)
         };
         if turn.is_some_and(is_of_session) {
-            let _ = private::remove_folder(&folder);
+            let _ = private_directory::remove_folder(&folder);
         }
     }
 }
@@ -229,10 +229,10 @@ fn turn_folder(journal: &Path, context: &ToolContext) -> io::Result<PathBuf> {
     }
     let at = Timestamp::now();
     let folder = journal.join(format!("{:016}-{name}", at.as_microsecond()));
-    private::make_folder(&folder)?;
-    private::write_json(&folder.join(TURN), &Turn { principal, session, turn, at })?;
+    private_directory::make_folder(&folder)?;
+    private_directory::write_json(&folder.join(TURN), &JournalTurn { principal, session, turn, at })?;
     for old in known.iter().take((known.len() + 1).saturating_sub(MAX_TURNS)) {
-        let _ = private::remove_folder(old);
+        let _ = private_directory::remove_folder(old);
     }
     Ok(folder)
 }

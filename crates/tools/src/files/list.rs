@@ -8,32 +8,32 @@ use rustix::fs::FileType;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::text::{count, modified, shown, size};
+use super::text::{count, modified, display_path, size};
 use super::workspace::Workspace;
-use super::{Files, beneath, blocking};
+use super::{FileTools, beneath, blocking};
 
 const MAX_ENTRIES: usize = 1_000;
 const MAX_DEPTH: u64 = 5;
 
 #[derive(Deserialize, JsonSchema)]
-struct List {
+struct FsListArgs {
     /// Path of the folder, relative to the workspace; without it the workspace itself.
     path: Option<String>,
     /// How many levels of folders to show, from 1 (the default) to 5.
     depth: Option<u64>,
 }
 
-pub fn tool(files: Files) -> Tool {
+pub fn tool(files: FileTools) -> Tool {
     let telling = files.workspace.clone();
     let description = "Lists what is in a folder of the workspace, sorted by name, with sizes and times of \
         change. Folders end with `/`.";
-    Tool::new("fs_list", description, Safety::Safe, move |_, args: List| {
+    Tool::new("fs_list", description, Safety::Safe, move |_, args: FsListArgs| {
         let workspace = files.workspace.clone();
         async move { blocking(move || list(&workspace, &args)).await }
     })
-    .with_intent(move |_, args: List| {
+    .with_intent(move |_, args: FsListArgs| {
         let workspace = telling.clone();
-        async move { blocking(move || workspace.look(args.path.as_deref().unwrap_or("."))).await }
+        async move { blocking(move || workspace.read_intent(args.path.as_deref().unwrap_or("."))).await }
     })
     .with_untrusted_output()
     .with_private_output()
@@ -49,14 +49,14 @@ pub fn tool(files: Files) -> Tool {
     ])
 }
 
-fn list(workspace: &Workspace, args: &List) -> Result<String, ToolError> {
+fn list(workspace: &Workspace, args: &FsListArgs) -> Result<String, ToolError> {
     let path = args.path.as_deref().unwrap_or(".");
     let depth = args.depth.unwrap_or(1);
     if !(1..=MAX_DEPTH).contains(&depth) {
         return Err(ToolError(format!("depth is {depth}, but goes from 1 to {MAX_DEPTH}")));
     }
-    let (folder, relative) = workspace.names_of(path)?;
-    let mut listing = Listing { workspace, lines: Vec::new(), left_out: 0 };
+    let (folder, relative) = workspace.open_dir(path)?;
+    let mut listing = DirectoryListing { workspace, lines: Vec::new(), left_out: 0 };
     listing.add(&folder, &relative, Path::new(""), depth)?;
     if listing.lines.is_empty() {
         return Ok(format!("`{path}` is empty"));
@@ -70,17 +70,17 @@ fn list(workspace: &Workspace, args: &List) -> Result<String, ToolError> {
     Ok(listing.lines.join("\n"))
 }
 
-struct Listing<'a> {
+struct DirectoryListing<'a> {
     workspace: &'a Workspace,
     lines: Vec<String>,
     left_out: usize,
 }
 
-impl Listing<'_> {
+impl DirectoryListing<'_> {
     /// Adds what is in a folder that really lies at `real` and is shown as `prefix`.
     fn add(&mut self, folder: &OwnedFd, real: &Path, prefix: &Path, depth: u64) -> Result<(), ToolError> {
         let mut names =
-            beneath::names(folder).map_err(|error| self.workspace.explain(&shown(real), real, error))?;
+            beneath::names(folder).map_err(|error| self.workspace.explain(&display_path(real), real, error))?;
         names.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         for (at, (name, kind)) in names.iter().enumerate() {
             if self.lines.len() >= MAX_ENTRIES {
@@ -88,7 +88,7 @@ impl Listing<'_> {
                 return Ok(());
             }
             let (real, path) = (real.join(name), prefix.join(name));
-            if self.workspace.allow("", &real).is_err() || self.workspace.is_closed(&real) {
+            if self.workspace.allow("", &real).is_err() || self.workspace.is_denied(&real) {
                 continue;
             }
             let Some(line) = line(folder, Path::new(name), &path) else { continue };
@@ -106,13 +106,13 @@ impl Listing<'_> {
 /// One entry; none when it vanished meanwhile.
 fn line(folder: impl AsFd + Copy, name: &Path, path: &Path) -> Option<String> {
     let stat = beneath::look(folder, name.as_os_str()).ok()?;
-    let path = shown(path);
+    let path = display_path(path);
     let time = modified(&stat);
     Some(match beneath::kind(&stat) {
         FileType::Directory => format!("{path}/  {time}"),
         FileType::Symlink => {
             let target = beneath::link_target(folder, name.as_os_str()).unwrap_or_default();
-            format!("{path} -> {}", shown(&target))
+            format!("{path} -> {}", display_path(&target))
         }
         FileType::RegularFile => format!("{path}  {}  {time}", count(size(&stat), "byte")),
         _ => format!("{path}  (special file)  {time}"),

@@ -7,29 +7,29 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::executed::Told;
-use super::text::shown;
-use super::{Files, Workspace, blocking};
+use super::text::display_path;
+use super::{FileTools, Workspace, blocking};
 
 #[derive(Deserialize, JsonSchema)]
-struct Make {
+struct FsMkdirArgs {
     /// Path of the folder, relative to the workspace; missing folders around it are made too.
     path: String,
 }
 
 /// What making a folder comes to.
-enum Plan {
+enum MkdirPlan {
     Exists(PathBuf),
     New(PathBuf),
 }
 
-pub fn tool(files: Files) -> Tool {
+pub fn tool(files: FileTools) -> Tool {
     let telling = files.clone();
     let description = "Makes a folder in the workspace, and the folders around it that are missing.";
-    Tool::new("fs_mkdir", description, Safety::Moderate, move |context, args: Make| {
+    Tool::new("fs_mkdir", description, Safety::Moderate, move |context, args: FsMkdirArgs| {
         let files = files.clone();
         async move { blocking(move || make(&files, &context, &args.path)).await }
     })
-    .with_intent(move |_, args: Make| {
+    .with_intent(move |_, args: FsMkdirArgs| {
         let files = telling.clone();
         async move { blocking(move || intent(&files.workspace, &args.path)).await }
     })
@@ -40,37 +40,37 @@ pub fn tool(files: Files) -> Tool {
     ])
 }
 
-fn make(files: &Files, context: &ToolContext, path: &str) -> Result<String, ToolError> {
+fn make(files: &FileTools, context: &ToolContext, path: &str) -> Result<String, ToolError> {
     let workspace = &files.workspace;
-    let _alone = workspace.changing();
+    let _alone = workspace.write_lock();
     match plan(workspace, path)? {
-        Plan::Exists(relative) => Ok(format!("the folder {} exists already", shown(&relative))),
-        Plan::New(relative) => {
+        MkdirPlan::Exists(relative) => Ok(format!("the folder {} exists already", display_path(&relative))),
+        MkdirPlan::New(relative) => {
             // Made as the folder around something in it.
             let inside = relative.join("inside");
-            workspace.surroundings(&inside, |made| {
-                files.keeping.journal.made_folder(context, &workspace.root().join(made)).map(drop)
+            workspace.create_parents(&inside, |made| {
+                files.keeping.journal.record_mkdir(context, &workspace.root().join(made)).map(drop)
             })?;
-            Ok(format!("made the folder {}", shown(&relative)))
+            Ok(format!("made the folder {}", display_path(&relative)))
         }
     }
 }
 
-fn plan(workspace: &Workspace, path: &str) -> Result<Plan, ToolError> {
+fn plan(workspace: &Workspace, path: &str) -> Result<MkdirPlan, ToolError> {
     let relative = workspace.relative(path)?;
-    match workspace.place(path, &relative)? {
-        Some(real) => Ok(Plan::Exists(real)),
-        None => Ok(Plan::New(workspace.vacancy(path, &relative)?)),
+    match workspace.resolve_existing(path, &relative)? {
+        Some(real) => Ok(MkdirPlan::Exists(real)),
+        None => Ok(MkdirPlan::New(workspace.resolve_new(path, &relative)?)),
     }
 }
 
 fn intent(workspace: &Workspace, path: &str) -> Result<Intent, ToolError> {
     let asked = workspace.relative(path)?;
     let (level, words, real) = match plan(workspace, path)? {
-        Plan::Exists(real) => (Safety::Safe, "nothing to do for the folder", real),
-        Plan::New(real) => (Safety::Moderate, "new folder", real),
+        MkdirPlan::Exists(real) => (Safety::Safe, "nothing to do for the folder", real),
+        MkdirPlan::New(real) => (Safety::Moderate, "new folder", real),
     };
-    let subject = shown(&real);
+    let subject = display_path(&real);
     let shows = format!("{words} {subject}");
     Ok(workspace.intent_of_change(Told { asked: &asked, real: &real, level, shows, subject, inside: None }))
 }

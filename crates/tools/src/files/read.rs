@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::text::count;
-use super::workspace::{Opened, Workspace};
-use super::{Files, blocking};
+use super::workspace::{OpenedFile, Workspace};
+use super::{FileTools, blocking};
 
 /// At most so much text is given at once.
 const MAX_BYTES: usize = 256 * 1024;
@@ -23,7 +23,7 @@ const HEAD: u64 = 8 * 1024;
 const MAX_COUNTED: u64 = 256 * 1024 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
-struct Read {
+struct FsReadArgs {
     /// Path of the file, relative to the workspace.
     path: String,
     /// First line to read, counted from 1.
@@ -32,17 +32,17 @@ struct Read {
     lines: Option<u64>,
 }
 
-pub fn tool(files: Files) -> Tool {
+pub fn tool(files: FileTools) -> Tool {
     let telling = files.workspace.clone();
     let description = "Reads a text file of the workspace, whole or a range of its lines. \
         Large files are cut with a note how to read on; files that hold no text are described.";
-    Tool::new("fs_read", description, Safety::Safe, move |_, args: Read| {
+    Tool::new("fs_read", description, Safety::Safe, move |_, args: FsReadArgs| {
         let workspace = files.workspace.clone();
         async move { blocking(move || read(&workspace, &args)).await }
     })
-    .with_intent(move |_, args: Read| {
+    .with_intent(move |_, args: FsReadArgs| {
         let workspace = telling.clone();
-        async move { blocking(move || workspace.look(&args.path)).await }
+        async move { blocking(move || workspace.read_intent(&args.path)).await }
     })
     .with_untrusted_output()
     .with_private_output()
@@ -57,20 +57,20 @@ pub fn tool(files: Files) -> Tool {
     ])
 }
 
-fn read(workspace: &Workspace, args: &Read) -> Result<String, ToolError> {
-    let range = Range::of(args)?;
+fn read(workspace: &Workspace, args: &FsReadArgs) -> Result<String, ToolError> {
+    let range = LineRange::of(args)?;
     let opened = workspace.file(&args.path)?;
     let failed = |error: io::Error| ToolError(format!("`{}`: {error}", args.path));
     let head = head(&opened.file).map_err(failed)?;
     if head.contains(&0) {
-        return Ok(described(&args.path, &opened, &head));
+        return Ok(describe_binary(&args.path, &opened, &head));
     }
     if head.is_empty() {
         return Ok(format!("`{}` is empty", args.path));
     }
     let mut file = &opened.file;
     file.rewind().map_err(failed)?;
-    let passage = Passage::read(BufReader::with_capacity(64 * 1024, file), &range).map_err(failed)?;
+    let passage = FileExcerpt::read(BufReader::with_capacity(64 * 1024, file), &range).map_err(failed)?;
     if passage.last == 0 {
         let lines = count(passage.total, "line");
         let (path, start) = (&args.path, range.start);
@@ -87,7 +87,7 @@ pub(super) fn head(file: &File) -> io::Result<Vec<u8>> {
 }
 
 /// What a file without text is, by its first bytes.
-pub(super) fn guessed(head: &[u8]) -> &'static str {
+pub(super) fn guess_type(head: &[u8]) -> &'static str {
     const KINDS: [(&[u8], &str); 10] = [
         (b"\x89PNG\r\n\x1a\n", "PNG image"),
         (b"\xff\xd8\xff", "JPEG image"),
@@ -103,19 +103,19 @@ pub(super) fn guessed(head: &[u8]) -> &'static str {
     KINDS.iter().find(|(magic, _)| head.starts_with(magic)).map_or("binary file", |(_, kind)| kind)
 }
 
-fn described(path: &str, opened: &Opened, head: &[u8]) -> String {
-    format!("`{path}` holds no plain text: {}, {}", guessed(head), count(opened.bytes(), "byte"))
+fn describe_binary(path: &str, opened: &OpenedFile, head: &[u8]) -> String {
+    format!("`{path}` holds no plain text: {}, {}", guess_type(head), count(opened.bytes(), "byte"))
 }
 
 /// Which lines are wanted.
-struct Range {
+struct LineRange {
     start: u64,
     most: u64,
     is_whole: bool,
 }
 
-impl Range {
-    fn of(args: &Read) -> Result<Self, ToolError> {
+impl LineRange {
+    fn of(args: &FsReadArgs) -> Result<Self, ToolError> {
         if args.start_line == Some(0) {
             return Err(ToolError("start_line counts from 1".to_owned()));
         }
@@ -129,7 +129,7 @@ impl Range {
 
 /// What was read, and what is worth knowing about it.
 #[derive(Default)]
-struct Passage {
+struct FileExcerpt {
     text: String,
     /// 0: none of the lines that were wanted exists.
     last: u64,
@@ -141,8 +141,8 @@ struct Passage {
     is_lossy: bool,
 }
 
-impl Passage {
-    fn read(mut reader: impl BufRead, range: &Range) -> io::Result<Self> {
+impl FileExcerpt {
+    fn read(mut reader: impl BufRead, range: &LineRange) -> io::Result<Self> {
         let mut passage = Self::default();
         let mut line = Vec::new();
         let mut uncounted = MAX_COUNTED;
@@ -184,7 +184,7 @@ impl Passage {
         self.last = number;
     }
 
-    fn worded(self, range: &Range) -> String {
+    fn worded(self, range: &LineRange) -> String {
         let mut notes = Vec::new();
         if !range.is_whole || self.is_full {
             let total = if self.is_endless { "more than " } else { "" };
@@ -239,8 +239,8 @@ fn lossy(line: &[u8], is_cut: bool) -> (String, bool) {
 mod tests {
     use super::*;
 
-    fn passage(text: &[u8], start: u64, most: u64) -> Passage {
-        Passage::read(text, &Range { start, most, is_whole: false }).unwrap()
+    fn passage(text: &[u8], start: u64, most: u64) -> FileExcerpt {
+        FileExcerpt::read(text, &LineRange { start, most, is_whole: false }).unwrap()
     }
 
     #[test]

@@ -9,10 +9,10 @@ use lango_domain::{Safety, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::text::{count, cut, shown};
-use super::walk::{Found, Line, Query, walk};
+use super::text::{count, cut, display_path};
+use super::parallel_search::{SearchResults, MatchedLine, FileQuery, walk};
 use super::workspace::Workspace;
-use super::{Files, blocking};
+use super::{FileTools, blocking};
 
 const USUAL_LIMIT: u64 = 100;
 const MAX_LIMIT: u64 = 1_000;
@@ -20,7 +20,7 @@ const MAX_CONTEXT: u64 = 5;
 const MAX_TEXT_CHARS: usize = 300;
 
 #[derive(Deserialize, JsonSchema)]
-struct Search {
+struct FsSearchArgs {
     /// Regular expression that lines must match. Without it, the files that fit the glob are listed.
     pattern: Option<String>,
     /// Which files, by name (`*.rs`) or by path (`src/**/*.rs`).
@@ -38,11 +38,11 @@ struct Search {
     hidden: bool,
 }
 
-pub fn tool(files: Files) -> Tool {
+pub fn tool(files: FileTools) -> Tool {
     let telling = files.workspace.clone();
     let description = "Searches the files of the workspace for lines that match a regular expression, or lists \
         the files that fit a glob. Ignored files (.gitignore), hidden ones and files without text are left out.";
-    Tool::new("fs_search", description, Safety::Safe, move |_, args: Search| {
+    Tool::new("fs_search", description, Safety::Safe, move |_, args: FsSearchArgs| {
         let workspace = files.workspace.clone();
         async move {
             let end = EndWithCall(Arc::default());
@@ -50,9 +50,9 @@ pub fn tool(files: Files) -> Tool {
             blocking(move || search(&workspace, &args, &is_over)).await
         }
     })
-    .with_intent(move |_, args: Search| {
+    .with_intent(move |_, args: FsSearchArgs| {
         let workspace = telling.clone();
-        async move { blocking(move || workspace.look(args.path.as_deref().unwrap_or("."))).await }
+        async move { blocking(move || workspace.read_intent(args.path.as_deref().unwrap_or("."))).await }
     })
     .with_untrusted_output()
     .with_private_output()
@@ -77,14 +77,14 @@ impl Drop for EndWithCall {
     }
 }
 
-fn search(workspace: &Workspace, args: &Search, is_over: &AtomicBool) -> Result<String, ToolError> {
+fn search(workspace: &Workspace, args: &FsSearchArgs, is_over: &AtomicBool) -> Result<String, ToolError> {
     let query = query(workspace, args)?;
     let found = walk(workspace, &query, is_over);
-    Ok(worded(&query, found))
+    Ok(format_results(&query, found))
 }
 
 /// The search that a call asks for, if it makes sense.
-fn query(workspace: &Workspace, args: &Search) -> Result<Query, ToolError> {
+fn query(workspace: &Workspace, args: &FsSearchArgs) -> Result<FileQuery, ToolError> {
     let pattern = args.pattern.as_deref().filter(|pattern| !pattern.is_empty());
     let glob = args.glob.as_deref().filter(|glob| !glob.is_empty());
     if pattern.is_none() && glob.is_none() {
@@ -94,7 +94,7 @@ fn query(workspace: &Workspace, args: &Search) -> Result<Query, ToolError> {
     let context = within("context", args.context.unwrap_or(0), 0, MAX_CONTEXT)?;
     let start = start(workspace, args.path.as_deref().unwrap_or("."))?;
     let prefix = start.strip_prefix(workspace.root()).unwrap_or(&start).to_owned();
-    Ok(Query {
+    Ok(FileQuery {
         pattern: pattern.map(|pattern| matcher(pattern, args.case_sensitive)).transpose()?,
         glob: glob.map(|glob| glob_matcher(glob, args.case_sensitive)).transpose()?,
         is_glob_of_paths: glob.is_some_and(|glob| trimmed(glob).contains('/')),
@@ -148,12 +148,12 @@ fn glob_matcher(glob: &str, case_sensitive: Option<bool>) -> Result<GlobMatcher,
     Ok(glob.compile_matcher())
 }
 
-fn worded(query: &Query, mut found: Found) -> String {
+fn format_results(query: &FileQuery, mut found: SearchResults) -> String {
     found.files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     let mut text = Vec::new();
     let mut left = query.limit;
     for file in &found.files {
-        let path = shown(&file.path);
+        let path = display_path(&file.path);
         if query.pattern.is_none() {
             text.push(path);
             left -= 1;
@@ -176,7 +176,7 @@ fn worded(query: &Query, mut found: Found) -> String {
 }
 
 /// Adds what was found in a file, at most so many matches; says how many it were.
-fn add_lines(text: &mut Vec<String>, path: &str, lines: &[Line], most: usize, with_gaps: bool) -> usize {
+fn add_lines(text: &mut Vec<String>, path: &str, lines: &[MatchedLine], most: usize, with_gaps: bool) -> usize {
     let mut matches = 0;
     let mut last: Option<u64> = None;
     for line in lines {

@@ -9,22 +9,22 @@ use rustix::fs::FileType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::text::{modified, shown, size};
-use super::workspace::{Named, Workspace};
-use super::{Files, beneath, blocking};
+use super::text::{modified, display_path, size};
+use super::workspace::{WorkspaceEntry, Workspace};
+use super::{FileTools, beneath, blocking};
 
 /// Lines of larger files are not counted.
 const MAX_COUNTED: u64 = 64 * 1024 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
-struct Look {
+struct FsStatArgs {
     /// Path of the file or folder, relative to the workspace.
     path: String,
 }
 
 /// What is told.
 #[derive(Serialize)]
-struct Told {
+struct FileStat {
     path: String,
     kind: &'static str,
     bytes: u64,
@@ -36,17 +36,17 @@ struct Told {
     target: Option<String>,
 }
 
-pub fn tool(files: Files) -> Tool {
+pub fn tool(files: FileTools) -> Tool {
     let telling = files.workspace.clone();
     let description = "Tells kind, size, number of lines, time of change and mode of a file or folder of the \
         workspace. A link is described itself, with its target.";
-    Tool::new("fs_stat", description, Safety::Safe, move |_, args: Look| {
+    Tool::new("fs_stat", description, Safety::Safe, move |_, args: FsStatArgs| {
         let workspace = files.workspace.clone();
-        async move { blocking(move || look(&workspace, &args.path)).await }
+        async move { blocking(move || stat(&workspace, &args.path)).await }
     })
-    .with_intent(move |_, args: Look| {
+    .with_intent(move |_, args: FsStatArgs| {
         let workspace = telling.clone();
-        async move { blocking(move || workspace.look(&args.path)).await }
+        async move { blocking(move || workspace.read_intent(&args.path)).await }
     })
     .with_untrusted_output()
     .with_private_output()
@@ -61,15 +61,15 @@ pub fn tool(files: Files) -> Tool {
     ])
 }
 
-fn look(workspace: &Workspace, path: &str) -> Result<String, ToolError> {
+fn stat(workspace: &Workspace, path: &str) -> Result<String, ToolError> {
     let told = if workspace.relative(path)?.as_os_str().is_empty() {
-        let (folder, _) = workspace.names_of(path)?;
+        let (folder, _) = workspace.open_dir(path)?;
         let stat =
             rustix::fs::fstat(&folder).map_err(|error| workspace.explain(path, Path::new(""), error))?;
-        told(Path::new(""), &stat)
+        file_stat(Path::new(""), &stat)
     } else {
         let named = workspace.named(path)?;
-        let mut told = told(&named.relative, &named.stat);
+        let mut told = file_stat(&named.relative, &named.stat);
         match beneath::kind(&named.stat) {
             FileType::Symlink => told.target = target(&named),
             FileType::RegularFile if told.bytes <= MAX_COUNTED => told.lines = lines(&named),
@@ -80,7 +80,7 @@ fn look(workspace: &Workspace, path: &str) -> Result<String, ToolError> {
     serde_json::to_string_pretty(&told).map_err(|error| ToolError(error.to_string()))
 }
 
-fn told(path: &Path, stat: &rustix::fs::Stat) -> Told {
+fn file_stat(path: &Path, stat: &rustix::fs::Stat) -> FileStat {
     let kind = match beneath::kind(stat) {
         FileType::RegularFile => "file",
         FileType::Directory => "folder",
@@ -90,8 +90,8 @@ fn told(path: &Path, stat: &rustix::fs::Stat) -> Told {
         _ => "device",
     };
     let mode = format!("{:04o}", stat.st_mode & 0o7777);
-    Told {
-        path: shown(path),
+    FileStat {
+        path: display_path(path),
         kind,
         bytes: size(stat),
         lines: None,
@@ -101,12 +101,12 @@ fn told(path: &Path, stat: &rustix::fs::Stat) -> Told {
     }
 }
 
-fn target(named: &Named) -> Option<String> {
-    beneath::link_target(&named.folder, &named.name).ok().map(|target| shown(&target))
+fn target(named: &WorkspaceEntry) -> Option<String> {
+    beneath::link_target(&named.folder, &named.name).ok().map(|target| display_path(&target))
 }
 
 /// The number of lines; none for what is no text or may not be read.
-fn lines(named: &Named) -> Option<u64> {
+fn lines(named: &WorkspaceEntry) -> Option<u64> {
     let opened = beneath::open_unlinked(&named.folder, Path::new(&named.name), beneath::READ).ok()?;
     counted(&File::from(opened)).ok().flatten()
 }

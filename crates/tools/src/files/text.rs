@@ -7,7 +7,7 @@ use lango_domain::text::is_hidden;
 use rustix::fs::Stat;
 
 /// A path in one line: control characters cannot pass for something else.
-pub fn shown(path: &Path) -> String {
+pub fn display_path(path: &Path) -> String {
     let text = path.to_string_lossy();
     if text.is_empty() {
         return ".".to_owned();
@@ -58,10 +58,10 @@ pub fn with_crlf(text: &str) -> String {
 }
 
 /// The folder around a path, as a pattern for everything in it; none where its name would not be seen as it is.
-pub fn neighbours(path: &Path) -> Option<String> {
+pub fn sibling_pattern(path: &Path) -> Option<String> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty())?;
     let is_plain = !parent.to_string_lossy().contains(|c: char| c == '*' || is_hidden(c));
-    is_plain.then(|| format!("{}/*", shown(parent)))
+    is_plain.then(|| format!("{}/*", display_path(parent)))
 }
 
 #[cfg(test)]
@@ -70,9 +70,9 @@ mod tests {
 
     #[test]
     fn names_stay_in_one_line() {
-        assert_eq!(shown(Path::new("a\nb")), "a\\nb");
-        assert_eq!(shown(Path::new("")), ".");
-        assert_eq!(shown(Path::new("grüße.txt")), "grüße.txt");
+        assert_eq!(display_path(Path::new("a\nb")), "a\\nb");
+        assert_eq!(display_path(Path::new("")), ".");
+        assert_eq!(display_path(Path::new("grüße.txt")), "grüße.txt");
     }
 
     #[test]
@@ -85,9 +85,9 @@ mod tests {
 
     #[test]
     fn a_pattern_names_the_folder_around() {
-        assert_eq!(neighbours(Path::new("src/a.rs")).as_deref(), Some("src/*"));
-        assert_eq!(neighbours(Path::new("a.rs")), None);
-        assert_eq!(neighbours(Path::new("s\u{200b}rc/a.rs")), None);
-        assert_eq!(neighbours(Path::new("s*/a.rs")), None, "a star would stand for other folders");
+        assert_eq!(sibling_pattern(Path::new("src/a.rs")).as_deref(), Some("src/*"));
+        assert_eq!(sibling_pattern(Path::new("a.rs")), None);
+        assert_eq!(sibling_pattern(Path::new("s\u{200b}rc/a.rs")), None);
+        assert_eq!(sibling_pattern(Path::new("s*/a.rs")), None, "a star would stand for other folders");
     }
 }

@@ -11,9 +11,9 @@ use rustix::fs::{FileType, Stat};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::transfer::{Spot, Tally, transfer};
-use super::workspace::{Named, Workspace};
-use super::{beneath, private};
+use super::relocate::{FolderEntry, TreeSize, move_entry};
+use super::workspace::{WorkspaceEntry, Workspace};
+use super::{beneath, private_directory};
 
 const INFO: &str = "info.json";
 const CONTENT: &str = "content";
@@ -33,7 +33,7 @@ pub struct Trashed {
     /// The workspace it was in.
     pub root: PathBuf,
     pub at: Timestamp,
-    pub kind: Kind,
+    pub kind: TrashedKind,
     pub bytes: u64,
     pub files: u64,
     pub session: String,
@@ -42,7 +42,7 @@ pub struct Trashed {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum TrashedKind {
     File,
     Folder,
     Link,
@@ -91,9 +91,9 @@ impl Trash {
         let relative =
             trashed.path.strip_prefix(workspace.root()).map_err(|error| unreachable(error.to_string()))?;
         let name = relative.file_name().ok_or_else(|| unreachable("it has no name".to_owned()))?;
-        let place = workspace.surroundings(relative, |_| Ok(())).map_err(|failure| unreachable(failure.0))?;
+        let place = workspace.create_parents(relative, |_| Ok(())).map_err(|failure| unreachable(failure.0))?;
         let entry = File::open(&folder)?;
-        transfer(Spot::new(&entry, OsStr::new(CONTENT)), Spot::new(&place, name)).map_err(
+        move_entry(FolderEntry::new(&entry, OsStr::new(CONTENT)), FolderEntry::new(&place, name)).map_err(
             |error| match error.kind() {
                 io::ErrorKind::AlreadyExists => TrashError::Taken(trashed.path.clone()),
                 _ => TrashError::Io(error),
@@ -107,7 +107,7 @@ impl Trash {
     pub fn empty(&self, older_than: Option<Timestamp>) -> usize {
         let Some(folder) = &self.folder else { return 0 };
         let old = self.list().into_iter().filter(|trashed| older_than.is_none_or(|limit| trashed.at < limit));
-        old.filter(|trashed| private::remove_folder(&folder.join(&trashed.id)).is_ok()).count()
+        old.filter(|trashed| private_directory::remove_folder(&folder.join(&trashed.id)).is_ok()).count()
     }
 
     /// Whether anything can be put here.
@@ -118,12 +118,12 @@ impl Trash {
     /// A name for something that is about to be deleted.
     pub(super) fn new_id(&self) -> Result<String, TrashError> {
         let folder = self.folder.as_ref().ok_or(TrashError::NoTrash)?;
-        private::make_folder(folder)?;
+        private_directory::make_folder(folder)?;
         loop {
             let id = id();
             let entry = folder.join(&id);
             if !entry.exists() {
-                private::make_folder(&entry)?;
+                private_directory::make_folder(&entry)?;
                 return Ok(id);
             }
         }
@@ -131,23 +131,23 @@ impl Trash {
 
     /// Moves something here. What is known about it is written first: whatever breaks off, the content is in one place
     /// at least.
-    pub(super) fn take(&self, named: &Named, trashed: &Trashed) -> Result<(), TrashError> {
+    pub(super) fn move_in(&self, named: &WorkspaceEntry, trashed: &Trashed) -> Result<(), TrashError> {
         let folder = self.folder.as_ref().ok_or(TrashError::NoTrash)?.join(&trashed.id);
-        let info = private::write_json(&folder.join(INFO), trashed);
+        let info = private_directory::write_json(&folder.join(INFO), trashed);
         let moved = info.and_then(|()| {
             let entry = File::open(&folder)?;
-            private::sync(folder.parent().unwrap_or(&folder));
-            transfer(Spot::new(&named.folder, &named.name), Spot::new(&entry, OsStr::new(CONTENT)))
+            private_directory::sync(folder.parent().unwrap_or(&folder));
+            move_entry(FolderEntry::new(&named.folder, &named.name), FolderEntry::new(&entry, OsStr::new(CONTENT)))
         });
         // With content the entry stays: a part of the original may be gone already.
         if moved.is_err() && folder.join(CONTENT).symlink_metadata().is_err() {
-            let _ = private::remove_folder(&folder);
+            let _ = private_directory::remove_folder(&folder);
         }
         Ok(moved?)
     }
 
     /// Forgets a name that was not used after all.
-    pub(super) fn drop_id(&self, id: &str) {
+    pub(super) fn discard_id(&self, id: &str) {
         if let Some(folder) = &self.folder {
             let _ = std::fs::remove_dir(folder.join(id));
         }
@@ -173,7 +173,7 @@ impl Trash {
 }
 
 impl Trashed {
-    pub(super) fn new(id: String, workspace: &Workspace, named: &Named, tally: Tally) -> Self {
+    pub(super) fn new(id: String, workspace: &Workspace, named: &WorkspaceEntry, tally: TreeSize) -> Self {
         Self {
             id,
             path: workspace.root().join(&named.relative),
@@ -201,15 +201,15 @@ fn id() -> String {
 /// An entry that is whole.
 fn known(folder: &Path) -> Option<Trashed> {
     folder.join(CONTENT).symlink_metadata().ok()?;
-    let trashed: Trashed = private::read_json(&folder.join(INFO))?;
+    let trashed: Trashed = private_directory::read_json(&folder.join(INFO))?;
     (folder.file_name() == Some(OsStr::new(&trashed.id))).then_some(trashed)
 }
 
-fn kind(stat: &Stat) -> Kind {
+fn kind(stat: &Stat) -> TrashedKind {
     match beneath::kind(stat) {
-        FileType::RegularFile => Kind::File,
-        FileType::Directory => Kind::Folder,
-        FileType::Symlink => Kind::Link,
-        _ => Kind::Special,
+        FileType::RegularFile => TrashedKind::File,
+        FileType::Directory => TrashedKind::Folder,
+        FileType::Symlink => TrashedKind::Link,
+        _ => TrashedKind::Special,
     }
 }

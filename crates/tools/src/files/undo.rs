@@ -9,16 +9,16 @@ use rustix::fs::AtFlags;
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
-use super::atomic::{self, Likeness};
+use super::atomic::{self, FileAttributes};
 use super::beneath::{self, READ};
-use super::journal::{Entry, Journal, Kept, Turn, hex};
-use super::text::shown;
+use super::journal::{JournalEntry, Journal, PriorState, JournalTurn, hex};
+use super::text::display_path;
 use super::trash::TrashError;
 use super::workspace::Workspace;
 
 /// What came of undoing a turn, or would come of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Undone {
+pub struct UndoReport {
     pub turn: String,
     /// What is as it was before the turn.
     pub restored: Vec<String>,
@@ -39,10 +39,10 @@ pub enum UndoError {
 }
 
 /// Changes, each with the file it is noted in.
-type Noted = Vec<(PathBuf, Entry)>;
+type Noted = Vec<(PathBuf, JournalEntry)>;
 
 /// What taking back one change came to.
-enum Outcome {
+enum UndoOutcome {
     Restored,
     /// It is as it was, without doing anything.
     AlreadySo,
@@ -52,48 +52,48 @@ enum Outcome {
 impl Journal {
     /// Takes back the newest turn that did something below `root`; nothing is restored where it only ran commands. What was
     /// changed since is left alone and can be tried again; what lies outside of `root` waits for an undo there.
-    pub fn undo_last(&self, root: &Path) -> Result<Undone, UndoError> {
+    pub fn undo_last(&self, root: &Path) -> Result<UndoReport, UndoError> {
         let (folder, turn, entries) = self.newest(root)?;
         let workspace = self.workspace(root)?;
-        let mut undone = Undone { turn: turn.turn, ..Undone::default() };
-        let taker = Taker { journal: self, workspace: &workspace, folder: &folder };
+        let mut undone = UndoReport { turn: turn.turn, ..UndoReport::default() };
+        let taker = Undoer { journal: self, workspace: &workspace, folder: &folder };
         for (noted, entry) in entries.iter().rev() {
             if !path_of(entry).starts_with(workspace.root()) {
                 continue;
             }
-            if let Entry::Command { line, .. } = entry {
+            if let JournalEntry::Command { line, .. } = entry {
                 undone.commands.insert(0, line.clone());
                 Self::forget(&folder, noted)?;
                 continue;
             }
             let Some((path, shown)) = place(entry, workspace.root()) else { continue };
             match taker.take_back(entry, &path) {
-                Outcome::Restored | Outcome::AlreadySo => {
+                UndoOutcome::Restored | UndoOutcome::AlreadySo => {
                     if !undone.restored.contains(&shown) {
                         undone.restored.push(shown);
                     }
                     Self::forget(&folder, noted)?;
                 }
-                Outcome::Left(why) => undone.left.push((shown, why)),
+                UndoOutcome::Left(why) => undone.left.push((shown, why)),
             }
         }
         Ok(undone)
     }
 
     /// Gives the newest turn up as it is, so that the next undo goes further back.
-    pub fn pass_over(&self, root: &Path) -> Result<(), UndoError> {
+    pub fn skip_last(&self, root: &Path) -> Result<(), UndoError> {
         let (folder, ..) = self.newest(root)?;
         Ok(Self::mark_undone(&folder)?)
     }
 
     /// What `undo_last` would take back, as far as nothing was changed since.
-    pub fn last(&self, root: &Path) -> Result<Undone, UndoError> {
+    pub fn preview_last(&self, root: &Path) -> Result<UndoReport, UndoError> {
         let (_, turn, entries) = self.newest(root)?;
         let root = root.canonicalize()?;
-        let mut undone = Undone { turn: turn.turn, ..Undone::default() };
+        let mut undone = UndoReport { turn: turn.turn, ..UndoReport::default() };
         for (_, entry) in &entries {
             match (entry, place(entry, &root)) {
-                (Entry::Command { line, .. }, _) => undone.commands.push(line.clone()),
+                (JournalEntry::Command { line, .. }, _) => undone.commands.push(line.clone()),
                 (_, Some((_, path))) if !undone.restored.contains(&path) => undone.restored.push(path),
                 _ => {}
             }
@@ -101,7 +101,7 @@ impl Journal {
         Ok(undone)
     }
 
-    fn newest(&self, root: &Path) -> Result<(PathBuf, Turn, Noted), UndoError> {
+    fn newest(&self, root: &Path) -> Result<(PathBuf, JournalTurn, Noted), UndoError> {
         if self.folder.is_none() {
             return Err(UndoError::NotKept);
         }
@@ -120,83 +120,83 @@ impl Journal {
     }
 }
 
-struct Taker<'a> {
+struct Undoer<'a> {
     journal: &'a Journal,
     workspace: &'a Workspace,
     /// Where the turn's copies are.
     folder: &'a Path,
 }
 
-impl Taker<'_> {
-    fn take_back(&self, entry: &Entry, path: &Path) -> Outcome {
+impl Undoer<'_> {
+    fn take_back(&self, entry: &JournalEntry, path: &Path) -> UndoOutcome {
         let outcome = match entry {
-            Entry::Written { before, after, .. } => self.unwrite(path, before, after),
-            Entry::MadeFolder { .. } => self.unmake(path),
-            Entry::Deleted { trash, .. } => self.undelete(path, trash),
-            Entry::Command { .. } => Ok(Outcome::AlreadySo),
+            JournalEntry::Written { before, after, .. } => self.unwrite(path, before, after),
+            JournalEntry::MadeFolder { .. } => self.unmake(path),
+            JournalEntry::Deleted { trash, .. } => self.undelete(path, trash),
+            JournalEntry::Command { .. } => Ok(UndoOutcome::AlreadySo),
         };
-        outcome.unwrap_or_else(Outcome::Left)
+        outcome.unwrap_or_else(UndoOutcome::Left)
     }
 
-    fn unwrite(&self, path: &Path, before: &Kept, after: &str) -> Result<Outcome, String> {
+    fn unwrite(&self, path: &Path, before: &PriorState, after: &str) -> Result<UndoOutcome, String> {
         let now = self.hash_of(path)?;
         let is_as_before = match (before, &now) {
-            (Kept::Nothing, None) => true,
-            (Kept::Copy { hash, .. }, Some(now)) => hash == now,
+            (PriorState::Nothing, None) => true,
+            (PriorState::Copy { hash, .. }, Some(now)) => hash == now,
             _ => false,
         };
         if is_as_before {
-            return Ok(Outcome::AlreadySo);
+            return Ok(UndoOutcome::AlreadySo);
         }
         match now {
-            None => return Ok(Outcome::Left("it is gone since".to_owned())),
-            Some(now) if now != after => return Ok(Outcome::Left("it was changed since".to_owned())),
+            None => return Ok(UndoOutcome::Left("it is gone since".to_owned())),
+            Some(now) if now != after => return Ok(UndoOutcome::Left("it was changed since".to_owned())),
             Some(_) => {}
         }
         let (folder, name) = self.surroundings(path)?;
         match before {
-            Kept::TooLarge => return Ok(Outcome::Left("it was too large to be kept".to_owned())),
-            Kept::Nothing => {
+            PriorState::TooLarge => return Ok(UndoOutcome::Left("it was too large to be kept".to_owned())),
+            PriorState::Nothing => {
                 rustix::fs::unlinkat(&folder, name, AtFlags::empty()).map_err(|error| error.to_string())?;
             }
-            Kept::Copy { file, mode, .. } => {
+            PriorState::Copy { file, mode, .. } => {
                 let old = std::fs::read(self.folder.join(file))
                     .map_err(|error| format!("what was kept of it cannot be read: {error}"))?;
-                let like = Likeness { mode: Some(*mode), owner: None };
-                atomic::replace(&folder, name, &old, like).map_err(|error| error.to_string())?;
+                let like = FileAttributes { mode: Some(*mode), owner: None };
+                atomic::write_atomically(&folder, name, &old, like).map_err(|error| error.to_string())?;
             }
         }
-        Ok(Outcome::Restored)
+        Ok(UndoOutcome::Restored)
     }
 
-    fn unmake(&self, path: &Path) -> Result<Outcome, String> {
-        self.workspace.allow(&shown(path), path).map_err(|failure| failure.0)?;
+    fn unmake(&self, path: &Path) -> Result<UndoOutcome, String> {
+        self.workspace.allow(&display_path(path), path).map_err(|failure| failure.0)?;
         let Ok(folder) = beneath::open_unlinked(self.workspace.as_folder(), parent(path), beneath::PLACE)
         else {
-            return Ok(Outcome::AlreadySo);
+            return Ok(UndoOutcome::AlreadySo);
         };
         match rustix::fs::unlinkat(&folder, name(path)?, AtFlags::REMOVEDIR) {
-            Ok(()) => Ok(Outcome::Restored),
-            Err(Errno::NOENT) => Ok(Outcome::AlreadySo),
-            Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(Outcome::Left("the folder is not empty".to_owned())),
+            Ok(()) => Ok(UndoOutcome::Restored),
+            Err(Errno::NOENT) => Ok(UndoOutcome::AlreadySo),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(UndoOutcome::Left("the folder is not empty".to_owned())),
             Err(error) => Err(error.to_string()),
         }
     }
 
-    fn undelete(&self, path: &Path, id: &str) -> Result<Outcome, String> {
+    fn undelete(&self, path: &Path, id: &str) -> Result<UndoOutcome, String> {
         match self.journal.trash.restore(id) {
-            Ok(_) => Ok(Outcome::Restored),
+            Ok(_) => Ok(UndoOutcome::Restored),
             Err(TrashError::NotFound(_)) if self.workspace.root().join(path).symlink_metadata().is_ok() => {
-                Ok(Outcome::AlreadySo)
+                Ok(UndoOutcome::AlreadySo)
             }
-            Err(TrashError::NotFound(_)) => Ok(Outcome::Left("it is no longer in the trash".to_owned())),
+            Err(TrashError::NotFound(_)) => Ok(UndoOutcome::Left("it is no longer in the trash".to_owned())),
             Err(error) => Err(error.to_string()),
         }
     }
 
     /// The hash of a file as it is now; none when there is none.
     fn hash_of(&self, path: &Path) -> Result<Option<String>, String> {
-        self.workspace.allow(&shown(path), path).map_err(|failure| failure.0)?;
+        self.workspace.allow(&display_path(path), path).map_err(|failure| failure.0)?;
         let opened = match beneath::open_unlinked(self.workspace.as_folder(), path, READ) {
             Ok(opened) => File::from(opened),
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
@@ -210,7 +210,7 @@ impl Taker<'_> {
     }
 
     fn surroundings<'a>(&self, path: &'a Path) -> Result<(std::os::fd::OwnedFd, &'a OsStr), String> {
-        let folder = self.workspace.surroundings(path, |_| Ok(())).map_err(|failure| failure.0)?;
+        let folder = self.workspace.create_parents(path, |_| Ok(())).map_err(|failure| failure.0)?;
         Ok((folder, name(path)?))
     }
 }
@@ -228,18 +228,18 @@ fn hashed(mut file: File) -> io::Result<String> {
 }
 
 /// Where a change was, relative to the root, and how that is shown; none when it was elsewhere.
-fn place(entry: &Entry, root: &Path) -> Option<(PathBuf, String)> {
-    if matches!(entry, Entry::Command { .. }) {
+fn place(entry: &JournalEntry, root: &Path) -> Option<(PathBuf, String)> {
+    if matches!(entry, JournalEntry::Command { .. }) {
         return None;
     }
     let relative = path_of(entry).strip_prefix(root).ok()?;
-    Some((relative.to_owned(), shown(relative)))
+    Some((relative.to_owned(), display_path(relative)))
 }
 
-fn path_of(entry: &Entry) -> &Path {
+fn path_of(entry: &JournalEntry) -> &Path {
     match entry {
-        Entry::Written { path, .. } | Entry::MadeFolder { path } | Entry::Deleted { path, .. } => path,
-        Entry::Command { folder, .. } => folder,
+        JournalEntry::Written { path, .. } | JournalEntry::MadeFolder { path } | JournalEntry::Deleted { path, .. } => path,
+        JournalEntry::Command { folder, .. } => folder,
     }
 }
 

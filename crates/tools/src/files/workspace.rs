@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::beneath::{self, NAMES, PLACE, READ};
 use super::limits::Limits;
-use super::text::{shown, size};
+use super::text::{display_path, size};
 
 /// Among so many names of a folder a similar one is looked for.
 const MAX_CANDIDATES: usize = 10_000;
@@ -33,7 +33,7 @@ struct Inside {
 }
 
 /// An open regular file.
-pub(super) struct Opened {
+pub(super) struct OpenedFile {
     pub file: File,
     /// Where it really lies, relative to the root.
     pub relative: PathBuf,
@@ -41,7 +41,7 @@ pub(super) struct Opened {
 }
 
 /// A name in a folder, whatever it stands for; a link is not followed.
-pub(super) struct Named {
+pub(super) struct WorkspaceEntry {
     pub folder: OwnedFd,
     pub name: OsString,
     pub relative: PathBuf,
@@ -49,11 +49,11 @@ pub(super) struct Named {
 }
 
 /// Where something is to be written.
-pub(super) struct Target {
+pub(super) struct WriteTarget {
     /// As it was asked for, links not followed.
     pub asked: PathBuf,
     pub relative: PathBuf,
-    pub existing: Option<Opened>,
+    pub existing: Option<OpenedFile>,
 }
 
 impl Workspace {
@@ -80,12 +80,12 @@ impl Workspace {
 
     /// The real absolute path of a folder inside.
     pub fn folder(&self, path: &str) -> Result<PathBuf, ToolError> {
-        let (_, relative) = self.names_of(path)?;
+        let (_, relative) = self.open_dir(path)?;
         Ok(if relative.as_os_str().is_empty() { self.root().to_owned() } else { self.root().join(relative) })
     }
 
     /// Whoever holds this reads and writes without others of this process writing in between.
-    pub(super) fn changing(&self) -> MutexGuard<'_, ()> {
+    pub(super) fn write_lock(&self) -> MutexGuard<'_, ()> {
         self.0.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -95,7 +95,7 @@ impl Workspace {
     }
 
     /// Whether lists and searches leave a path out.
-    pub(super) fn closes(&self, path: &str) -> bool {
+    pub(super) fn denies_path(&self, path: &str) -> bool {
         (self.0.limits.closed)(path)
     }
 
@@ -109,20 +109,20 @@ impl Workspace {
     }
 
     /// A folder to list, and where it really lies.
-    pub(super) fn names_of(&self, path: &str) -> Result<(OwnedFd, PathBuf), ToolError> {
+    pub(super) fn open_dir(&self, path: &str) -> Result<(OwnedFd, PathBuf), ToolError> {
         let relative = self.relative(path)?;
         let opened = self.resolve(&relative, NAMES).map_err(|error| match error {
             Errno::NOTDIR => ToolError(format!("`{path}` is no folder")),
             error => self.explain(path, &relative, error),
         })?;
-        let real = self.real(path, &opened)?;
+        let real = self.real_path(path, &opened)?;
         Ok((opened, real))
     }
 
     /// The real place of a folder; none when nothing is there.
-    pub(super) fn place(&self, path: &str, relative: &Path) -> Result<Option<PathBuf>, ToolError> {
+    pub(super) fn resolve_existing(&self, path: &str, relative: &Path) -> Result<Option<PathBuf>, ToolError> {
         match self.resolve(relative, PLACE) {
-            Ok(folder) => self.real(path, &folder).map(Some),
+            Ok(folder) => self.real_path(path, &folder).map(Some),
             Err(Errno::NOENT) => Ok(None),
             Err(Errno::NOTDIR) if self.resolve(relative, READ).is_ok() => {
                 Err(ToolError(format!("`{path}` is a file, so no folder can be there")))
@@ -132,14 +132,14 @@ impl Workspace {
     }
 
     /// A regular file, open for reading.
-    pub(super) fn file(&self, path: &str) -> Result<Opened, ToolError> {
+    pub(super) fn file(&self, path: &str) -> Result<OpenedFile, ToolError> {
         let relative = self.relative(path)?;
         let opened = self.resolve(&relative, READ).map_err(|error| self.explain(path, &relative, error))?;
         self.regular(path, opened)
     }
 
     /// A name, without following it when it is a link.
-    pub(super) fn named(&self, path: &str) -> Result<Named, ToolError> {
+    pub(super) fn named(&self, path: &str) -> Result<WorkspaceEntry, ToolError> {
         let relative = self.relative(path)?;
         let Some(name) = relative.file_name() else {
             return Err(ToolError(format!("`{path}` is the workspace itself ({})", self.root().display())));
@@ -148,29 +148,29 @@ impl Workspace {
         let explain = |error| self.explain(path, &relative, error);
         let folder = self.resolve(parent, PLACE).map_err(explain)?;
         let stat = beneath::look(&folder, name).map_err(explain)?;
-        let real = self.real(path, &folder)?.join(name);
+        let real = self.real_path(path, &folder)?.join(name);
         self.allow(path, &real)?;
-        Ok(Named { name: name.to_owned(), folder, relative: real, stat })
+        Ok(WorkspaceEntry { name: name.to_owned(), folder, relative: real, stat })
     }
 
     /// Where a file of that path would be written: where links lead that stay inside, or where nothing is yet.
-    pub(super) fn target(&self, path: &str) -> Result<Target, ToolError> {
+    pub(super) fn target(&self, path: &str) -> Result<WriteTarget, ToolError> {
         let relative = self.relative(path)?;
         match self.resolve(&relative, READ) {
             Ok(opened) => {
                 let existing = self.regular(path, opened)?;
-                Ok(Target { asked: relative, relative: existing.relative.clone(), existing: Some(existing) })
+                Ok(WriteTarget { asked: relative, relative: existing.relative.clone(), existing: Some(existing) })
             }
             Err(Errno::NOENT) => {
-                let real = self.vacancy(path, &relative)?;
-                Ok(Target { asked: relative, relative: real, existing: None })
+                let real = self.resolve_new(path, &relative)?;
+                Ok(WriteTarget { asked: relative, relative: real, existing: None })
             }
             Err(error) => Err(self.explain(path, &relative, error)),
         }
     }
 
     /// The real place of something that is not there yet; folders on the way may be missing too.
-    pub(super) fn vacancy(&self, path: &str, relative: &Path) -> Result<PathBuf, ToolError> {
+    pub(super) fn resolve_new(&self, path: &str, relative: &Path) -> Result<PathBuf, ToolError> {
         for ancestor in relative.ancestors().skip(1) {
             let folder = match self.resolve(ancestor, PLACE) {
                 Ok(folder) => folder,
@@ -181,11 +181,11 @@ impl Workspace {
             if let Some(next) = rest.components().next()
                 && let Ok(target) = beneath::link_target(&folder, next.as_os_str())
             {
-                let link = shown(&ancestor.join(next));
-                let nowhere = shown(&target);
+                let link = display_path(&ancestor.join(next));
+                let nowhere = display_path(&target);
                 return Err(ToolError(format!("`{link}` is a link to `{nowhere}`, which does not exist")));
             }
-            let real = self.real(path, &folder)?.join(rest);
+            let real = self.real_path(path, &folder)?.join(rest);
             self.allow(path, &real)?;
             return Ok(real);
         }
@@ -193,12 +193,12 @@ impl Workspace {
     }
 
     /// The folder around a real path; missing ones are made, each announced before.
-    pub(super) fn surroundings(
+    pub(super) fn create_parents(
         &self,
         relative: &Path,
         mut announce: impl FnMut(&Path) -> Result<(), ToolError>,
     ) -> Result<OwnedFd, ToolError> {
-        let explain = |error| self.explain(&shown(relative), relative, error);
+        let explain = |error| self.explain(&display_path(relative), relative, error);
         let mut folder = self.0.folder.try_clone().map_err(|error| ToolError(error.to_string()))?;
         let mut path = PathBuf::new();
         for part in relative.parent().unwrap_or(Path::new("")).components() {
@@ -206,7 +206,7 @@ impl Workspace {
             let name = Path::new(part.as_os_str());
             folder = match beneath::open_unlinked(&folder, name, PLACE) {
                 Err(Errno::NOENT) => {
-                    self.allow(&shown(relative), &path)?;
+                    self.allow(&display_path(relative), &path)?;
                     announce(&path)?;
                     match rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o777)) {
                         Ok(()) | Err(Errno::EXIST) => beneath::open_unlinked(&folder, name, PLACE),
@@ -217,14 +217,14 @@ impl Workspace {
             }
             .map_err(explain)?;
         }
-        self.real(&shown(relative), &folder)?;
+        self.real_path(&display_path(relative), &folder)?;
         Ok(folder)
     }
 
     /// A path as a model gives it, relative to the root and without detours.
     pub(super) fn relative(&self, path: &str) -> Result<PathBuf, ToolError> {
         let root = self.root().display();
-        let refuse = |why: &str| Err(ToolError(format!("`{}` {why}", shown(Path::new(path)))));
+        let refuse = |why: &str| Err(ToolError(format!("`{}` {why}", display_path(Path::new(path)))));
         if path.is_empty() {
             return Err(ToolError(format!("the path is empty; give one relative to the workspace {root}")));
         }
@@ -255,7 +255,7 @@ impl Workspace {
 
     /// Why something did not open, in words that help.
     pub(super) fn explain(&self, path: &str, relative: &Path, error: Errno) -> ToolError {
-        let shown_path = shown(Path::new(path));
+        let shown_path = display_path(Path::new(path));
         let root = self.root().display();
         ToolError(match error {
             Errno::NOENT => return self.missing(&shown_path, relative),
@@ -263,7 +263,7 @@ impl Workspace {
             Errno::NOTDIR => format!("`{shown_path}` goes through a file as if it were a folder"),
             Errno::LOOP => format!("`{shown_path}` goes through a link that cannot be followed here"),
             Errno::ACCESS | Errno::PERM => format!("no permission for `{shown_path}`"),
-            Errno::NXIO | Errno::NODEV => no_plain_file(&shown_path),
+            Errno::NXIO | Errno::NODEV => not_a_regular_file(&shown_path),
             Errno::NAMETOOLONG => format!("`{}` is too long", super::text::cut(&shown_path, 80)),
             Errno::NOSYS => "this kernel cannot keep file access inside the workspace (openat2)".to_owned(),
             error => format!("`{shown_path}`: {}", io::Error::from(error)),
@@ -308,20 +308,20 @@ impl Workspace {
         Err(Errno::XDEV)
     }
 
-    pub(super) fn regular(&self, path: &str, opened: OwnedFd) -> Result<Opened, ToolError> {
+    pub(super) fn regular(&self, path: &str, opened: OwnedFd) -> Result<OpenedFile, ToolError> {
         let stat = rustix::fs::fstat(&opened).map_err(|error| self.explain(path, Path::new(path), error))?;
-        let relative = self.real(path, &opened)?;
+        let relative = self.real_path(path, &opened)?;
         match beneath::kind(&stat) {
-            FileType::RegularFile => Ok(Opened { file: File::from(opened), relative, stat }),
+            FileType::RegularFile => Ok(OpenedFile { file: File::from(opened), relative, stat }),
             FileType::Directory => {
                 Err(ToolError(format!("`{path}` is a folder; fs_list shows what is in it")))
             }
-            _ => Err(ToolError(no_plain_file(path))),
+            _ => Err(ToolError(not_a_regular_file(path))),
         }
     }
 
     /// Where it really lies, relative to the root; refused when that is not ours to touch.
-    pub(super) fn real(&self, path: &str, opened: impl AsFd) -> Result<PathBuf, ToolError> {
+    pub(super) fn real_path(&self, path: &str, opened: impl AsFd) -> Result<PathBuf, ToolError> {
         let real = beneath::real_path(opened)
             .map_err(|error| ToolError(format!("`{path}`: where it really lies is not known: {error}")))?;
         let Ok(relative) = real.strip_prefix(self.root()) else {
@@ -344,7 +344,7 @@ impl Workspace {
             wrong = ancestor;
         }
         let place =
-            if wrong == relative { String::new() } else { format!(" (no folder `{}`)", shown(wrong)) };
+            if wrong == relative { String::new() } else { format!(" (no folder `{}`)", display_path(wrong)) };
         let similar = similar.map(|words| format!("; {words}")).unwrap_or_default();
         ToolError(format!(
             "no file or folder `{path}` in the workspace {}{place}{similar}",
@@ -360,22 +360,22 @@ impl Workspace {
             .iter()
             .take(MAX_CANDIDATES)
             .filter(|(name, _)| self.allow("", &parent.join(name)).is_ok())
-            .map(|(name, _)| shown(Path::new(name)))
+            .map(|(name, _)| display_path(Path::new(name)))
             .collect();
-        let name = shown(Path::new(wrong.file_name()?));
+        let name = display_path(Path::new(wrong.file_name()?));
         let near = nearest(&name, names.iter().map(String::as_str));
-        let near: Vec<String> = near.iter().map(|name| format!("`{}`", shown(&parent.join(name)))).collect();
+        let near: Vec<String> = near.iter().map(|name| format!("`{}`", display_path(&parent.join(name)))).collect();
         (!near.is_empty()).then(|| format!("did you mean {}?", near.join(" or ")))
     }
 }
 
-impl Opened {
+impl OpenedFile {
     pub fn bytes(&self) -> u64 {
         size(&self.stat)
     }
 }
 
-pub(super) fn no_plain_file(path: &str) -> String {
+pub(super) fn not_a_regular_file(path: &str) -> String {
     format!("`{path}` is no regular file (a pipe, a socket or a device), so it is left alone")
 }
 

@@ -4,15 +4,15 @@ use lango_domain::{Safety, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::change::{Before, Change, MAX_BYTES};
-use super::text::{count, shown, uses_crlf, with_crlf};
-use super::{Files, Workspace, blocking};
+use super::change::{PriorContent, FileChange, MAX_BYTES};
+use super::text::{count, display_path, uses_crlf, with_crlf};
+use super::{FileTools, Workspace, blocking};
 
 /// So much of a file tells how its lines end.
 const LINE_END_SAMPLE: usize = 64 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
-struct Write {
+struct FsWriteArgs {
     /// Path of the file, relative to the workspace; missing folders are made.
     path: String,
     /// The whole new content, or what is added to the end.
@@ -22,15 +22,15 @@ struct Write {
     append: bool,
 }
 
-pub fn tool(files: Files) -> Tool {
+pub fn tool(files: FileTools) -> Tool {
     let telling = files.clone();
     let description = "Writes a file of the workspace, new or over an old one, and makes missing folders. \
         To change a part of a file use fs_edit.";
-    Tool::new("fs_write", description, Safety::Moderate, move |context, args: Write| {
+    Tool::new("fs_write", description, Safety::Moderate, move |context, args: FsWriteArgs| {
         let files = files.clone();
         async move { blocking(move || write(&files, &context, &args)).await }
     })
-    .with_intent(move |_, args: Write| {
+    .with_intent(move |_, args: FsWriteArgs| {
         let files = telling.clone();
         async move { blocking(move || plan(&files.workspace, &args).map(|change| change.intent(&files.workspace))).await }
     })
@@ -44,30 +44,30 @@ pub fn tool(files: Files) -> Tool {
     ])
 }
 
-fn write(files: &Files, context: &ToolContext, args: &Write) -> Result<String, ToolError> {
-    let _alone = files.workspace.changing();
+fn write(files: &FileTools, context: &ToolContext, args: &FsWriteArgs) -> Result<String, ToolError> {
+    let _alone = files.workspace.write_lock();
     let change = plan(&files.workspace, args)?;
-    let path = shown(&change.relative);
-    if change.is_nothing() {
+    let path = display_path(&change.relative);
+    if change.is_empty() {
         return Ok(format!("{path} has exactly this content already"));
     }
-    change.carry_out(files, context)?;
+    change.apply(files, context)?;
     let bytes = count(change.after.len() as u64, "byte");
     let lines = count(String::from_utf8_lossy(&change.after).lines().count() as u64, "line");
     Ok(match change.before {
-        Before::Nothing => format!("created {path}: {lines}, {bytes}"),
+        PriorContent::Nothing => format!("created {path}: {lines}, {bytes}"),
         _ if args.append => format!("added to {path}: now {lines}, {bytes}"),
         _ => format!("wrote {path}: {lines}, {bytes}"),
     })
 }
 
 /// The change that a call asks for. Line ends stay those of the file.
-fn plan(workspace: &Workspace, args: &Write) -> Result<Change, ToolError> {
-    let target = Change::target(workspace, &args.path)?;
-    let before = Before::of(&args.path, target.existing)?;
+fn plan(workspace: &Workspace, args: &FsWriteArgs) -> Result<FileChange, ToolError> {
+    let target = FileChange::target(workspace, &args.path)?;
+    let before = PriorContent::of(&args.path, target.existing)?;
     let old: &[u8] = match &before {
-        Before::Content { bytes, .. } => bytes,
-        Before::Huge(_) if args.append => {
+        PriorContent::Content { bytes, .. } => bytes,
+        PriorContent::Huge(_) if args.append => {
             let most = MAX_BYTES / 1024 / 1024;
             return Err(ToolError(format!(
                 "`{}` is larger than {most} MiB; append with the shell",
@@ -82,5 +82,5 @@ fn plan(workspace: &Workspace, args: &Write) -> Result<Change, ToolError> {
         if has_only_lf && uses_crlf(sample) { with_crlf(&args.content) } else { args.content.clone() };
     let mut after = if args.append { old.to_vec() } else { Vec::new() };
     after.extend_from_slice(content.as_bytes());
-    Ok(Change { asked: target.asked, relative: target.relative, before, after })
+    Ok(FileChange { asked: target.asked, relative: target.relative, before, after })
 }

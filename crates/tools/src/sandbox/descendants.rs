@@ -11,14 +11,14 @@ const LOOKS: usize = 5;
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// The processes below this one.
-pub struct Below {
+pub struct Descendants {
     pub processes: Vec<i32>,
     /// Resident memory of all of them.
     pub pages: u64,
 }
 
 /// Looks at all processes below this one.
-pub fn below_this() -> Below {
+pub fn list() -> Descendants {
     let own = std::process::id() as i32;
     let all = if knows_children(own) { HashMap::new() } else { children_of_all() };
     let children = |parent: i32| match all.is_empty() {
@@ -34,12 +34,12 @@ pub fn below_this() -> Below {
             waiting.push(child);
         }
     }
-    Below { processes: found, pages }
+    Descendants { processes: found, pages }
 }
 
 /// Ends all of them. One that forks and exits all the time is ahead of every look; so nothing that ended is forgotten until
 /// nothing lives any more: what is not forgotten counts, and at the limit of processes nobody can fork.
-pub fn end_all() {
+pub fn kill_all() {
     while !has_none() {
         for _ in 0..LOOKS {
             signal_all(&living(), Signal::STOP);
@@ -56,7 +56,7 @@ pub fn end_all() {
 }
 
 fn living() -> Vec<i32> {
-    below_this().processes.into_iter().filter(|pid| !has_ended(*pid)).collect()
+    list().processes.into_iter().filter(|pid| !has_ended(*pid)).collect()
 }
 
 /// Whether it only waits to be forgotten.
@@ -133,7 +133,7 @@ mod tests {
     fn a_child_is_found_whichever_way_it_is_looked_for() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let (own, pid) = (std::process::id() as i32, child.id() as i32);
-        let below = below_this();
+        let below = list();
         assert!(below.processes.contains(&pid) && below.pages > 0);
         assert!(children_of_all()[&own].contains(&pid));
         child.kill().unwrap();

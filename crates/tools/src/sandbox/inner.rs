@@ -14,16 +14,16 @@ use rustix::thread::{
     remove_capability_from_bounding_set, set_capabilities, set_capabilities_secure_bits, set_no_new_privs,
 };
 
-use super::outer::{PREPARED_VARIABLE, Prepared, SPEC_VARIABLE};
-use super::spec::{Failed, Limits, Mode, Spec, Word};
-use super::{control_group, kernel, loopback, mounts, reach, syscalls};
+use super::outer::{PREPARED_VARIABLE, PreparedSandbox, SPEC_VARIABLE};
+use super::spec::{SandboxError, SandboxLimits, SandboxMode, SandboxSpec, SandboxMessage};
+use super::{cgroup, sys, loopback, mounts, landlock, seccomp};
 
 /// The exit code of a helper that never came to start the command; it has said so by then.
 const NOT_STARTED: u8 = 254;
 
 /// What the command has to itself.
 #[derive(Clone, Copy)]
-pub struct Own {
+pub struct Isolation {
     pub network: bool,
     /// Shared memory and queues between processes.
     pub ipc: bool,
@@ -36,34 +36,34 @@ pub fn run() -> ExitCode {
     match confined() {
         Ok(code) => ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)),
         Err(failed) => {
-            Word::Failed(failed).say();
+            SandboxMessage::Failed(failed).send();
             ExitCode::from(NOT_STARTED)
         }
     }
 }
 
-fn confined() -> Result<i32, Failed> {
-    let other = |error: &dyn std::fmt::Display| Failed::Other(error.to_string());
+fn confined() -> Result<i32, SandboxError> {
+    let other = |error: &dyn std::fmt::Display| SandboxError::Other(error.to_string());
     // Whatever happens to the outer helper happens to this one.
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| other(&error))?;
     let spec = std::env::var(SPEC_VARIABLE).map_err(|error| other(&error))?;
-    let spec: Spec = serde_json::from_str(&spec).map_err(|error| other(&error))?;
+    let spec: SandboxSpec = serde_json::from_str(&spec).map_err(|error| other(&error))?;
     let prepared = std::env::var(PREPARED_VARIABLE).unwrap_or_default();
-    let prepared: Prepared = serde_json::from_str(&prepared).map_err(|error| other(&error))?;
+    let prepared: PreparedSandbox = serde_json::from_str(&prepared).map_err(|error| other(&error))?;
     let mut confined = prepared.namespaces;
-    if !prepared.groups.is_empty() && control_group::enter(&prepared.groups) {
+    if !prepared.groups.is_empty() && cgroup::enter(&prepared.groups) {
         confined.push("control group".to_owned());
     }
     let has = |name: &str| confined.iter().any(|word| word == name);
     let own_user = has("user namespace");
     // Orphans come here, to be forgotten at once; the outer helper gets them when this one is gone.
     let _ = set_child_subreaper(Some(getpid()));
-    let own = Own {
+    let own = Isolation {
         network: has("network namespace"),
         ipc: has("ipc namespace"),
         memory: has("control group"),
         // The outer helper keeps its own view of all processes.
-        mounts: own_user && kernel::unshare(UnshareFlags::NEWNS).is_ok() && mounts::arrange(&spec),
+        mounts: own_user && sys::unshare(UnshareFlags::NEWNS).is_ok() && mounts::set_up(&spec),
     };
     if own.mounts {
         confined.push("mount namespace".to_owned());
@@ -72,12 +72,12 @@ fn confined() -> Result<i32, Failed> {
         let _ = loopback::bring_up();
     }
     std::env::set_current_dir(&spec.folder)
-        .map_err(|error| Failed::Other(format!("cannot start in {}: {error}", spec.folder.display())))?;
+        .map_err(|error| SandboxError::Other(format!("cannot start in {}: {error}", spec.folder.display())))?;
     limit(&spec.limits, own_user);
-    if spec.mode != Mode::Off {
+    if spec.mode != SandboxMode::Off {
         drop_capabilities().map_err(|error| other(&error))?;
-        let files = reach::confine(&spec, own).map_err(Failed::Unconfined)?;
-        syscalls::filter(&spec, own, files.abi).map_err(Failed::Unconfined)?;
+        let files = landlock::confine(&spec, own).map_err(SandboxError::Unconfined)?;
+        seccomp::filter(&spec, own, files.abi).map_err(SandboxError::Unconfined)?;
         confined.extend(files.words);
         confined.push("system calls".to_owned());
     }
@@ -86,7 +86,7 @@ fn confined() -> Result<i32, Failed> {
     start(&spec, confined)
 }
 
-fn limit(limits: &Limits, own_user: bool) {
+fn limit(limits: &SandboxLimits, own_user: bool) {
     let at_most = |resource, most: u64| {
         let _ = setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
     };
@@ -117,25 +117,25 @@ fn drop_capabilities() -> io::Result<()> {
     Ok(set_no_new_privs(true)?)
 }
 
-fn start(spec: &Spec, confined: Vec<String>) -> Result<i32, Failed> {
+fn start(spec: &SandboxSpec, confined: Vec<String>) -> Result<i32, SandboxError> {
     let (program, args) =
-        spec.argv.split_first().ok_or_else(|| Failed::Other("no program is named".to_owned()))?;
+        spec.argv.split_first().ok_or_else(|| SandboxError::Other("no program is named".to_owned()))?;
     let output =
-        io::stdout().as_fd().try_clone_to_owned().map_err(|error| Failed::Other(error.to_string()))?;
+        io::stdout().as_fd().try_clone_to_owned().map_err(|error| SandboxError::Other(error.to_string()))?;
     let mut command = Command::new(program);
     command.args(args).env_clear().envs(spec.env.iter().map(|(name, value)| (name, value)));
     command.stderr(Stdio::from(output));
     if !spec.starts_programs {
-        kernel::filter_in_child(&mut command, syscalls::no_other_process().map_err(Failed::Other)?);
+        sys::filter_in_child(&mut command, seccomp::no_other_process().map_err(SandboxError::Other)?);
     }
-    let child = command.spawn().map_err(|error| Failed::Other(format!("{program}: {error}")))?;
-    Word::Confined(confined).say();
+    let child = command.spawn().map_err(|error| SandboxError::Other(format!("{program}: {error}")))?;
+    SandboxMessage::Confined(confined).send();
     let main = Pid::from_child(&child);
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if pid == main => return Ok(code(status)),
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(Failed::Other(error.to_string())),
+            Err(error) => return Err(SandboxError::Other(error.to_string())),
         }
     }
 }

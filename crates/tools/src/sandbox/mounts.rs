@@ -8,13 +8,13 @@ use rustix::mount::{
     MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change, mount_remount,
 };
 
-use super::spec::Spec;
+use super::spec::SandboxSpec;
 
 /// As much shared memory as anything small needs.
 const SHARED_MEMORY: &std::ffi::CStr = c"size=256m,mode=1777";
 
 /// In a new mount namespace. Whether everything is out of sight that must be; where not, Landlock has to see to it.
-pub fn arrange(spec: &Spec) -> bool {
+pub fn set_up(spec: &SandboxSpec) -> bool {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     if mount_change("/", private).is_err() {
         return false;
@@ -28,11 +28,11 @@ pub fn arrange(spec: &Spec) -> bool {
     let mut hidden = spec.hidden.iter().filter(|hidden| is_reachable(spec, hidden));
     let empty = Some(c"size=4k,mode=0");
     let cover = |folder: &PathBuf| mount("tmpfs", folder, "tmpfs", quiet | MountFlags::RDONLY, empty);
-    is_shared && hidden.all(|folder| pin_the_way(spec, folder) && cover(folder).is_ok())
+    is_shared && hidden.all(|folder| pin_parents(spec, folder) && cover(folder).is_ok())
 }
 
 /// What is mounted cannot be renamed: else a folder above a hidden one could be moved aside, and another put in its place.
-fn pin_the_way(spec: &Spec, hidden: &Path) -> bool {
+fn pin_parents(spec: &SandboxSpec, hidden: &Path) -> bool {
     let is_inside = |folder: &Path| {
         let open = || spec.read.iter().chain(&spec.write);
         open().any(|open| folder.starts_with(open)) && open().all(|open| folder != open)
@@ -91,7 +91,7 @@ fn unescaped(field: &str) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-fn is_reachable(spec: &Spec, folder: &Path) -> bool {
+fn is_reachable(spec: &SandboxSpec, folder: &Path) -> bool {
     spec.read.iter().chain(&spec.write).any(|open| folder.starts_with(open))
 }
 

@@ -9,15 +9,15 @@ use rustix::thread::{
     set_capabilities,
 };
 
-use super::kernel;
-use super::spec::{Mode, Spec};
+use super::sys;
+use super::spec::{SandboxMode, SandboxSpec};
 
 /// Whoever is root outside is this user inside: never root.
 const NOT_ROOT: u32 = 1000;
 
 /// Enters them, and says which ones; none where the system does not allow it.
-pub fn enter(spec: &Spec) -> Vec<String> {
-    if spec.mode != Mode::Full {
+pub fn enter(spec: &SandboxSpec) -> Vec<String> {
+    if spec.mode != SandboxMode::Full {
         return Vec::new();
     }
     let mut flags =
@@ -28,7 +28,7 @@ pub fn enter(spec: &Spec) -> Vec<String> {
         entered.push("network");
     }
     let (uid, gid) = (getuid().as_raw(), getgid().as_raw());
-    match kernel::unshare(flags).and_then(|()| map_user(uid, gid)).and_then(|()| keep_for_the_next()) {
+    match sys::unshare(flags).and_then(|()| map_user(uid, gid)).and_then(|()| keep_capabilities()) {
         Ok(()) => entered.into_iter().map(|name| format!("{name} namespace")).collect(),
         Err(_) => Vec::new(),
     }
@@ -43,7 +43,7 @@ fn map_user(uid: u32, gid: u32) -> io::Result<()> {
 }
 
 /// What the inner helper needs to mount, to bring its own loopback up, and to give all of it away for good.
-fn keep_for_the_next() -> io::Result<()> {
+fn keep_capabilities() -> io::Result<()> {
     let kept = [CapabilitySet::SYS_ADMIN, CapabilitySet::NET_ADMIN, CapabilitySet::SETPCAP];
     let own = capabilities(None)?;
     set_capabilities(None, CapabilitySets { inheritable: kept.into_iter().collect(), ..own })?;

@@ -12,11 +12,11 @@ use rustix::param::page_size;
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper, setsid};
 use serde::{Deserialize, Serialize};
 
-use super::control_group::ControlGroup;
-use super::descendants::{below_this, end_all};
-use super::spec::{Failed, Limits, Reason, Spec, Word};
+use super::cgroup::ControlGroup;
+use super::descendants::{list, kill_all};
+use super::spec::{SandboxError, SandboxLimits, ExceededLimit, SandboxSpec, SandboxMessage};
 use super::temporary::Temporary;
-use super::{INNER, kernel, namespaces};
+use super::{INNER, sys, namespaces};
 
 /// The variable that the inner helper finds its spec in.
 pub const SPEC_VARIABLE: &str = "LANGO_SANDBOX";
@@ -25,7 +25,7 @@ pub const PREPARED_VARIABLE: &str = "LANGO_SANDBOX_PREPARED";
 
 /// What the inner helper finds.
 #[derive(Default, Serialize, Deserialize)]
-pub struct Prepared {
+pub struct PreparedSandbox {
     /// Those that were entered.
     pub namespaces: Vec<String>,
     /// Control groups to enter.
@@ -40,32 +40,32 @@ const OWN_PROCESSES: usize = 1;
 
 pub fn run() -> ExitCode {
     match supervise() {
-        Ok(Some(word)) => word.say(),
+        Ok(Some(word)) => word.send(),
         Ok(None) => {}
-        Err(why) => Word::Failed(Failed::Other(why)).say(),
+        Err(why) => SandboxMessage::Failed(SandboxError::Other(why)).send(),
     }
     ExitCode::SUCCESS
 }
 
 /// What became of the command; nothing when nobody listens any more.
-fn supervise() -> Result<Option<Word>, String> {
-    kernel::close_others_on_exec();
-    let spec = Spec::read_frame(Stdin)?;
+fn supervise() -> Result<Option<SandboxMessage>, String> {
+    sys::set_cloexec();
+    let spec = SandboxSpec::read_frame(Stdin)?;
     let _ = setsid();
     // Whoever loses its parent becomes a child of this process, and ends with it.
     set_child_subreaper(Some(getpid())).map_err(|error| error.to_string())?;
     let temporary = spec.temp.as_deref().map(Temporary::make).transpose();
     let _temporary = temporary.map_err(|error| format!("no temporary folder: {error}"))?;
     let group = ControlGroup::make(&spec.limits);
-    let prepared = Prepared { namespaces: namespaces::enter(&spec), groups: group.folders().to_vec() };
+    let prepared = PreparedSandbox { namespaces: namespaces::enter(&spec), groups: group.folders().to_vec() };
     let free = free_bytes(&spec);
     let mut inner = start_inner(&spec, &prepared)?;
     let word = watch(&mut inner, &spec, &free);
-    end_all();
+    kill_all();
     Ok(word)
 }
 
-fn start_inner(spec: &Spec, prepared: &Prepared) -> Result<Child, String> {
+fn start_inner(spec: &SandboxSpec, prepared: &PreparedSandbox) -> Result<Child, String> {
     let json = serde_json::to_string(spec).map_err(|error| error.to_string())?;
     let prepared = serde_json::to_string(prepared).map_err(|error| error.to_string())?;
     let mut command = Command::new("/proc/self/exe");
@@ -79,7 +79,7 @@ fn start_inner(spec: &Spec, prepared: &Prepared) -> Result<Child, String> {
     command.spawn().map_err(|error| format!("the sandbox cannot be started: {error}"))
 }
 
-fn watch(inner: &mut Child, spec: &Spec, free: &[Option<u64>]) -> Option<Word> {
+fn watch(inner: &mut Child, spec: &SandboxSpec, free: &[Option<u64>]) -> Option<SandboxMessage> {
     let pid = Pid::from_child(inner);
     let ending = pidfd_open(pid, PidfdFlags::empty()).ok()?;
     let listener = rustix::stdio::stderr();
@@ -95,32 +95,32 @@ fn watch(inner: &mut Child, spec: &Spec, free: &[Option<u64>]) -> Option<Word> {
             return None;
         }
         if let Some(reason) = over(&spec.limits, free, || free_bytes(spec)) {
-            return Some(Word::Stopped(reason));
+            return Some(SandboxMessage::Stopped(reason));
         }
         pause = (pause * 2).min(LAST_LOOK);
     }
 }
 
 /// The inner helper ends as the command did. Where it never came to start it, it has said so before, and this is not heard.
-fn ended(status: ExitStatus) -> Option<Word> {
+fn ended(status: ExitStatus) -> Option<SandboxMessage> {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal))?;
-    Some(Word::Ended { code })
+    Some(SandboxMessage::Ended { code })
 }
 
-fn over(limits: &Limits, before: &[Option<u64>], now: impl Fn() -> Vec<Option<u64>>) -> Option<Reason> {
-    let below = below_this();
+fn over(limits: &SandboxLimits, before: &[Option<u64>], now: impl Fn() -> Vec<Option<u64>>) -> Option<ExceededLimit> {
+    let below = list();
     if below.processes.len() > limits.processes as usize + OWN_PROCESSES {
-        return Some(Reason::Processes);
+        return Some(ExceededLimit::Processes);
     }
     if below.pages.saturating_mul(page_size() as u64) > limits.memory_bytes {
-        return Some(Reason::Memory);
+        return Some(ExceededLimit::Memory);
     }
     let taken = before.iter().zip(now()).filter_map(|(before, now)| Some((*before)?.saturating_sub(now?)));
-    taken.into_iter().any(|taken| taken > limits.disk_bytes).then_some(Reason::Disk)
+    taken.into_iter().any(|taken| taken > limits.disk_bytes).then_some(ExceededLimit::Disk)
 }
 
 /// Of every place that can be written to.
-fn free_bytes(spec: &Spec) -> Vec<Option<u64>> {
+fn free_bytes(spec: &SandboxSpec) -> Vec<Option<u64>> {
     let free = |folder: &PathBuf| {
         let found = statvfs(folder).ok()?;
         Some(found.f_bavail.saturating_mul(found.f_frsize))

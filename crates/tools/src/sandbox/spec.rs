@@ -10,7 +10,7 @@ pub const MAX_SPEC_BYTES: usize = 120 * 1024;
 
 /// A command and its limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spec {
+pub struct SandboxSpec {
     /// The program and its arguments.
     pub argv: Vec<String>,
     pub folder: PathBuf,
@@ -29,12 +29,12 @@ pub struct Spec {
     pub network: bool,
     /// Whether the command may start other programs.
     pub starts_programs: bool,
-    pub mode: Mode,
-    pub limits: Limits,
+    pub mode: SandboxMode,
+    pub limits: SandboxLimits,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Mode {
+pub enum SandboxMode {
     /// Namespaces where the system allows them.
     Full,
     /// As on a system that forbids them.
@@ -44,7 +44,7 @@ pub enum Mode {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct SandboxLimits {
     pub memory_bytes: u64,
     pub processes: u64,
     /// The largest file.
@@ -56,20 +56,20 @@ pub struct Limits {
 /// What the helper says on its stderr, one line each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Word {
+pub enum SandboxMessage {
     /// The command is about to start, confined by these.
     Confined(Vec<String>),
     /// It never started.
-    Failed(Failed),
+    Failed(SandboxError),
     /// It ended by itself, with a code or by a signal (128 and more, as shells count).
     Ended { code: i32 },
     /// It was ended.
-    Stopped(Reason),
+    Stopped(ExceededLimit),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Failed {
+pub enum SandboxError {
     /// The system cannot keep it from other files.
     Unconfined(String),
     /// The program or its folder is not there, or something else went wrong.
@@ -79,13 +79,13 @@ pub enum Failed {
 /// A limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reason {
+pub enum ExceededLimit {
     Memory,
     Processes,
     Disk,
 }
 
-impl Spec {
+impl SandboxSpec {
     /// As it is sent: its length, then itself.
     pub fn frame(&self) -> Result<Vec<u8>, String> {
         let json = serde_json::to_vec(self).map_err(|error| error.to_string())?;
@@ -111,9 +111,9 @@ impl Spec {
     }
 }
 
-impl Word {
+impl SandboxMessage {
     /// Whoever listened may be gone.
-    pub(super) fn say(&self) {
+    pub(super) fn send(&self) {
         if let Ok(line) = serde_json::to_string(self) {
             // In one piece: two helpers speak here.
             let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());

@@ -10,7 +10,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::process::geteuid;
 use uuid::Uuid;
 
-use crate::files::private::remove_folder;
+use crate::files::private_directory::remove_folder;
 
 const PREFIX: &str = "lango-command-";
 /// Somebody who clears up may come between making a folder and locking it; then it is made again.

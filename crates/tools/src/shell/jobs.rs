@@ -9,7 +9,7 @@ use lango_domain::{ToolOutputSink, ToolContext, ToolError};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::running::Running;
+use super::process::RunningCommand;
 use super::{Shell, report};
 
 /// Of one Lango so many run at one time.
@@ -19,10 +19,10 @@ const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[derive(Default)]
 pub struct Jobs {
-    all: Mutex<BTreeMap<String, Arc<Job>>>,
+    all: Mutex<BTreeMap<String, Arc<ShellJob>>>,
 }
 
-pub struct Job {
+pub struct ShellJob {
     owner: (Principal, SessionId),
     pub line: String,
     began: Instant,
@@ -31,7 +31,7 @@ pub struct Job {
     pub end: watch::Receiver<Option<Result<String, String>>>,
 }
 
-impl Job {
+impl ShellJob {
     pub fn is_running(&self) -> bool {
         self.end.borrow().is_none() && !self.task.is_finished()
     }
@@ -43,17 +43,17 @@ impl Job {
 
 impl Jobs {
     /// Lets a command that was started run on; its id is that of its output.
-    pub fn keep(&self, shell: &Shell, context: &ToolContext, line: String, mut running: Running) -> String {
+    pub fn adopt(&self, shell: &Shell, context: &ToolContext, line: String, mut running: RunningCommand) -> String {
         let id = running.id().to_owned();
         let (tell, end) = watch::channel(None);
         let parts = Arc::clone(&shell.shared);
         let task = tokio::spawn(async move {
             let ended = running.finish(LONGEST, &ToolOutputSink::disconnected()).await;
-            let worded = report::worded(&parts.parts, &ended);
+            let worded = report::format_result(&parts.parts, &ended);
             let _ = tell.send(Some(worded.map_err(|ToolError(why)| why)));
         });
         let owner = (context.principal.clone(), context.session.clone());
-        let job = Job { owner, line, began: Instant::now(), task: task.abort_handle(), end };
+        let job = ShellJob { owner, line, began: Instant::now(), task: task.abort_handle(), end };
         self.all().insert(id.clone(), Arc::new(job));
         id
     }
@@ -66,9 +66,9 @@ impl Jobs {
         Err(ToolError(format!("{MOST} commands run already; stop one first (exec_stop)")))
     }
 
-    pub fn find(&self, context: &ToolContext, id: &str) -> Result<Arc<Job>, ToolError> {
+    pub fn find(&self, context: &ToolContext, id: &str) -> Result<Arc<ShellJob>, ToolError> {
         let all = self.all();
-        let own: Vec<(&String, &Arc<Job>)> = all.iter().filter(|(_, job)| job.is_of(context)).collect();
+        let own: Vec<(&String, &Arc<ShellJob>)> = all.iter().filter(|(_, job)| job.is_of(context)).collect();
         if let Some((_, job)) = own.iter().find(|(known, _)| *known == id) {
             return Ok(Arc::clone(job));
         }
@@ -78,24 +78,24 @@ impl Jobs {
     }
 
     /// Those of this session, newest last.
-    pub fn of(&self, context: &ToolContext) -> Vec<(String, Arc<Job>)> {
+    pub fn of(&self, context: &ToolContext) -> Vec<(String, Arc<ShellJob>)> {
         let own = self
             .all()
             .iter()
             .filter(|(_, job)| job.is_of(context))
             .map(|(id, job)| (id.clone(), Arc::clone(job)))
             .collect();
-        let mut own: Vec<(String, Arc<Job>)> = own;
+        let mut own: Vec<(String, Arc<ShellJob>)> = own;
         own.sort_by_key(|(_, job)| job.began);
         own
     }
 
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Job>>> {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Arc<ShellJob>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Job {
+impl ShellJob {
     /// Dropping the task's work ends the command.
     pub fn stop(&self) {
         self.task.abort();

@@ -17,32 +17,32 @@ const MAX_BYTES: u64 = 32 * 1024 * 1024;
 const FOLDER: &str = "outputs";
 
 #[derive(Clone)]
-pub struct Outputs {
+pub struct OutputStore {
     folder: Option<PathBuf>,
 }
 
 /// One output that is being written; without a place for it, it is only counted.
-pub struct Output {
+pub struct StoredOutput {
     pub id: String,
     file: Option<File>,
     written: u64,
 }
 
-impl Outputs {
+impl OutputStore {
     pub fn in_folder(data: Option<&Path>) -> Self {
         Self { folder: data.map(|data| data.join(FOLDER)) }
     }
 
-    pub fn create(&self, context: &ToolContext) -> Output {
+    pub fn create(&self, context: &ToolContext) -> StoredOutput {
         let id = new_id();
         let folder =
             self.folder.as_ref().map(|folder| folder.join(name_of(&context.principal, &context.session)));
         let file = folder.and_then(|folder| {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
-            make_room(&folder);
+            prune(&folder);
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(folder.join(&id)).ok()
         });
-        Output { id, file, written: 0 }
+        StoredOutput { id, file, written: 0 }
     }
 
     /// The file of an output of this session.
@@ -54,9 +54,9 @@ impl Outputs {
     }
 }
 
-impl Output {
+impl StoredOutput {
     /// One that nobody will read again.
-    pub fn unkept() -> Self {
+    pub fn discarded() -> Self {
         Self { id: String::new(), file: None, written: 0 }
     }
 
@@ -75,7 +75,7 @@ impl Output {
 }
 
 /// What commands printed in a session that is deleted.
-pub fn forget_outputs(data: &Path, principal: &Principal, session: &SessionId) {
+pub fn delete_outputs(data: &Path, principal: &Principal, session: &SessionId) {
     let _ = fs::remove_dir_all(data.join(FOLDER).join(name_of(principal, session)));
 }
 
@@ -91,7 +91,7 @@ fn new_id() -> String {
     id[id.len() - 8..].to_owned()
 }
 
-fn make_room(folder: &Path) {
+fn prune(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     let mut files: Vec<(std::time::SystemTime, PathBuf)> = entries
         .flatten()

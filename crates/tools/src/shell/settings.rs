@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::sandbox::{Limits, Mode};
+use crate::sandbox::{SandboxLimits, SandboxMode};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Settings {
+pub struct ExecSettings {
     /// How commands are confined. Where files cannot be confined, commands do not run unless this is `off`.
     pub sandbox: SandboxChoice,
     /// Whether commands reach the network.
@@ -43,7 +43,7 @@ pub enum SandboxChoice {
     Off,
 }
 
-impl Default for Settings {
+impl Default for ExecSettings {
     fn default() -> Self {
         const fn number(n: u64) -> NonZeroU64 {
             NonZeroU64::MIN.saturating_add(n - 1)
@@ -62,18 +62,18 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
-    pub(super) fn mode(&self) -> Mode {
+impl ExecSettings {
+    pub(super) fn mode(&self) -> SandboxMode {
         match self.sandbox {
-            SandboxChoice::On => Mode::Full,
-            SandboxChoice::NoNamespaces => Mode::WithoutNamespaces,
-            SandboxChoice::Off => Mode::Off,
+            SandboxChoice::On => SandboxMode::Full,
+            SandboxChoice::NoNamespaces => SandboxMode::WithoutNamespaces,
+            SandboxChoice::Off => SandboxMode::Off,
         }
     }
 
-    pub(super) fn limits(&self) -> Limits {
+    pub(super) fn limits(&self) -> SandboxLimits {
         let bytes = |mb: NonZeroU64| mb.get().saturating_mul(1024 * 1024);
-        Limits {
+        SandboxLimits {
             memory_bytes: bytes(self.memory_mb),
             processes: self.processes.get(),
             file_bytes: bytes(self.file_mb),

@@ -12,9 +12,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Shell;
-use super::errand::{Errand, Program};
+use super::command::{CommandRequest, Program};
 use super::kind::{Kind, kind};
-use super::running::Running;
+use super::process::RunningCommand;
 
 /// Of an output, so many lines are read at one time.
 const USUAL_LINES: usize = 200;
@@ -22,7 +22,7 @@ const MOST_LINES: usize = 2_000;
 const LINE_CHARS: usize = 1_000;
 
 #[derive(Deserialize, JsonSchema)]
-struct Run {
+struct ExecShellArgs {
     /// A line for bash, as one would type it.
     command: String,
     /// The folder to run it in, relative to the workspace; the workspace itself by default.
@@ -34,7 +34,7 @@ struct Run {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Start {
+struct ExecStartArgs {
     /// A line for bash, as one would type it.
     command: String,
     /// The folder to run it in, relative to the workspace; the workspace itself by default.
@@ -42,19 +42,19 @@ struct Start {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Which {
+struct ExecStatusArgs {
     /// The id that exec_start gave; of all commands that were started when it is left out.
     id: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Stop {
+struct ExecStopArgs {
     /// The id that exec_start gave.
     id: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Read {
+struct ExecOutputArgs {
     /// The id that exec_shell or exec_start gave.
     id: String,
     /// The first line to read, from 1; without it the last lines are read.
@@ -90,7 +90,7 @@ fn exec_shell(shell: Shell) -> Tool {
     let described = "Runs a command in the workspace and gives its exit code and what it printed. It runs in a sandbox: only the \
         workspace can be changed, and everything that it starts ends with it.";
     let (told, reading) = (shell.clone(), shell.clone());
-    Tool::new("exec_shell", described, Safety::Dangerous, move |context, args: Run| {
+    Tool::new("exec_shell", described, Safety::Dangerous, move |context, args: ExecShellArgs| {
         let shell = shell.clone();
         async move {
             let time = args.timeout.map(Duration::from_secs);
@@ -99,7 +99,7 @@ fn exec_shell(shell: Shell) -> Tool {
             shell.run(&context, errand).await
         }
     })
-    .with_intent(move |_, args: Run| {
+    .with_intent(move |_, args: ExecShellArgs| {
         let told = told.clone();
         async move { told.intent(&args.command, args.cwd.as_deref(), args.stdin.as_deref()) }
     })
@@ -118,23 +118,23 @@ fn exec_start(shell: Shell) -> Tool {
     let described = "Starts a command that runs for long, such as a server, and gives its id at once. It ends when it is stopped or \
         when Lango ends.";
     let told = shell.clone();
-    Tool::new("exec_start", described, Safety::Dangerous, move |context, args: Start| {
+    Tool::new("exec_start", described, Safety::Dangerous, move |context, args: ExecStartArgs| {
         let shell = shell.clone();
         async move {
             shell.shared.jobs.has_room()?;
             let errand = shell.errand(args.command.clone(), args.cwd.as_deref(), String::new(), None)?;
             let folder = errand.folder.clone();
             let output = shell.shared.outputs.create(&context);
-            let running = Running::start(&shell.shared.parts, shell.public(), errand, output).await?;
+            let running = RunningCommand::start(&shell.shared.parts, shell.public(), errand, output).await?;
             shell.note(&context, folder, args.command.clone());
-            let id = shell.shared.jobs.keep(&shell, &context, args.command, running);
+            let id = shell.shared.jobs.adopt(&shell, &context, args.command, running);
             Ok(format!(
                 "started, id {id}. It runs until exec_stop, or until Lango ends. exec_status tells how it goes, exec_output \
                  what it prints."
             ))
         }
     })
-    .with_intent(move |_, args: Start| {
+    .with_intent(move |_, args: ExecStartArgs| {
         let told = told.clone();
         async move { told.intent(&args.command, args.cwd.as_deref(), None) }
     })
@@ -144,7 +144,7 @@ fn exec_start(shell: Shell) -> Tool {
 fn exec_status(shell: Shell) -> Tool {
     let described =
         "Tells whether commands that exec_start started still run, and how those ended that do not.";
-    Tool::new("exec_status", described, Safety::Safe, move |context, args: Which| {
+    Tool::new("exec_status", described, Safety::Safe, move |context, args: ExecStatusArgs| {
         let shell = shell.clone();
         async move {
             let jobs = match &args.id {
@@ -175,7 +175,7 @@ fn exec_status(shell: Shell) -> Tool {
 fn exec_output(shell: Shell) -> Tool {
     let described =
         "Reads what a command printed, or prints so far: a range of lines, or those that a pattern fits.";
-    Tool::new("exec_output", described, Safety::Safe, move |context, args: Read| {
+    Tool::new("exec_output", described, Safety::Safe, move |context, args: ExecOutputArgs| {
         let shell = shell.clone();
         async move {
             let file = shell.shared.outputs.find(&context, &args.id);
@@ -192,7 +192,7 @@ fn exec_output(shell: Shell) -> Tool {
 
 fn exec_stop(shell: Shell) -> Tool {
     let described = "Stops a command that exec_start started, with everything that it started.";
-    Tool::new("exec_stop", described, Safety::Moderate, move |context, args: Stop| {
+    Tool::new("exec_stop", described, Safety::Moderate, move |context, args: ExecStopArgs| {
         let shell = shell.clone();
         async move {
             let job = shell.shared.jobs.find(&context, &args.id)?;
@@ -213,7 +213,7 @@ impl Shell {
         cwd: Option<&str>,
         stdin: String,
         time: Option<Duration>,
-    ) -> Result<Errand, ToolError> {
+    ) -> Result<CommandRequest, ToolError> {
         if line.trim().is_empty() || line.contains('\0') {
             return Err(ToolError("`command` must be a line for the shell".to_owned()));
         }
@@ -225,7 +225,7 @@ impl Shell {
             )));
         }
         let folder = self.shared.parts.workspace.folder(cwd.unwrap_or("."))?;
-        Ok(Errand { program: Program::Line(line), folder, stdin, time, also_read: Vec::new() })
+        Ok(CommandRequest { program: Program::Line(line), folder, stdin, time, also_read: Vec::new() })
     }
 
     /// Whether a command is of the reading kind: it starts no other program, changes nothing and has no network.
@@ -252,7 +252,7 @@ impl Shell {
     }
 }
 
-fn lines(file: &Path, wish: &Read) -> Result<String, ToolError> {
+fn lines(file: &Path, wish: &ExecOutputArgs) -> Result<String, ToolError> {
     let failed = |error: &dyn std::fmt::Display| ToolError(format!("the output cannot be read: {error}"));
     let matcher = wish.pattern.as_ref().map(|pattern| RegexMatcher::new(pattern)).transpose();
     let matcher = matcher.map_err(|error| ToolError(format!("`pattern`: {error}")))?;
@@ -305,7 +305,7 @@ mod tests {
         std::fs::write(&file, [text.as_bytes(), b"\xff end"].concat()).unwrap();
         let read = |start_line, count, pattern: Option<&str>| {
             let pattern = pattern.map(str::to_owned);
-            lines(&file, &Read { id: String::new(), start_line, lines: count, pattern }).unwrap()
+            lines(&file, &ExecOutputArgs { id: String::new(), start_line, lines: count, pattern }).unwrap()
         };
         assert_eq!(
             read(Some(10), Some(2), None),

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::snapshot::{Entry, Kind, Purpose, Snapshot};
-use super::{Origin, SKILL_FILE, Skill, SkillMistake, format, real_folder, suspicion, understand};
+use super::snapshot::{SnapshotEntry, SnapshotEntryKind, SnapshotPurpose, SkillSnapshot};
+use super::{SkillOrigin, SKILL_FILE, Skill, SkillError, skill_file, real_folder, scan, from_snapshot};
 
 const LONGEST_BODY: usize = 500;
 /// How much text is looked at in one file, and in all.
@@ -30,12 +30,12 @@ pub enum Level {
 
 /// All that can be said about the skill in `folder`, errors first. Blocks while it reads.
 pub fn check(folder: &Path) -> Vec<Finding> {
-    let looked = real_folder(folder).and_then(|real| Ok((Snapshot::take(&real, Purpose::Look)?, real)));
+    let looked = real_folder(folder).and_then(|real| Ok((SkillSnapshot::take(&real, SnapshotPurpose::Look)?, real)));
     let (snapshot, real) = match looked {
         Ok(looked) => looked,
         Err(mistake) => return vec![error(&mistake)],
     };
-    let understood = understand(folder, real, Origin::User, &snapshot);
+    let understood = from_snapshot(folder, real, SkillOrigin::User, &snapshot);
     let mut findings = Vec::new();
     if let Err(mistake) = &understood {
         findings.push(error(mistake));
@@ -48,7 +48,7 @@ pub fn check(folder: &Path) -> Vec<Finding> {
 }
 
 /// The signs in a snapshot that kept its contents. What is too long to look at is a finding too.
-pub(super) fn suspicious(snapshot: &Snapshot) -> Vec<Finding> {
+pub(super) fn suspicious(snapshot: &SkillSnapshot) -> Vec<Finding> {
     let mut room = MOST_SCANNED_IN_ALL;
     let mut findings = Vec::new();
     for entry in &snapshot.files {
@@ -58,27 +58,27 @@ pub(super) fn suspicious(snapshot: &Snapshot) -> Vec<Finding> {
             continue;
         }
         room -= text.len();
-        let signs = suspicion::signs(text).into_iter().take(MOST_SIGNS_PER_FILE);
+        let signs = scan::scan(text).into_iter().take(MOST_SIGNS_PER_FILE);
         findings.extend(signs.map(|sign| warning(&entry.path, sign.line, sign.message)));
     }
     findings
 }
 
 /// Assets are material, not words: drawings and fonts are full of encoded data.
-fn words_of(entry: &Entry) -> Option<&str> {
-    let is_words = entry.kind != Kind::Link && !entry.path.starts_with("assets/");
+fn words_of(entry: &SnapshotEntry) -> Option<&str> {
+    let is_words = entry.kind != SnapshotEntryKind::Link && !entry.path.starts_with("assets/");
     let content = entry.content.as_deref().filter(|content| is_words && !content.contains(&0))?;
     std::str::from_utf8(content).ok()
 }
 
 fn name_finding(skill: &Skill) -> Option<Finding> {
-    let why = super::shelf::tool_name_problem(&skill.name)?;
+    let why = super::catalog::tool_name_problem(&skill.name)?;
     Some(warning(SKILL_FILE, 1, why))
 }
 
-fn page_findings(snapshot: &Snapshot) -> Vec<Finding> {
+fn page_findings(snapshot: &SkillSnapshot) -> Vec<Finding> {
     let text = snapshot.content(SKILL_FILE).and_then(|content| std::str::from_utf8(content).ok());
-    let Some(page) = text.and_then(|text| format::parse(text).ok()) else { return Vec::new() };
+    let Some(page) = text.and_then(|text| skill_file::parse(text).ok()) else { return Vec::new() };
     let unknown = |(key, line): &(String, usize)| warning(SKILL_FILE, *line, format!("unknown key `{key}`"));
     let mut findings: Vec<Finding> = page.unknown.iter().map(unknown).collect();
     match page.body.lines().count() {
@@ -93,13 +93,13 @@ fn page_findings(snapshot: &Snapshot) -> Vec<Finding> {
     findings
 }
 
-fn script_finding(entry: &Entry) -> Option<Finding> {
+fn script_finding(entry: &SnapshotEntry) -> Option<Finding> {
     let message = "it is not executable and does not begin with `#!`, so it may not run";
     let says_how = entry.content.as_deref().is_some_and(|content| content.starts_with(b"#!"));
-    (entry.kind != Kind::Executable && !says_how).then(|| warning(&entry.path, 1, message))
+    (entry.kind != SnapshotEntryKind::Executable && !says_how).then(|| warning(&entry.path, 1, message))
 }
 
-fn error(mistake: &SkillMistake) -> Finding {
+fn error(mistake: &SkillError) -> Finding {
     let place = format!("{}:{}", mistake.file.display(), mistake.line);
     Finding {
         level: Level::Error,

@@ -11,14 +11,14 @@ use serde::Deserialize;
 
 use super::install::{NewFile, install, refuse_existing};
 use super::tools::blocking;
-use super::{MOST_SKILL_FILE_BYTES, SKILL_FILE, Shelf, TrustFile, format, quote, shelf};
+use super::{MOST_SKILL_FILE_BYTES, SKILL_FILE, SkillCatalog, TrustFile, skill_file, quote, catalog};
 
 const MOST_SCRIPTS: usize = 50;
 const LONGEST_SCRIPT_NAME: usize = 100;
 const LONGEST_DEFAULT_DESCRIPTION: usize = 300;
 
-pub(super) fn tool(shelf: &Shelf, user_folder: PathBuf) -> Tool {
-    let desk = Arc::new(Desk {
+pub(super) fn tool(shelf: &SkillCatalog, user_folder: PathBuf) -> Tool {
+    let desk = Arc::new(SkillCreator {
         taken: shelf.skills().iter().map(|skill| skill.name.clone()).collect(),
         trusted: shelf.trusted().clone(),
         user_folder,
@@ -26,11 +26,11 @@ pub(super) fn tool(shelf: &Shelf, user_folder: PathBuf) -> Tool {
     let shown = Arc::clone(&desk);
     let description = "Writes a new skill for the user: instructions, and scripts if need be, that can be used again in \
                        later turns. Scripts should begin with a line such as `#!/bin/sh`.";
-    Tool::new("create_skill", description, Safety::Dangerous, move |_, args: CreateSkill| {
+    Tool::new("create_skill", description, Safety::Dangerous, move |_, args: CreateSkillArgs| {
         let desk = Arc::clone(&desk);
         blocking(move || desk.create(args))
     })
-    .with_intent(move |_, args: CreateSkill| {
+    .with_intent(move |_, args: CreateSkillArgs| {
         let desk = Arc::clone(&shown);
         blocking(move || desk.intent(args))
     })
@@ -38,7 +38,7 @@ pub(super) fn tool(shelf: &Shelf, user_folder: PathBuf) -> Tool {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct CreateSkill {
+struct CreateSkillArgs {
     /// 1 to 58 characters of a-z, 0-9 and single hyphens: "release-notes".
     name: String,
     /// What it does and when to use it, on one line. The first line of the body if left out.
@@ -52,20 +52,20 @@ struct CreateSkill {
 }
 
 /// A skill that is well formed and not yet written.
-struct Draft {
+struct SkillDraft {
     name: String,
     files: Vec<NewFile>,
 }
 
 /// Where new skills are written.
-struct Desk {
+struct SkillCreator {
     taken: BTreeSet<String>,
     trusted: TrustFile,
     user_folder: PathBuf,
 }
 
-impl Desk {
-    fn intent(&self, args: CreateSkill) -> Result<Intent, ToolError> {
+impl SkillCreator {
+    fn intent(&self, args: CreateSkillArgs) -> Result<Intent, ToolError> {
         let draft = self.draft(args)?;
         let folder = text::one_line(&self.place(&draft.name).to_string_lossy());
         let mut shows = format!("Writes the skill {} to {folder}:\n", draft.name);
@@ -78,7 +78,7 @@ impl Desk {
         Ok(Intent { level: Safety::Dangerous, shows, subject: draft.name, pattern: None })
     }
 
-    fn create(&self, args: CreateSkill) -> Result<String, ToolError> {
+    fn create(&self, args: CreateSkillArgs) -> Result<String, ToolError> {
         let draft = self.draft(args)?;
         let skill = install(&draft.name, &draft.files, &self.user_folder)
             .map_err(|mistake| ToolError(mistake.to_string()))?;
@@ -88,8 +88,8 @@ impl Desk {
         Ok(format!("The skill {} is in {folder}. It can be used from the next turn on.", skill.name))
     }
 
-    fn draft(&self, args: CreateSkill) -> Result<Draft, ToolError> {
-        let draft = Draft::new(args).map_err(ToolError)?;
+    fn draft(&self, args: CreateSkillArgs) -> Result<SkillDraft, ToolError> {
+        let draft = SkillDraft::new(args).map_err(ToolError)?;
         if self.taken.contains(&draft.name) {
             return Err(ToolError(format!(
                 "there is a skill `{}` already; choose another name",
@@ -105,16 +105,16 @@ impl Desk {
     }
 }
 
-impl Draft {
-    fn new(args: CreateSkill) -> Result<Self, String> {
-        format::check_name(&args.name)?;
-        if let Some(why) = shelf::tool_name_problem(&args.name) {
+impl SkillDraft {
+    fn new(args: CreateSkillArgs) -> Result<Self, String> {
+        skill_file::check_name(&args.name)?;
+        if let Some(why) = catalog::tool_name_problem(&args.name) {
             return Err(why);
         }
         let page = page(&args)?;
         check_content(SKILL_FILE, &page)?;
         // What was written must read back, whatever is in it.
-        format::parse(&page).map_err(|mistake| format!("{SKILL_FILE}: {mistake}"))?;
+        skill_file::parse(&page).map_err(|mistake| format!("{SKILL_FILE}: {mistake}"))?;
         let mut files =
             vec![NewFile { path: SKILL_FILE.to_owned(), executable: false, content: page.into_bytes() }];
         let scripts = args.scripts.unwrap_or_default();
@@ -135,7 +135,7 @@ impl Draft {
     }
 }
 
-fn page(args: &CreateSkill) -> Result<String, String> {
+fn page(args: &CreateSkillArgs) -> Result<String, String> {
     let body = args.body.trim();
     if body.is_empty() {
         return Err("`body` must hold the instructions".to_owned());
@@ -143,7 +143,7 @@ fn page(args: &CreateSkill) -> Result<String, String> {
     let first = body.lines().next().unwrap_or_default().trim_start_matches(['#', ' ']);
     let said = args.description.as_deref().filter(|said| !said.trim().is_empty());
     let default = || quote::cut_line(first, LONGEST_DEFAULT_DESCRIPTION);
-    let description = format::description(&said.map_or_else(default, str::to_owned))?;
+    let description = skill_file::description(&said.map_or_else(default, str::to_owned))?;
     // A JSON string is a YAML string.
     let mut page =
         format!("---\nname: {}\ndescription: {}\n", args.name, serde_json::Value::from(description));

@@ -5,8 +5,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use super::snapshot::{Kind, Purpose, Snapshot};
-use super::{Origin, Skill, SkillMistake, read_skill, real_folder, understand};
+use super::snapshot::{SnapshotEntryKind, SnapshotPurpose, SkillSnapshot};
+use super::{SkillOrigin, Skill, SkillError, read_skill, real_folder, from_snapshot};
 
 /// A file of a skill that is to be written.
 pub(super) struct NewFile {
@@ -18,12 +18,12 @@ pub(super) struct NewFile {
 
 /// Copies the skill in `source` to `<user_folder>/skills/<name>`. Whoever calls has the user's word that it may be used,
 /// and records the trust. Blocks while it copies.
-pub fn add(source: &Path, user_folder: &Path) -> Result<Skill, SkillMistake> {
+pub fn install_from(source: &Path, user_folder: &Path) -> Result<Skill, SkillError> {
     let real = real_folder(source)?;
-    let snapshot = Snapshot::take(&real, Purpose::Copy)?;
-    let name = understand(source, real, Origin::User, &snapshot)?.name;
+    let snapshot = SkillSnapshot::take(&real, SnapshotPurpose::Copy)?;
+    let name = from_snapshot(source, real, SkillOrigin::User, &snapshot)?.name;
     let files = snapshot.files.into_iter().map(|entry| NewFile {
-        executable: entry.kind == Kind::Executable,
+        executable: entry.kind == SnapshotEntryKind::Executable,
         content: entry.content.unwrap_or_default(),
         path: entry.path,
     });
@@ -31,31 +31,31 @@ pub fn add(source: &Path, user_folder: &Path) -> Result<Skill, SkillMistake> {
 }
 
 /// Writes a new skill beside the others, reads it as every skill is read, and only then gives it its place.
-pub(super) fn install(name: &str, files: &[NewFile], user_folder: &Path) -> Result<Skill, SkillMistake> {
+pub(super) fn install(name: &str, files: &[NewFile], user_folder: &Path) -> Result<Skill, SkillError> {
     let skills = user_folder.join("skills");
     let target = skills.join(name);
     refuse_existing(&target)?;
-    let wrong = |error: io::Error| SkillMistake::whole(&target, error.to_string());
+    let wrong = |error: io::Error| SkillError::whole(&target, error.to_string());
     make_folders(&skills).map_err(wrong)?;
     let workshop = skills.join(format!(".new-{}", uuid::Uuid::now_v7().simple()));
     let draft = workshop.join(name);
     let moved = make_folders(&draft)
         .and_then(|()| write_all(&draft, files))
         .map_err(wrong)
-        .and_then(|()| read_skill(&draft, Origin::User))
+        .and_then(|()| read_skill(&draft, SkillOrigin::User))
         .and_then(|_| refuse_existing(&target))
         .and_then(|()| fs::rename(&draft, &target).map_err(wrong));
     // A workshop that stays behind is hidden and does no harm.
     let _ = fs::remove_dir_all(&workshop);
     moved?;
-    read_skill(&target, Origin::User)
+    read_skill(&target, SkillOrigin::User)
 }
 
-pub(super) fn refuse_existing(target: &Path) -> Result<(), SkillMistake> {
+pub(super) fn refuse_existing(target: &Path) -> Result<(), SkillError> {
     match target.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(SkillMistake::whole(target, error.to_string())),
-        Ok(_) => Err(SkillMistake::whole(target, "there is a skill of this name already")),
+        Err(error) => Err(SkillError::whole(target, error.to_string())),
+        Ok(_) => Err(SkillError::whole(target, "there is a skill of this name already")),
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) fn is_hidden(c: char) -> bool {
 }
 
 /// With every hidden character written out.
-pub(super) fn uncovered(text: &str) -> String {
+pub(super) fn escape_hidden(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
         if is_hidden(c) {
             // Writing into a string cannot fail.
@@ -27,13 +27,13 @@ pub(super) fn uncovered(text: &str) -> String {
 }
 
 /// For a model: without what people would not see. Joiners stay, since some scripts and emoji need them.
-pub(super) fn legible(text: &str) -> String {
+pub(super) fn strip_hidden(text: &str) -> String {
     text.chars().filter(|c| matches!(c, '\u{200c}' | '\u{200d}') || !is_hidden(*c)).collect()
 }
 
 /// The first lines, each behind a bar, so that no line can pass for one of ours. Says what it leaves out.
 pub(super) fn block(text: &str, most_lines: usize) -> String {
-    let text = uncovered(text);
+    let text = escape_hidden(text);
     let mut shown = String::new();
     for line in text.lines().take(most_lines) {
         let begin: String = line.chars().take(LONGEST_LINE).collect();
@@ -51,7 +51,7 @@ pub(super) fn block(text: &str, most_lines: usize) -> String {
 
 /// All of it, each line behind a bar.
 pub(super) fn whole_block(text: &str) -> String {
-    uncovered(text).lines().map(|line| format!("  | {line}\n")).collect()
+    escape_hidden(text).lines().map(|line| format!("  | {line}\n")).collect()
 }
 
 /// Text or, if it is none, what it is instead.
@@ -84,7 +84,7 @@ pub(super) fn shown_line(words: &[String]) -> String {
             shell_word(word)
         }
     };
-    uncovered(&words.iter().map(shown).collect::<Vec<_>>().join(" "))
+    escape_hidden(&words.iter().map(shown).collect::<Vec<_>>().join(" "))
 }
 
 /// The beginning of a text, with a note if that is not all.
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_model_reads_what_people_see() {
-        assert_eq!(legible("a\u{e0041}\u{200b}b\u{1b}c\n\u{200d}d"), "abc\n\u{200d}d");
+        assert_eq!(strip_hidden("a\u{e0041}\u{200b}b\u{1b}c\n\u{200d}d"), "abc\n\u{200d}d");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use lango_files::beneath::{self, NAMES};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use sha2::{Digest as _, Sha256};
 
-use super::{SkillMistake, quote};
+use super::{SkillError, quote};
 
 pub(super) const MOST_FILES: usize = 500;
 pub(super) const MOST_BYTES: u64 = 50 * 1024 * 1024;
@@ -24,7 +24,7 @@ const DEEPEST: usize = 16;
 
 /// What a snapshot is taken for.
 #[derive(Clone, Copy)]
-pub(super) enum Purpose<'a> {
+pub(super) enum SnapshotPurpose<'a> {
     /// Keeps the contents of these files.
     Use { keep: &'a [&'a str] },
     /// Keeps all contents.
@@ -33,36 +33,36 @@ pub(super) enum Purpose<'a> {
     Copy,
 }
 
-pub(super) struct Snapshot {
+pub(super) struct SkillSnapshot {
     /// Sorted by path.
-    pub files: Vec<Entry>,
+    pub files: Vec<SnapshotEntry>,
     pub fingerprint: String,
 }
 
-pub(super) struct Entry {
+pub(super) struct SnapshotEntry {
     /// Relative to the skill's folder, with `/` between its parts.
     pub path: String,
-    pub kind: Kind,
+    pub kind: SnapshotEntryKind,
     pub size: usize,
     digest: [u8; 32],
     pub content: Option<Vec<u8>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum SnapshotEntryKind {
     Plain,
     Executable,
     /// Leads to another place in the folder. It is never followed.
     Link,
 }
 
-impl Snapshot {
+impl SkillSnapshot {
     /// Invariant: `folder` is a path without links, so that what is read is what lies there.
-    pub fn take(folder: &Path, purpose: Purpose<'_>) -> Result<Self, SkillMistake> {
+    pub fn take(folder: &Path, purpose: SnapshotPurpose<'_>) -> Result<Self, SkillError> {
         let wrong =
-            |error: rustix::io::Errno| SkillMistake::whole(folder, io::Error::from(error).to_string());
+            |error: rustix::io::Errno| SkillError::whole(folder, io::Error::from(error).to_string());
         let root = beneath::open_real(folder, NAMES).map_err(wrong)?;
-        let mut walk = Walk { folder, purpose, files: Vec::new(), entries: 0, bytes: 0 };
+        let mut walk = SnapshotWalk { folder, purpose, files: Vec::new(), entries: 0, bytes: 0 };
         walk.enter(&root, "", 0)?;
         let mut files = walk.files;
         files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -71,9 +71,9 @@ impl Snapshot {
     }
 
     /// The file at a path as it is written in the list of files; links are not files.
-    pub fn file(&self, path: &str) -> Option<&Entry> {
+    pub fn file(&self, path: &str) -> Option<&SnapshotEntry> {
         let at = self.files.binary_search_by(|entry| entry.path.as_str().cmp(path)).ok()?;
-        self.files.get(at).filter(|entry| entry.kind != Kind::Link)
+        self.files.get(at).filter(|entry| entry.kind != SnapshotEntryKind::Link)
     }
 
     /// The content of a file that was to be kept.
@@ -82,8 +82,8 @@ impl Snapshot {
     }
 
     /// The files below `scripts/`, by their names there.
-    pub fn scripts(&self) -> impl Iterator<Item = (&str, &Entry)> {
-        let files = self.files.iter().filter(|entry| entry.kind != Kind::Link);
+    pub fn scripts(&self) -> impl Iterator<Item = (&str, &SnapshotEntry)> {
+        let files = self.files.iter().filter(|entry| entry.kind != SnapshotEntryKind::Link);
         files.filter_map(|entry| Some((entry.path.strip_prefix("scripts/")?, entry)))
     }
 }
@@ -94,16 +94,16 @@ fn hides(c: char) -> bool {
 }
 
 /// Lengths keep neighbouring parts apart, so that no two folders give the same bytes.
-fn fingerprint(files: &[Entry]) -> String {
+fn fingerprint(files: &[SnapshotEntry]) -> String {
     let mut hash = Sha256::new();
     hash.update(b"lango skill 1\n");
     for entry in files {
         hash.update((entry.path.len() as u64).to_be_bytes());
         hash.update(entry.path.as_bytes());
         hash.update([match entry.kind {
-            Kind::Plain => b'-',
-            Kind::Executable => b'x',
-            Kind::Link => b'l',
+            SnapshotEntryKind::Plain => b'-',
+            SnapshotEntryKind::Executable => b'x',
+            SnapshotEntryKind::Link => b'l',
         }]);
         hash.update(entry.digest);
     }
@@ -118,16 +118,16 @@ fn hexadecimal(bytes: &[u8]) -> String {
     })
 }
 
-struct Walk<'a> {
+struct SnapshotWalk<'a> {
     folder: &'a Path,
-    purpose: Purpose<'a>,
-    files: Vec<Entry>,
+    purpose: SnapshotPurpose<'a>,
+    files: Vec<SnapshotEntry>,
     entries: usize,
     bytes: u64,
 }
 
-impl Walk<'_> {
-    fn enter(&mut self, open: &OwnedFd, at: &str, depth: usize) -> Result<(), SkillMistake> {
+impl SnapshotWalk<'_> {
+    fn enter(&mut self, open: &OwnedFd, at: &str, depth: usize) -> Result<(), SkillError> {
         if depth > DEEPEST {
             return Err(self.mistake(at, format!("folders are nested more than {DEEPEST} deep")));
         }
@@ -149,10 +149,10 @@ impl Walk<'_> {
     }
 
     fn leaves_out(&self, name: &str) -> bool {
-        matches!(self.purpose, Purpose::Copy) && name == ".git"
+        matches!(self.purpose, SnapshotPurpose::Copy) && name == ".git"
     }
 
-    fn visit(&mut self, parent: &OwnedFd, path: &str, depth: usize) -> Result<(), SkillMistake> {
+    fn visit(&mut self, parent: &OwnedFd, path: &str, depth: usize) -> Result<(), SkillError> {
         let name = path.rsplit('/').next().unwrap_or(path);
         let facts = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(|error| self.failed(path, error))?;
@@ -174,7 +174,7 @@ impl Walk<'_> {
         }
     }
 
-    fn read(&mut self, parent: &OwnedFd, name: &str, path: &str) -> Result<(), SkillMistake> {
+    fn read(&mut self, parent: &OwnedFd, name: &str, path: &str) -> Result<(), SkillError> {
         // Should it have become a pipe meanwhile, opening it must not wait for a writer.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let open = rustix::fs::openat(parent, name, flags, Mode::empty())
@@ -192,14 +192,14 @@ impl Walk<'_> {
             return Err(self.mistake(path, format!("a skill may have at most {most} MiB in all")));
         }
         self.bytes += content.len() as u64;
-        let kind = if facts.permissions().mode() & 0o111 == 0 { Kind::Plain } else { Kind::Executable };
+        let kind = if facts.permissions().mode() & 0o111 == 0 { SnapshotEntryKind::Plain } else { SnapshotEntryKind::Executable };
         self.add(path, kind, content);
         Ok(())
     }
 
     /// A link counts by where it leads. Its target's content is part of the folder and counts by itself.
-    fn link(&mut self, parent: &OwnedFd, name: &str, path: &str) -> Result<(), SkillMistake> {
-        if matches!(self.purpose, Purpose::Copy) {
+    fn link(&mut self, parent: &OwnedFd, name: &str, path: &str) -> Result<(), SkillError> {
+        if matches!(self.purpose, SnapshotPurpose::Copy) {
             return Err(self.mistake(path, "it is a link; a skill that is added must not have any"));
         }
         let target =
@@ -212,16 +212,16 @@ impl Walk<'_> {
             let message = format!("it is a link to `{target}`, which is not in the skill's folder");
             return Err(self.mistake(path, message));
         }
-        self.add(path, Kind::Link, target.into_bytes());
+        self.add(path, SnapshotEntryKind::Link, target.into_bytes());
         Ok(())
     }
 
-    fn add(&mut self, path: &str, kind: Kind, content: Vec<u8>) {
+    fn add(&mut self, path: &str, kind: SnapshotEntryKind, content: Vec<u8>) {
         let keeps = match self.purpose {
-            Purpose::Use { keep } => keep.contains(&path),
-            Purpose::Look | Purpose::Copy => true,
+            SnapshotPurpose::Use { keep } => keep.contains(&path),
+            SnapshotPurpose::Look | SnapshotPurpose::Copy => true,
         };
-        self.files.push(Entry {
+        self.files.push(SnapshotEntry {
             path: path.to_owned(),
             kind,
             size: content.len(),
@@ -230,11 +230,11 @@ impl Walk<'_> {
         });
     }
 
-    fn mistake(&self, path: &str, message: impl AsRef<str>) -> SkillMistake {
-        SkillMistake::whole(self.folder.join(path), message)
+    fn mistake(&self, path: &str, message: impl AsRef<str>) -> SkillError {
+        SkillError::whole(self.folder.join(path), message)
     }
 
-    fn failed(&self, path: &str, error: impl Into<io::Error>) -> SkillMistake {
+    fn failed(&self, path: &str, error: impl Into<io::Error>) -> SkillError {
         self.mistake(path, error.into().to_string())
     }
 }
@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     fn print(folder: &Path) -> String {
-        Snapshot::take(folder, Purpose::Use { keep: &[] }).unwrap().fingerprint
+        SkillSnapshot::take(folder, SnapshotPurpose::Use { keep: &[] }).unwrap().fingerprint
     }
 
     #[test]
@@ -283,13 +283,13 @@ mod tests {
         {
             let folder = tempfile::tempdir().unwrap();
             symlink(target, folder.path().join("link")).unwrap();
-            let mistake = Snapshot::take(folder.path(), Purpose::Look).err().unwrap();
+            let mistake = SkillSnapshot::take(folder.path(), SnapshotPurpose::Look).err().unwrap();
             assert!(mistake.to_string().contains(expected), "{mistake}");
         }
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        let mistake = Snapshot::take(folder.path(), Purpose::Look).err().unwrap();
+        let mistake = SkillSnapshot::take(folder.path(), SnapshotPurpose::Look).err().unwrap();
         assert!(mistake.message.contains("only files and folders"), "{mistake}");
     }
 
@@ -299,11 +299,11 @@ mod tests {
         fs::write(folder.path().join("a"), "one").unwrap();
         symlink("a", folder.path().join("b")).unwrap();
         symlink(".", folder.path().join("round")).unwrap();
-        let snapshot = Snapshot::take(folder.path(), Purpose::Look).unwrap();
+        let snapshot = SkillSnapshot::take(folder.path(), SnapshotPurpose::Look).unwrap();
         assert_eq!(snapshot.files.len(), 3);
         assert_eq!(snapshot.content("a"), Some(b"one".as_slice()));
         assert!(snapshot.content("b").is_none() && snapshot.content("round/a").is_none());
-        assert!(Snapshot::take(folder.path(), Purpose::Copy).is_err());
+        assert!(SkillSnapshot::take(folder.path(), SnapshotPurpose::Copy).is_err());
     }
 
     #[test]
@@ -314,7 +314,7 @@ mod tests {
         }
         fs::remove_file(many.path().join("0")).unwrap();
         fs::create_dir(many.path().join("empty")).unwrap();
-        assert_eq!(Snapshot::take(many.path(), Purpose::Look).unwrap().files.len(), MOST_FILES);
+        assert_eq!(SkillSnapshot::take(many.path(), SnapshotPurpose::Look).unwrap().files.len(), MOST_FILES);
         fs::write(many.path().join("0"), "").unwrap();
         let big = tempfile::tempdir().unwrap();
         File::create(big.path().join("big")).unwrap().set_len(MOST_BYTES + 1).unwrap();
@@ -331,7 +331,7 @@ mod tests {
             (odd, "characters that hide"),
             (unseen, "characters that hide"),
         ] {
-            let mistake = Snapshot::take(folder.path(), Purpose::Use { keep: &[] }).err().unwrap();
+            let mistake = SkillSnapshot::take(folder.path(), SnapshotPurpose::Use { keep: &[] }).err().unwrap();
             assert!(mistake.message.contains(expected), "{mistake}");
         }
     }

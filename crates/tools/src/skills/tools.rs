@@ -7,7 +7,7 @@ use lango_domain::{Safety, Tool, ToolError, text};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Origin, Shelf, Skill, TrustFile, create, quote, using};
+use super::{SkillOrigin, SkillCatalog, Skill, TrustFile, create, quote, use_skill};
 use crate::shell::Shell;
 
 /// What the name of each skill's tool begins with.
@@ -23,10 +23,10 @@ pub struct SkillSettings {
     pub workspace: PathBuf,
 }
 
-pub fn tools(shelf: &Shelf, shell: Shell, settings: SkillSettings) -> Vec<Tool> {
+pub fn tools(shelf: &SkillCatalog, shell: Shell, settings: SkillSettings) -> Vec<Tool> {
     let SkillSettings { user_folder, workspace } = settings;
-    let room = using::Room { shell, workspace, trusted: shelf.trusted().clone() };
-    let of_skill = |skill: &Arc<Skill>| using::tool(Arc::clone(skill), room.clone());
+    let room = use_skill::SkillRunContext { shell, workspace, trusted: shelf.trusted().clone() };
+    let of_skill = |skill: &Arc<Skill>| use_skill::tool(Arc::clone(skill), room.clone());
     let mut tools: Vec<Tool> = shelf.skills().iter().map(of_skill).collect();
     tools.push(list_skills(shelf));
     tools.extend(user_folder.map(|folder| create::tool(shelf, folder)));
@@ -42,9 +42,9 @@ pub(super) async fn blocking<T: Send + 'static>(
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct ListSkills {}
+struct ListSkillsArgs {}
 
-fn list_skills(shelf: &Shelf) -> Tool {
+fn list_skills(shelf: &SkillCatalog) -> Tool {
     let skills = shelf.skills().to_vec();
     let (own, others) = shelf.warnings_for_models();
     let mut warnings: Vec<String> =
@@ -55,7 +55,7 @@ fn list_skills(shelf: &Shelf) -> Tool {
     let trusted = shelf.trusted().clone();
     let description = "Lists the skills that are there: what each is for, where it comes from, and whether the user has \
                        allowed it before.";
-    Tool::new("list_skills", description, Safety::Safe, move |_, _: ListSkills| {
+    Tool::new("list_skills", description, Safety::Safe, move |_, _: ListSkillsArgs| {
         let (skills, trusted, warnings) = (skills.clone(), trusted.clone(), warnings.clone());
         blocking(move || Ok(listing(&skills, &trusted, &warnings)))
     })
@@ -70,14 +70,14 @@ fn list_skills(shelf: &Shelf) -> Tool {
 fn listing(skills: &[Arc<Skill>], trusted: &TrustFile, warnings: &[String]) -> String {
     let line = |skill: &Arc<Skill>| {
         let origin = match skill.origin {
-            Origin::Project => "the project's",
-            Origin::User => "the user's",
+            SkillOrigin::Project => "the project's",
+            SkillOrigin::User => "the user's",
         };
         let trust = if trusted.is_trusted(skill) { "allowed before" } else { "not used before" };
         let description = if trusted.lets_speak(skill) {
             quote::cut_line(&skill.description, LONGEST_LISTED_DESCRIPTION)
         } else {
-            using::UNCONFIRMED.to_owned()
+            use_skill::UNCONFIRMED.to_owned()
         };
         format!("- {} ({origin}, {trust}): {description}\n", skill.name)
     };

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
-use super::{Origin, Skill};
+use super::{SkillOrigin, Skill};
 
 /// More than anybody's list; a longer file is not ours.
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
@@ -25,7 +25,7 @@ pub struct TrustFile {
 }
 
 #[derive(Default, Serialize, Deserialize)]
-struct Remembered {
+struct TrustedSkills {
     /// From fingerprint to name; the name is for people who read the file.
     #[serde(default)]
     skills: BTreeMap<String, String>,
@@ -44,7 +44,7 @@ impl TrustFile {
     /// Whether a model may read what a skill says about itself: the user's own may speak, a project's once its content
     /// was allowed.
     pub fn lets_speak(&self, skill: &Skill) -> bool {
-        skill.origin == Origin::User || self.is_trusted(skill)
+        skill.origin == SkillOrigin::User || self.is_trusted(skill)
     }
 
     /// Whether exactly this content was allowed before. When in doubt, it was not.
@@ -66,13 +66,13 @@ impl TrustFile {
 }
 
 /// What the file says; nothing, if it cannot be read or if others could have written it.
-fn remembered(path: &Path) -> Remembered {
-    let read = || -> io::Result<Remembered> {
+fn remembered(path: &Path) -> TrustedSkills {
+    let read = || -> io::Result<TrustedSkills> {
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
         let facts = file.metadata()?;
         if !facts.is_file() || facts.permissions().mode() & 0o022 != 0 {
-            return Ok(Remembered::default());
+            return Ok(TrustedSkills::default());
         }
         let mut content = Vec::new();
         file.take(MOST_BYTES).read_to_end(&mut content)?;
@@ -107,7 +107,7 @@ mod tests {
             allowed_tools: Vec::new(),
             body: String::new(),
             folder: PathBuf::from("/nowhere"),
-            origin: Origin::User,
+            origin: SkillOrigin::User,
             fingerprint: fingerprint.to_owned(),
         }
     }

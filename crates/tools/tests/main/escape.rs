@@ -254,7 +254,7 @@ async fn everything_ends_at_the_time_limit_and_when_nobody_waits_any_more() {
         let world = World::new(choice);
         let mark = mark("time", choice);
         let line = format!("setsid sh -c 'sleep 300; : {mark}' & sleep 300");
-        let late = lango_tools::shell::Errand {
+        let late = lango_tools::shell::CommandRequest {
             time: Some(Duration::from_millis(300)),
             ..errand(&line, world.at("work"))
         };
@@ -308,7 +308,7 @@ async fn a_fork_bomb_is_ended() {
         let mark = mark("bomb", choice);
         let began = Instant::now();
         let line = format!("b() {{ : {mark}; b | b & }}; b; for i in $(seq 600); do sleep 0.1; done");
-        let late = lango_tools::shell::Errand {
+        let late = lango_tools::shell::CommandRequest {
             time: Some(Duration::from_secs(2)),
             ..errand(&line, world.at("work"))
         };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use lango_domain::event::TurnId;
 use lango_domain::{Intent, Safety, Tool, ToolContext, Trust};
-use lango_tools::files::{Files, Keeping, Workspace, tools};
+use lango_tools::files::{FileTools, UndoStorage, Workspace, tools};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -16,7 +16,7 @@ pub const NAMES: [&str; 8] =
 /// A workspace, a folder for Lango's data beside it, and the tools.
 pub struct Place {
     pub folder: TempDir,
-    pub keeping: Keeping,
+    pub keeping: UndoStorage,
     tools: Vec<Tool>,
 }
 
@@ -36,8 +36,8 @@ impl Place {
         let root = folder.path().join("work");
         std::fs::create_dir_all(root.join(".lango")).unwrap();
         let workspace = Workspace::open(&root, vec![root.join(".lango")]).unwrap();
-        let keeping = Keeping::in_folder(data);
-        let tools = tools(Files { workspace, keeping: keeping.clone() });
+        let keeping = UndoStorage::in_folder(data);
+        let tools = tools(FileTools { workspace, keeping: keeping.clone() });
         Self { folder, keeping, tools }
     }
 

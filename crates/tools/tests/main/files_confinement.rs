@@ -126,7 +126,7 @@ async fn folders_that_hold_lango_itself_are_not_deleted() {
     std::fs::create_dir_all(root.join("home/lango/data")).unwrap();
     let data = root.join("home/lango/data");
     let workspace = Workspace::open(&root, vec![data.clone()]).unwrap();
-    let files = lango_tools::files::Files { workspace, keeping: place.keeping.clone() };
+    let files = lango_tools::files::FileTools { workspace, keeping: place.keeping.clone() };
     let tools = lango_tools::files::tools(files);
     let delete = tools.iter().find(|tool| tool.name == "fs_delete").unwrap();
     let args = json!({ "path": "home", "recursive": true });

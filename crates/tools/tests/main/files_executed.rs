@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use lango_domain::Safety;
-use lango_tools::files::{Files, Limits, Workspace};
+use lango_tools::files::{FileTools, Limits, Workspace};
 use serde_json::{Value, json};
 
 use crate::files::{Place, context};
@@ -180,7 +180,7 @@ async fn what_the_team_is_made_of_is_dangerous_wherever_it_lies() {
     let instructions = vec![place.path("team/own"), place.path("settings.toml")];
     let limits = Limits { hidden: Vec::new(), closed: Box::new(|_| false), instructions };
     let workspace = Workspace::open_with(&place.root(), limits).unwrap();
-    let tools = lango_tools::files::tools(Files { workspace, keeping: place.keeping.clone() });
+    let tools = lango_tools::files::tools(FileTools { workspace, keeping: place.keeping.clone() });
     let write = tools.iter().find(|tool| tool.name == "fs_write").unwrap();
     for (path, level) in [
         ("team/own/planner.md", Safety::Dangerous),

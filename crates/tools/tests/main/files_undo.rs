@@ -3,7 +3,7 @@
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use lango_tools::files::{Keeping, Kind, TrashError, UndoError};
+use lango_tools::files::{UndoStorage, TrashedKind, TrashError, UndoError};
 use serde_json::json;
 
 use crate::files::{Place, context};
@@ -22,7 +22,7 @@ async fn what_is_deleted_can_be_restored() {
     assert!(!place.path("a/b.txt").exists());
     let trash = &place.keeping.trash;
     let [trashed] = &trash.list()[..] else { panic!("{:?}", trash.list()) };
-    assert_eq!((&trashed.path, trashed.kind, trashed.bytes), (&place.path("a/b.txt"), Kind::File, 5));
+    assert_eq!((&trashed.path, trashed.kind, trashed.bytes), (&place.path("a/b.txt"), TrashedKind::File, 5));
     assert_eq!((trashed.session.as_str(), trashed.turn.as_str()), ("s", "t1"));
     std::fs::remove_dir(place.path("a")).unwrap();
     assert_eq!(trash.restore("b.txt").unwrap(), place.path("a/b.txt"));
@@ -100,7 +100,7 @@ async fn a_turn_is_taken_back_as_a_whole() {
     place.call("fs_delete", json!({ "path": "gone.txt" })).await.unwrap();
     let journal = &place.keeping.journal;
     journal.note_command(&context("t1"), &place.root(), "make all");
-    let plan = journal.last(&place.root()).unwrap();
+    let plan = journal.preview_last(&place.root()).unwrap();
     let undone = journal.undo_last(&place.root()).unwrap();
     assert_eq!((undone.turn.as_str(), undone.left.len()), ("t1", 0));
     let paths = ["gone.txt", "made/here", "made", "new/deep/file.txt", "new/deep", "new", "old.txt"];
@@ -173,7 +173,7 @@ async fn only_recent_turns_are_kept_and_nobody_else_reads_them() {
             assert_eq!(file.unwrap().metadata().unwrap().permissions().mode() & 0o777, 0o600);
         }
     }
-    let again = Keeping::in_folder(Some(&place.folder.path().join("data")));
+    let again = UndoStorage::in_folder(Some(&place.folder.path().join("data")));
     assert_eq!(again.journal.undo_last(&place.root()).unwrap().turn, "t54");
     assert_eq!(place.text("a.txt"), "53");
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use lango_domain::event::{CallId, Principal, SessionId, TurnId};
 use lango_domain::{AgentName, ToolOutputSink, ToolContext, ToolError};
-use lango_tools::files::{Keeping, Workspace};
-use lango_tools::shell::{Errand, Program, SandboxChoice, Settings, Shell, ShellParts};
+use lango_tools::files::{UndoStorage, Workspace};
+use lango_tools::shell::{CommandRequest, Program, SandboxChoice, ExecSettings, Shell, ShellParts};
 use tempfile::TempDir;
 
 /// Stands in every file that a command must not read.
@@ -16,7 +16,7 @@ pub const SECRET: &str = "d0-n0t-read-me";
 
 pub struct World {
     pub folder: TempDir,
-    pub settings: Settings,
+    pub settings: ExecSettings,
 }
 
 impl World {
@@ -28,7 +28,7 @@ impl World {
         for file in ["home/.ssh/id_rsa", "data/lango.sqlite", "outside/secret"] {
             fs::write(folder.path().join(file), SECRET).unwrap();
         }
-        Self { folder, settings: Settings { sandbox, ..Settings::default() } }
+        Self { folder, settings: ExecSettings { sandbox, ..ExecSettings::default() } }
     }
 
     pub fn at(&self, path: &str) -> PathBuf {
@@ -43,7 +43,7 @@ impl World {
         variables.insert("OPENAI_API_KEY".to_owned(), SECRET.to_owned());
         ShellParts {
             workspace: Workspace::open(&self.at(workspace), hidden.clone()).unwrap(),
-            journal: Keeping::in_folder(Some(&self.at("data"))).journal,
+            journal: UndoStorage::in_folder(Some(&self.at("data"))).journal,
             settings: self.settings.clone(),
             read: Vec::new(),
             hidden,
@@ -68,9 +68,9 @@ impl World {
     }
 }
 
-pub fn errand(line: &str, folder: PathBuf) -> Errand {
+pub fn errand(line: &str, folder: PathBuf) -> CommandRequest {
     let program = Program::Line(line.to_owned());
-    Errand {
+    CommandRequest {
         program,
         folder,
         stdin: String::new(),

@@ -80,7 +80,7 @@ async fn a_long_output_is_cut_for_the_model_and_stays_readable() {
     let foreign = call_as(other, &tools, "exec_output", json!({ "id": id })).await;
     assert!(foreign.unwrap_err().contains("no output"), "outputs belong to their session");
     assert!(call(&tools, "exec_output", json!({ "id": "../../data/lango.sqlite" })).await.is_err());
-    lango_tools::shell::forget_outputs(&world.at("data"), &context().principal, &context().session);
+    lango_tools::shell::delete_outputs(&world.at("data"), &context().principal, &context().session);
     assert!(call(&tools, "exec_output", json!({ "id": id })).await.is_err());
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use lango_domain::{Intent, Safety, Tool, ToolError, Trust};
 use lango_tools::shell::{SandboxChoice, Shell};
 use lango_tools::skills::{
-    Level, Origin, Shelf, SkillMistake, SkillSettings, TrustFile, add, check, read_skill, tools,
+    Level, SkillOrigin, SkillCatalog, SkillError, SkillSettings, TrustFile, install_from, check, read_skill, tools,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -49,8 +49,8 @@ impl Home {
         TrustFile::new(Some(self.at("data/trusted-skills.json")))
     }
 
-    fn shelf(&self) -> Shelf {
-        Shelf::read(Some(&self.at("project")), Some(&self.at("user")), self.trusted())
+    fn shelf(&self) -> SkillCatalog {
+        SkillCatalog::read(Some(&self.at("project")), Some(&self.at("user")), self.trusted())
     }
 
     fn tools(&self) -> Vec<Tool> {
@@ -80,14 +80,14 @@ async fn call(tool: &Tool, args: Value) -> Result<String, ToolError> {
     tool.call(context(), args).await.map(|output| output.text)
 }
 
-fn mistake(folder: &Path) -> SkillMistake {
-    read_skill(folder, Origin::User).unwrap_err()
+fn mistake(folder: &Path) -> SkillError {
+    read_skill(folder, SkillOrigin::User).unwrap_err()
 }
 
 #[test]
 fn a_skill_is_read_with_all_it_says() {
     let home = Home::new();
-    let skill = read_skill(&home.pdf(), Origin::Project).unwrap();
+    let skill = read_skill(&home.pdf(), SkillOrigin::Project).unwrap();
     assert_eq!(skill.name, "pdf-forms");
     assert_eq!(skill.description, "Fills PDF forms.");
     assert_eq!(skill.allowed_tools, ["Read"]);
@@ -152,7 +152,7 @@ fn the_users_skill_wins_and_broken_ones_are_warnings() {
     let names: Vec<&str> = shelf.skills().iter().map(|skill| skill.name.as_str()).collect();
     assert_eq!(names, ["a", "pdf-forms"]);
     let pdf = shelf.get("pdf-forms").unwrap();
-    assert_eq!((pdf.origin, pdf.body.as_str()), (Origin::User, "mine"));
+    assert_eq!((pdf.origin, pdf.body.as_str()), (SkillOrigin::User, "mine"));
     let warnings = shelf.warnings().join("\n");
     for expected in
         ["broken/SKILL.md:1: `description` is missing", "has the same name", "models take at most 58"]
@@ -170,9 +170,9 @@ fn the_users_skill_wins_and_broken_ones_are_warnings() {
 fn missing_folders_are_fine_and_one_folder_is_read_once() {
     let home = Home::new();
     assert!(home.shelf().skills().is_empty() && home.shelf().warnings().is_empty());
-    assert!(Shelf::read(None, None, TrustFile::new(None)).is_current());
+    assert!(SkillCatalog::read(None, None, TrustFile::new(None)).is_current());
     home.write(".lango/skills/a/SKILL.md", page("a", "x"));
-    let shelf = Shelf::read(Some(&home.at("")), Some(&home.at(".lango")), home.trusted());
+    let shelf = SkillCatalog::read(Some(&home.at("")), Some(&home.at(".lango")), home.trusted());
     assert_eq!((shelf.skills().len(), shelf.warnings()), (1, [].as_slice()));
 }
 
@@ -344,7 +344,7 @@ async fn long_and_broken_texts_are_cut_and_mended() {
     assert!(body.contains("[cut here: 40000 of") && body.contains("- long.md"));
     let fresh = tempfile::tempdir().unwrap();
     let trusted = TrustFile::new(Some(fresh.path().join("t.json")));
-    let shelf = Shelf::read(Some(&home.at("project")), None, trusted);
+    let shelf = SkillCatalog::read(Some(&home.at("project")), None, trusted);
     let settings = SkillSettings { user_folder: None, workspace: home.at("project") };
     let tools = tools(&shelf, shell(), settings);
     assert!(tools.iter().all(|tool| tool.name != "create_skill"), "there is no place for new ones");
@@ -356,7 +356,7 @@ async fn long_and_broken_texts_are_cut_and_mended() {
 async fn without_a_file_nothing_becomes_trusted() {
     let home = Home::new();
     home.pdf();
-    let shelf = Shelf::read(Some(&home.at("project")), None, TrustFile::new(None));
+    let shelf = SkillCatalog::read(Some(&home.at("project")), None, TrustFile::new(None));
     let settings = SkillSettings { user_folder: None, workspace: home.at("project") };
     let tool = tools(&shelf, shell(), settings).remove(0);
     call(&tool, json!({})).await.unwrap();
@@ -467,7 +467,7 @@ fn a_folder_can_be_added_whole_or_not_at_all() {
     fs::create_dir(source.join(".git")).unwrap();
     fs::write(source.join(".git/config"), "x").unwrap();
     let user = home.at("user");
-    let skill = add(&source, &user).unwrap();
+    let skill = install_from(&source, &user).unwrap();
     assert_eq!(skill.folder, user.canonicalize().unwrap().join("skills/pdf-forms"));
     assert!(!skill.folder.join(".git").exists());
     assert_eq!(
@@ -475,14 +475,14 @@ fn a_folder_can_be_added_whole_or_not_at_all() {
         0o700
     );
     assert!(!home.trusted().is_trusted(&skill), "that is for the caller");
-    assert!(add(&source, &user).unwrap_err().message.contains("already"));
+    assert!(install_from(&source, &user).unwrap_err().message.contains("already"));
 
     let linked = home.at("linked");
     home.write("linked/SKILL.md", page("linked", "x"));
     symlink("SKILL.md", linked.join("b.md")).unwrap();
-    assert!(add(&linked, &user).unwrap_err().message.contains("is a link"));
+    assert!(install_from(&linked, &user).unwrap_err().message.contains("is a link"));
     home.write("wrong/SKILL.md", page("right", "x"));
-    assert!(add(&home.at("wrong"), &user).unwrap_err().message.contains("must be equal"));
+    assert!(install_from(&home.at("wrong"), &user).unwrap_err().message.contains("must be equal"));
     assert_eq!(fs::read_dir(user.join("skills")).unwrap().count(), 1);
 }
 
@@ -534,7 +534,7 @@ async fn a_script_runs_in_the_sandbox() {
         let script = "#!/bin/sh\ncat \"$(dirname \"$0\")/../words.txt\"; echo \" $1\" > made; cat made; cat ../outside/secret";
         fs::write(skill.join("scripts/fill.sh"), script).unwrap();
         let shelf =
-            Shelf::read(None, Some(&world.at("data")), TrustFile::new(Some(world.at("data/trusted"))));
+            SkillCatalog::read(None, Some(&world.at("data")), TrustFile::new(Some(world.at("data/trusted"))));
         let settings = SkillSettings { user_folder: Some(world.at("data")), workspace: world.at("work") };
         let tools = tools(&shelf, world.shell(), settings);
         let tool = tools.iter().find(|tool| tool.name == "skill_forms").unwrap();

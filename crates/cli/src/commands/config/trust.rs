@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Write as _};
 use lango_app::Loaded;
 use lango_app::config::{Asked, Shown, ShownFile};
 use lango_domain::text::{one_line, with_hidden_escaped};
-use lango_tools::skills::{Origin, Shelf, Skill, check, files_of};
+use lango_tools::skills::{SkillOrigin, SkillCatalog, Skill, check, files_of};
 use serde_json::{Value, json};
 
 use crate::args::Global;
@@ -44,8 +44,8 @@ pub fn run(global: &Global, yes: bool) -> Result<Output, Failure> {
 }
 
 /// Skills of the project that nobody has allowed yet.
-fn unconfirmed(shelf: &Shelf) -> Vec<&Skill> {
-    let is_new = |skill: &&Skill| skill.origin == Origin::Project && !shelf.trusted().is_trusted(skill);
+fn unconfirmed(shelf: &SkillCatalog) -> Vec<&Skill> {
+    let is_new = |skill: &&Skill| skill.origin == SkillOrigin::Project && !shelf.trusted().is_trusted(skill);
     shelf.skills().iter().map(AsRef::as_ref).filter(is_new).collect()
 }
 

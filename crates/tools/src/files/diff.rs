@@ -5,22 +5,22 @@ use std::time::Duration;
 
 use similar::TextDiff;
 
-use super::text::{cut, shown};
+use super::text::{cut, display_path};
 
 /// A shortest difference is looked for this long; then a longer one is good enough.
 const PATIENCE: Duration = Duration::from_millis(500);
 const MAX_LINE_CHARS: usize = 300;
 
 /// The unified difference, at most so many lines of it.
-pub fn unified(path: &Path, old: &str, new: &str, most: usize) -> String {
+pub fn unified_diff(path: &Path, old: &str, new: &str, most: usize) -> String {
     let difference = TextDiff::configure().timeout(PATIENCE).diff_lines(old, new);
-    let name = shown(path);
+    let name = display_path(path);
     let text = difference.unified_diff().context_radius(3).header(&name, &name).to_string();
-    both_ends(&text, most)
+    head_and_tail(&text, most)
 }
 
 /// The first and the last lines of a text, and how many there are between them: what matters may stand at either end.
-pub fn both_ends(text: &str, most: usize) -> String {
+pub fn head_and_tail(text: &str, most: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     if lines.len() <= most {
         return first_lines(text, most);
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn long_differences_are_cut() {
         let new: String = (0..100).map(|number| format!("{number}\n")).collect();
-        let text = unified(Path::new("a"), "", &new, 10);
+        let text = unified_diff(Path::new("a"), "", &new, 10);
         assert_eq!(text.lines().count(), 11);
         assert!(text.starts_with("--- a\n+++ a\n@@") && text.ends_with("+98\n+99"), "{text}");
         assert!(text.contains("[93 lines between]"), "{text}");

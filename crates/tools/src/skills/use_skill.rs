@@ -9,11 +9,11 @@ use lango_domain::{Safety, Tool, ToolContext, ToolError, suggest, text};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::command::{self, Command};
-use super::snapshot::{Kind, Purpose, Snapshot};
+use super::script_command::{self, ScriptCommand};
+use super::snapshot::{SnapshotEntryKind, SnapshotPurpose, SkillSnapshot};
 use super::tools::{PREFIX, blocking};
 use super::{Skill, TrustFile, quote};
-use crate::shell::{Errand, Shell};
+use crate::shell::{CommandRequest, Shell};
 
 const LONGEST_DESCRIPTION: usize = 300;
 /// The most that a model reads at once.
@@ -25,13 +25,13 @@ const CHANGED: &str = "the skill changed on disk; it can be used again from the 
 
 /// What every skill's tool works with.
 #[derive(Clone)]
-pub(super) struct Room {
+pub(super) struct SkillRunContext {
     pub shell: Shell,
     pub workspace: PathBuf,
     pub trusted: TrustFile,
 }
 
-pub(super) fn tool(skill: Arc<Skill>, room: Room) -> Tool {
+pub(super) fn tool(skill: Arc<Skill>, room: SkillRunContext) -> Tool {
     let name = &skill.name;
     let words = if room.trusted.lets_speak(&skill) {
         format!(", in its own words: \"{}\"", quote::cut_line(&skill.description, LONGEST_DESCRIPTION))
@@ -48,10 +48,10 @@ pub(super) fn tool(skill: Arc<Skill>, room: Room) -> Tool {
     let trusted = room.trusted.clone();
     let shown = Arc::clone(&skill);
     let called = Arc::clone(&skill);
-    Tool::new(format!("{PREFIX}{name}"), description, Safety::Dangerous, move |context, args: UseSkill| {
+    Tool::new(format!("{PREFIX}{name}"), description, Safety::Dangerous, move |context, args: UseSkillArgs| {
         answer(Arc::clone(&called), room.clone(), context, args)
     })
-    .with_intent(move |_, args: UseSkill| {
+    .with_intent(move |_, args: UseSkillArgs| {
         let (skill, trusted) = (Arc::clone(&shown), trusted.clone());
         blocking(move || intent::intent(&skill, &trusted, &args.request()?))
     })
@@ -61,7 +61,7 @@ pub(super) fn tool(skill: Arc<Skill>, room: Room) -> Tool {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct UseSkill {
+struct UseSkillArgs {
     /// A script below the skill's scripts/ to run, such as "fill.py". It starts in the workspace.
     script: Option<String>,
     /// Arguments for the script.
@@ -73,15 +73,15 @@ struct UseSkill {
 }
 
 /// What is asked of a skill.
-enum Request {
+enum SkillRequest {
     Instructions,
     File(String),
     Script { script: String, args: Vec<String>, stdin: String },
 }
 
-impl UseSkill {
+impl UseSkillArgs {
     /// Models like to fill in what they do not need; an empty text is none.
-    fn request(self) -> Result<Request, ToolError> {
+    fn request(self) -> Result<SkillRequest, ToolError> {
         let said = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
         let args = self.args.unwrap_or_default();
         let stdin = self.stdin.unwrap_or_default();
@@ -89,23 +89,23 @@ impl UseSkill {
             (Some(_), Some(_)) => {
                 Err(ToolError("`script` and `file` cannot be used in one call; make two".to_owned()))
             }
-            (Some(script), None) => Ok(Request::Script { script, args, stdin }),
+            (Some(script), None) => Ok(SkillRequest::Script { script, args, stdin }),
             (None, _) if !args.is_empty() || !stdin.is_empty() => {
                 Err(ToolError("`args` and `stdin` are for a script; name it with `script`".to_owned()))
             }
-            (None, Some(file)) => Ok(Request::File(file)),
-            (None, None) => Ok(Request::Instructions),
+            (None, Some(file)) => Ok(SkillRequest::File(file)),
+            (None, None) => Ok(SkillRequest::Instructions),
         }
     }
 }
 
-impl Request {
+impl SkillRequest {
     /// The file whose content is needed.
     fn path(&self) -> Option<String> {
         match self {
             Self::Instructions => None,
             Self::File(file) => Some(file.strip_prefix("./").unwrap_or(file).to_owned()),
-            Self::Script { script, .. } => Some(command::script_path(script)),
+            Self::Script { script, .. } => Some(script_command::script_path(script)),
         }
     }
 }
@@ -113,14 +113,14 @@ impl Request {
 /// Either the answer, or what is still to be run for it.
 enum Next {
     Answer(String),
-    Run(Command, String),
+    Run(ScriptCommand, String),
 }
 
 async fn answer(
     skill: Arc<Skill>,
-    room: Room,
+    room: SkillRunContext,
     context: ToolContext,
-    args: UseSkill,
+    args: UseSkillArgs,
 ) -> Result<String, ToolError> {
     let request = args.request()?;
     let (folder, trusted) = (skill.folder.clone(), room.trusted);
@@ -128,7 +128,7 @@ async fn answer(
     match next {
         Next::Answer(answer) => Ok(answer),
         Next::Run(command, stdin) => {
-            let errand = Errand {
+            let errand = CommandRequest {
                 program: command.program()?,
                 folder: room.workspace,
                 stdin,
@@ -140,29 +140,29 @@ async fn answer(
     }
 }
 
-fn prepare(skill: &Skill, trusted: &TrustFile, request: Request) -> Result<Next, ToolError> {
+fn prepare(skill: &Skill, trusted: &TrustFile, request: SkillRequest) -> Result<Next, ToolError> {
     let path = request.path();
     let keep: Vec<&str> = path.as_deref().into_iter().collect();
-    let snapshot = unchanged(skill, Purpose::Use { keep: &keep })?;
+    let snapshot = unchanged(skill, SnapshotPurpose::Use { keep: &keep })?;
     // It runs, so this content was shown and allowed. If that cannot be remembered, the user is asked once more.
     let _ = trusted.trust(skill);
     Ok(match request {
-        Request::Instructions => Next::Answer(instructions(skill, &snapshot)),
-        Request::File(_) => Next::Answer(file_text(&snapshot, path.as_deref().unwrap_or_default())?),
-        Request::Script { script, args, stdin } => {
-            Next::Run(Command::find(skill, &snapshot, &script, &args)?, stdin)
+        SkillRequest::Instructions => Next::Answer(instructions(skill, &snapshot)),
+        SkillRequest::File(_) => Next::Answer(file_text(&snapshot, path.as_deref().unwrap_or_default())?),
+        SkillRequest::Script { script, args, stdin } => {
+            Next::Run(ScriptCommand::find(skill, &snapshot, &script, &args)?, stdin)
         }
     })
 }
 
 /// The skill's files as they are now, if they are what they were when it was read.
-fn unchanged(skill: &Skill, purpose: Purpose<'_>) -> Result<Snapshot, ToolError> {
-    let now = Snapshot::take(&skill.folder, purpose).ok();
+fn unchanged(skill: &Skill, purpose: SnapshotPurpose<'_>) -> Result<SkillSnapshot, ToolError> {
+    let now = SkillSnapshot::take(&skill.folder, purpose).ok();
     now.filter(|now| now.fingerprint == skill.fingerprint).ok_or_else(|| ToolError(CHANGED.to_owned()))
 }
 
-fn instructions(skill: &Skill, snapshot: &Snapshot) -> String {
-    let body = quote::cut(&quote::legible(&skill.body), MOST_BYTES);
+fn instructions(skill: &Skill, snapshot: &SkillSnapshot) -> String {
+    let body = quote::cut(&quote::strip_hidden(&skill.body), MOST_BYTES);
     let body = if body.is_empty() { "(It has no instructions.)" } else { &body };
     format!(
         "Instructions of the skill {}:\n\n{body}\n\nIts files (`file` reads one, `script` runs one below scripts/):\n{}",
@@ -171,10 +171,10 @@ fn instructions(skill: &Skill, snapshot: &Snapshot) -> String {
     )
 }
 
-fn file_list(snapshot: &Snapshot) -> String {
-    let line = |entry: &super::snapshot::Entry| match entry.kind {
-        Kind::Link => format!("- {} (link)\n", entry.path),
-        Kind::Plain | Kind::Executable => format!("- {} ({} bytes)\n", entry.path, entry.size),
+fn file_list(snapshot: &SkillSnapshot) -> String {
+    let line = |entry: &super::snapshot::SnapshotEntry| match entry.kind {
+        SnapshotEntryKind::Link => format!("- {} (link)\n", entry.path),
+        SnapshotEntryKind::Plain | SnapshotEntryKind::Executable => format!("- {} ({} bytes)\n", entry.path, entry.size),
     };
     let mut list: String = snapshot.files.iter().take(MOST_LISTED_FILES).map(line).collect();
     let left = snapshot.files.len().saturating_sub(MOST_LISTED_FILES);
@@ -184,19 +184,19 @@ fn file_list(snapshot: &Snapshot) -> String {
     list
 }
 
-fn file_text(snapshot: &Snapshot, path: &str) -> Result<String, ToolError> {
+fn file_text(snapshot: &SkillSnapshot, path: &str) -> Result<String, ToolError> {
     let Some(content) = snapshot.content(path) else {
         return Err(no_file(snapshot, path));
     };
     if content.contains(&0) {
         return Err(ToolError(format!("{path} is not text ({} bytes)", content.len())));
     }
-    Ok(quote::cut(&quote::legible(&String::from_utf8_lossy(content)), MOST_BYTES))
+    Ok(quote::cut(&quote::strip_hidden(&String::from_utf8_lossy(content)), MOST_BYTES))
 }
 
-fn no_file(snapshot: &Snapshot, path: &str) -> ToolError {
+fn no_file(snapshot: &SkillSnapshot, path: &str) -> ToolError {
     let known =
-        || snapshot.files.iter().filter(|entry| entry.kind != Kind::Link).map(|entry| entry.path.as_str());
+        || snapshot.files.iter().filter(|entry| entry.kind != SnapshotEntryKind::Link).map(|entry| entry.path.as_str());
     let hint = suggest::did_you_mean(path, known())
         .unwrap_or_else(|| format!("it has: {}", known().take(50).collect::<Vec<_>>().join(", ")));
     let asked = text::one_line(path);

@@ -8,7 +8,7 @@ const USUAL: [&str; 11] =
 const USUAL_PREFIX: &str = "LC_";
 
 /// `temp` is the command's own folder for whatever it keeps for a moment.
-pub fn visible(
+pub fn allowed_variables(
     all: &BTreeMap<String, String>,
     allowed: &[String],
     temp: Option<&Path>,
@@ -70,7 +70,7 @@ mod tests {
         ];
         let all = all.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let names = |allowed: &[String]| -> Vec<String> {
-            visible(&all, allowed, None).into_iter().map(|(name, _)| name).collect()
+            allowed_variables(&all, allowed, None).into_iter().map(|(name, _)| name).collect()
         };
         assert_eq!(names(&[]), ["GIT_TERMINAL_PROMPT", "LC_ALL", "PAGER", "PATH", "TERM"]);
         assert!(names(&["MY_FLAG".to_owned()]).contains(&"MY_FLAG".to_owned()));

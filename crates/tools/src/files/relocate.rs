@@ -17,20 +17,20 @@ const DEEPEST: usize = 200;
 
 /// A name in an open folder.
 #[derive(Clone, Copy)]
-pub struct Spot<'a> {
+pub struct FolderEntry<'a> {
     pub folder: BorrowedFd<'a>,
     pub name: &'a OsStr,
 }
 
 /// What a file or folder holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct TreeSize {
     pub files: u64,
     pub folders: u64,
     pub bytes: u64,
 }
 
-impl<'a> Spot<'a> {
+impl<'a> FolderEntry<'a> {
     pub fn new(folder: &'a impl AsFd, name: &'a OsStr) -> Self {
         Self { folder: folder.as_fd(), name }
     }
@@ -45,7 +45,7 @@ impl<'a> Spot<'a> {
 }
 
 /// Moves it; refuses where something is in the way. After a failure it is where it was.
-pub fn transfer(from: Spot<'_>, to: Spot<'_>) -> io::Result<()> {
+pub fn move_entry(from: FolderEntry<'_>, to: FolderEntry<'_>) -> io::Result<()> {
     match rename(from, to) {
         Err(Errno::XDEV) => transfer_by_copy(from, to),
         done => {
@@ -58,9 +58,9 @@ pub fn transfer(from: Spot<'_>, to: Spot<'_>) -> io::Result<()> {
 }
 
 /// The original goes only when the copy is whole and lasts.
-fn transfer_by_copy(from: Spot<'_>, to: Spot<'_>) -> io::Result<()> {
+fn transfer_by_copy(from: FolderEntry<'_>, to: FolderEntry<'_>) -> io::Result<()> {
     let draft = format!(".lango-{}.tmp", uuid::Uuid::now_v7().simple());
-    let draft = Spot { folder: to.folder, name: OsStr::new(&draft) };
+    let draft = FolderEntry { folder: to.folder, name: OsStr::new(&draft) };
     let copied = copy(from, draft).and_then(|()| Ok(rename(draft, to)?));
     if let Err(error) = copied {
         let _ = remove(draft);
@@ -72,23 +72,23 @@ fn transfer_by_copy(from: Spot<'_>, to: Spot<'_>) -> io::Result<()> {
 
 /// Counts without following links, and shows each path on the way; `path` is that of the spot. What is nested beyond all use
 /// is refused here, before anything is moved.
-pub fn tally(spot: Spot<'_>, path: &Path, see: &mut dyn FnMut(&Path)) -> io::Result<Tally> {
+pub fn measure(spot: FolderEntry<'_>, path: &Path, see: &mut dyn FnMut(&Path)) -> io::Result<TreeSize> {
     tally_at(spot, path, see, 0)
 }
 
-fn tally_at(spot: Spot<'_>, path: &Path, see: &mut dyn FnMut(&Path), depth: usize) -> io::Result<Tally> {
+fn tally_at(spot: FolderEntry<'_>, path: &Path, see: &mut dyn FnMut(&Path), depth: usize) -> io::Result<TreeSize> {
     see(path);
     if depth > DEEPEST {
         return Err(io::Error::other(format!("folders are nested more than {DEEPEST} deep")));
     }
     let stat = spot.look()?;
     if beneath::kind(&stat) != FileType::Directory {
-        return Ok(Tally { files: 1, folders: 0, bytes: size(&stat) });
+        return Ok(TreeSize { files: 1, folders: 0, bytes: size(&stat) });
     }
-    let mut total = Tally { folders: 1, ..Tally::default() };
+    let mut total = TreeSize { folders: 1, ..TreeSize::default() };
     let folder = spot.open(NAMES)?;
     for (name, _) in beneath::names(&folder)? {
-        let inner = tally_at(Spot::new(&folder, &name), &path.join(&name), see, depth + 1)?;
+        let inner = tally_at(FolderEntry::new(&folder, &name), &path.join(&name), see, depth + 1)?;
         total.files += inner.files;
         total.folders += inner.folders;
         total.bytes += inner.bytes;
@@ -97,18 +97,18 @@ fn tally_at(spot: Spot<'_>, path: &Path, see: &mut dyn FnMut(&Path), depth: usiz
 }
 
 /// Removes a file, a link, or a folder with everything in it.
-pub fn remove(spot: Spot<'_>) -> io::Result<()> {
+pub fn remove(spot: FolderEntry<'_>) -> io::Result<()> {
     if beneath::kind(&spot.look()?) == FileType::Directory {
         let folder = spot.open(NAMES)?;
         for (name, _) in beneath::names(&folder)? {
-            remove(Spot::new(&folder, &name))?;
+            remove(FolderEntry::new(&folder, &name))?;
         }
         return Ok(rustix::fs::unlinkat(spot.folder, spot.name, AtFlags::REMOVEDIR)?);
     }
     Ok(rustix::fs::unlinkat(spot.folder, spot.name, AtFlags::empty())?)
 }
 
-fn rename(from: Spot<'_>, to: Spot<'_>) -> Result<(), Errno> {
+fn rename(from: FolderEntry<'_>, to: FolderEntry<'_>) -> Result<(), Errno> {
     match rustix::fs::renameat_with(from.folder, from.name, to.folder, to.name, RenameFlags::NOREPLACE) {
         // A file system that cannot refuse by itself.
         Err(Errno::INVAL | Errno::NOSYS) => match to.look() {
@@ -121,7 +121,7 @@ fn rename(from: Spot<'_>, to: Spot<'_>) -> Result<(), Errno> {
 }
 
 /// Copies modes, links and times too; refuses what cannot be copied.
-fn copy(from: Spot<'_>, to: Spot<'_>) -> io::Result<()> {
+fn copy(from: FolderEntry<'_>, to: FolderEntry<'_>) -> io::Result<()> {
     let stat = from.look()?;
     match beneath::kind(&stat) {
         FileType::Symlink => {
@@ -142,7 +142,7 @@ fn copy(from: Spot<'_>, to: Spot<'_>) -> io::Result<()> {
     Ok(rustix::fs::utimensat(to.folder, to.name, &times, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
-fn copy_file(from: Spot<'_>, to: Spot<'_>, stat: &Stat) -> io::Result<()> {
+fn copy_file(from: FolderEntry<'_>, to: FolderEntry<'_>, stat: &Stat) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut source = File::from(from.open(READ)?);
     let mut target = File::from(rustix::fs::openat(to.folder, to.name, flags, Mode::from_raw_mode(0o600))?);
@@ -151,11 +151,11 @@ fn copy_file(from: Spot<'_>, to: Spot<'_>, stat: &Stat) -> io::Result<()> {
     target.sync_all()
 }
 
-fn copy_folder(from: Spot<'_>, to: Spot<'_>, stat: &Stat) -> io::Result<()> {
+fn copy_folder(from: FolderEntry<'_>, to: FolderEntry<'_>, stat: &Stat) -> io::Result<()> {
     rustix::fs::mkdirat(to.folder, to.name, Mode::from_raw_mode(0o700))?;
     let (source, target) = (from.open(NAMES)?, to.open(NAMES)?);
     for (name, _) in beneath::names(&source)? {
-        copy(Spot::new(&source, &name), Spot::new(&target, &name))?;
+        copy(FolderEntry::new(&source, &name), FolderEntry::new(&target, &name))?;
     }
     rustix::fs::fchmod(&target, Mode::from_raw_mode(stat.st_mode & 0o7777))?;
     Ok(rustix::fs::fsync(&target)?)
@@ -176,9 +176,9 @@ mod tests {
         let run = std::fs::Permissions::from_mode(0o750);
         std::fs::set_permissions(from.join("sub/a.txt"), run).unwrap();
         let opened = File::open(place.path()).unwrap();
-        let (old, new) = (Spot::new(&opened, OsStr::new("from")), Spot::new(&opened, OsStr::new("to")));
+        let (old, new) = (FolderEntry::new(&opened, OsStr::new("from")), FolderEntry::new(&opened, OsStr::new("to")));
         let mut seen = Vec::new();
-        let tallied = tally(old, Path::new("from"), &mut |path| seen.push(path.to_owned())).unwrap();
+        let tallied = measure(old, Path::new("from"), &mut |path| seen.push(path.to_owned())).unwrap();
         seen.sort();
         assert_eq!(
             seen,
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&copy).unwrap(), "hello");
         assert_eq!((old_mode, old_time), (known.mode(), known.mtime_nsec()));
         assert_eq!(std::fs::read_link(place.path().join("to/sub/link")).unwrap(), Path::new("a.txt"));
-        assert_eq!(tallied, tally(new, Path::new("to"), &mut |_| {}).unwrap());
+        assert_eq!(tallied, measure(new, Path::new("to"), &mut |_| {}).unwrap());
         assert!(!from.exists());
     }
 
@@ -205,7 +205,7 @@ mod tests {
         std::fs::write(place.path().join("from/a.txt"), "hello").unwrap();
         let _socket = std::os::unix::net::UnixListener::bind(place.path().join("from/socket")).unwrap();
         let opened = File::open(place.path()).unwrap();
-        let (old, new) = (Spot::new(&opened, OsStr::new("from")), Spot::new(&opened, OsStr::new("to")));
+        let (old, new) = (FolderEntry::new(&opened, OsStr::new("from")), FolderEntry::new(&opened, OsStr::new("to")));
         transfer_by_copy(old, new).unwrap_err();
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
         assert_eq!(std::fs::read_dir(place.path().join("from")).unwrap().count(), 2);
@@ -217,7 +217,7 @@ mod tests {
         std::fs::write(place.path().join("a"), "a").unwrap();
         std::fs::write(place.path().join("b"), "b").unwrap();
         let opened = File::open(place.path()).unwrap();
-        let moved = transfer(Spot::new(&opened, OsStr::new("a")), Spot::new(&opened, OsStr::new("b")));
+        let moved = move_entry(FolderEntry::new(&opened, OsStr::new("a")), FolderEntry::new(&opened, OsStr::new("b")));
         assert_eq!(moved.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(std::fs::read_to_string(place.path().join("b")).unwrap(), "b");
     }

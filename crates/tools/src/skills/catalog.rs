@@ -11,19 +11,19 @@ use lango_domain::{suggest, text};
 use sha2::{Digest as _, Sha256};
 
 use super::snapshot::MOST_ENTRIES;
-use super::{Origin, Skill, SkillMistake, TrustFile, read_skill};
+use super::{SkillOrigin, Skill, SkillError, TrustFile, read_skill};
 
 /// More tools than this no model can tell apart. The user's own come first.
 const MOST_SKILLS: usize = 100;
 /// What providers take as the name of a tool.
 const LONGEST_TOOL_NAME: usize = 64;
 
-pub struct Shelf {
+pub struct SkillCatalog {
     skills: Vec<Arc<Skill>>,
     warnings: Warnings,
     trusted: TrustFile,
-    places: Places,
-    stamp: Stamp,
+    places: SkillFolders,
+    stamp: CatalogStamp,
 }
 
 /// What could not be used, and why.
@@ -35,8 +35,8 @@ struct Warnings {
 }
 
 impl Warnings {
-    fn add(&mut self, origin: Origin, warning: String) {
-        if origin == Origin::User {
+    fn add(&mut self, origin: SkillOrigin, warning: String) {
+        if origin == SkillOrigin::User {
             self.own.push(warning.clone());
         }
         self.all.push(warning);
@@ -54,12 +54,12 @@ pub struct UnknownSkill {
 /// A value that differs when something about the skills may have changed. It is made of times and sizes, so it is a reason
 /// to read again and no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp([u8; 32]);
+pub struct CatalogStamp([u8; 32]);
 
-impl Shelf {
+impl SkillCatalog {
     /// Reads `<project>/.lango/skills/*` and `<user>/skills/*`. A broken skill is a warning. Blocks while it reads.
     pub fn read(project: Option<&Path>, user: Option<&Path>, trusted: TrustFile) -> Self {
-        let places = Places::new(project, user, &trusted);
+        let places = SkillFolders::new(project, user, &trusted);
         // Taken first: what changes while it is read is then noticed afterwards.
         let stamp = places.stamp();
         let mut found = BTreeMap::new();
@@ -109,7 +109,7 @@ impl Shelf {
     }
 
     /// The state of the folders when this was read.
-    pub fn stamp(&self) -> Stamp {
+    pub fn stamp(&self) -> CatalogStamp {
         self.stamp
     }
 
@@ -125,15 +125,15 @@ pub(super) fn tool_name_problem(name: &str) -> Option<String> {
     (name.len() > most).then(|| format!("the name has {} characters; models take at most {most}", name.len()))
 }
 
-fn read_one(skills: &Path, folder: &Path, origin: Origin) -> Result<Skill, SkillMistake> {
+fn read_one(skills: &Path, folder: &Path, origin: SkillOrigin) -> Result<Skill, SkillError> {
     let skill = read_skill(folder, origin)?;
     // The user may keep a skill elsewhere and link to it. A project has no say about what lies outside of it.
     let is_there = || skills.canonicalize().is_ok_and(|skills| skill.folder.parent() == Some(&skills));
-    if origin == Origin::Project && !is_there() {
-        return Err(SkillMistake::whole(folder, "a project's skill must not be a link"));
+    if origin == SkillOrigin::Project && !is_there() {
+        return Err(SkillError::whole(folder, "a project's skill must not be a link"));
     }
     match tool_name_problem(&skill.name) {
-        Some(why) => Err(SkillMistake::whole(folder, why)),
+        Some(why) => Err(SkillError::whole(folder, why)),
         None => Ok(skill),
     }
 }
@@ -152,14 +152,14 @@ fn place(skill: Skill, found: &mut BTreeMap<String, Arc<Skill>>, warnings: &mut 
 }
 
 /// Where skills are looked for.
-struct Places {
+struct SkillFolders {
     project: Option<PathBuf>,
     user: Option<PathBuf>,
     /// What is told about a skill depends on whether it was confirmed.
     trusted: Option<PathBuf>,
 }
 
-impl Places {
+impl SkillFolders {
     fn new(project: Option<&Path>, user: Option<&Path>, trusted: &TrustFile) -> Self {
         let owned = |path: Option<&Path>| path.map(Path::to_owned);
         Self { project: owned(project), user: owned(user), trusted: owned(trusted.path()) }
@@ -174,7 +174,7 @@ impl Places {
     }
 
     /// The folders that exist; the user's first, since its skills win.
-    fn folders(&self, warnings: &mut Warnings) -> Vec<(PathBuf, Origin)> {
+    fn folders(&self, warnings: &mut Warnings) -> Vec<(PathBuf, SkillOrigin)> {
         let user = self.user_skills().filter(|folder| folder.is_dir());
         let project = self.project_skills().filter(|folder| folder.is_dir()).filter(|folder| {
             let real = folder.canonicalize().ok();
@@ -187,15 +187,15 @@ impl Places {
             if !inside {
                 let shown = text::strip_control_chars(&folder.to_string_lossy());
                 warnings
-                    .add(Origin::Project, format!("{shown}: not used, since it leads out of the project"));
+                    .add(SkillOrigin::Project, format!("{shown}: not used, since it leads out of the project"));
             }
             inside
         });
-        let user = user.clone().map(|folder| (folder, Origin::User));
-        user.into_iter().chain(project.map(|folder| (folder, Origin::Project))).collect()
+        let user = user.clone().map(|folder| (folder, SkillOrigin::User));
+        user.into_iter().chain(project.map(|folder| (folder, SkillOrigin::Project))).collect()
     }
 
-    fn stamp(&self) -> Stamp {
+    fn stamp(&self) -> CatalogStamp {
         let mut facts = Vec::new();
         let trusted = self.trusted.iter().filter_map(|file| Some((file, fs::metadata(file).ok()?)));
         facts.extend(trusted.map(|(file, metadata)| fact(file, &metadata)));
@@ -211,7 +211,7 @@ impl Places {
         facts.sort_unstable();
         let mut hash = Sha256::new();
         facts.iter().for_each(|fact| hash.update(fact));
-        Stamp(hash.finalize().into())
+        CatalogStamp(hash.finalize().into())
     }
 }
 

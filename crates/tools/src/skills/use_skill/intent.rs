@@ -2,9 +2,9 @@
 
 use lango_domain::{Intent, Safety, ToolError, text};
 
-use super::{Request, file_list, unchanged};
-use crate::skills::command::Command;
-use crate::skills::snapshot::{Purpose, Snapshot};
+use super::{SkillRequest, file_list, unchanged};
+use crate::skills::script_command::ScriptCommand;
+use crate::skills::snapshot::{SnapshotPurpose, SkillSnapshot};
 use crate::skills::{Skill, TrustFile, check, quote};
 
 const MOST_BODY_LINES: usize = 200;
@@ -15,20 +15,20 @@ const MOST_FINDINGS: usize = 30;
 const FINGERPRINT_LENGTH: usize = 40;
 
 /// Blocks while it reads the skill's files.
-pub(super) fn intent(skill: &Skill, trusted: &TrustFile, request: &Request) -> Result<Intent, ToolError> {
+pub(super) fn intent(skill: &Skill, trusted: &TrustFile, request: &SkillRequest) -> Result<Intent, ToolError> {
     let is_trusted = trusted.is_trusted(skill);
     let path = request.path();
     let keep: Vec<&str> = path.as_deref().into_iter().collect();
-    let purpose = if is_trusted { Purpose::Use { keep: &keep } } else { Purpose::Look };
+    let purpose = if is_trusted { SnapshotPurpose::Use { keep: &keep } } else { SnapshotPurpose::Look };
     let snapshot = unchanged(skill, purpose)?;
     let command = match request {
-        Request::Script { script, args, .. } => Some(Command::find(skill, &snapshot, script, args)?),
-        Request::Instructions | Request::File(_) => None,
+        SkillRequest::Script { script, args, .. } => Some(ScriptCommand::find(skill, &snapshot, script, args)?),
+        SkillRequest::Instructions | SkillRequest::File(_) => None,
     };
     let about = if is_trusted { String::new() } else { introduction(skill, &snapshot) };
     let deed = match (&command, request) {
-        (Some(command), Request::Script { stdin, .. }) => running(command, stdin, &snapshot),
-        (_, Request::File(_)) => format!("Reads {} of the skill {}.\n", shown(path.as_deref()), skill.name),
+        (Some(command), SkillRequest::Script { stdin, .. }) => running(command, stdin, &snapshot),
+        (_, SkillRequest::File(_)) => format!("Reads {} of the skill {}.\n", shown(path.as_deref()), skill.name),
         _ => format!("Reads the instructions of the skill {}.\n", skill.name),
     };
     let is_safe = is_trusted && command.is_none();
@@ -54,28 +54,28 @@ fn subject(skill: &Skill) -> String {
 }
 
 fn shown(path: Option<&str>) -> String {
-    quote::uncovered(&text::one_line(path.unwrap_or_default()))
+    quote::escape_hidden(&text::one_line(path.unwrap_or_default()))
 }
 
 /// All that a careful person would look at before the first use.
-fn introduction(skill: &Skill, snapshot: &Snapshot) -> String {
+fn introduction(skill: &Skill, snapshot: &SkillSnapshot) -> String {
     let folder = text::one_line(&skill.folder.to_string_lossy());
     let tools = match skill.allowed_tools.as_slice() {
         [] => "nothing in particular".to_owned(),
-        tools => quote::uncovered(&tools.join(", ")),
+        tools => quote::escape_hidden(&tools.join(", ")),
     };
     format!(
         "The skill {} comes from {folder} and was not used before.\n\
          It says about itself: {}\nIt says it needs: {tools}\n{}\nIts files:\n{}\nIts instructions:\n{}\n",
         skill.name,
-        quote::uncovered(&skill.description),
+        quote::escape_hidden(&skill.description),
         findings(snapshot),
         file_list(snapshot),
         quote::block(&skill.body, MOST_BODY_LINES),
     )
 }
 
-fn findings(snapshot: &Snapshot) -> String {
+fn findings(snapshot: &SkillSnapshot) -> String {
     let found = check::suspicious(snapshot);
     if found.is_empty() {
         return String::new();
@@ -85,7 +85,7 @@ fn findings(snapshot: &Snapshot) -> String {
     format!("Look closely at:\n{list}")
 }
 
-fn running(command: &Command, stdin: &str, snapshot: &Snapshot) -> String {
+fn running(command: &ScriptCommand, stdin: &str, snapshot: &SkillSnapshot) -> String {
     let script = snapshot.content(&command.file).unwrap_or_default();
     let input = if stdin.is_empty() {
         String::new()

@@ -9,24 +9,24 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
 use super::capture::Capture;
-use super::errand::Errand;
-use super::outputs::Output;
-use super::{ShellParts, variables};
-use crate::files::private::remove_folder;
-use crate::sandbox::{Failed, Mode, OUTER, Reason, Spec, Word, new_path, public_settings};
+use super::command::CommandRequest;
+use super::outputs::StoredOutput;
+use super::{ShellParts, environment};
+use crate::files::private_directory::remove_folder;
+use crate::sandbox::{SandboxError, SandboxMode, OUTER, ExceededLimit, SandboxSpec, SandboxMessage, new_path, readable_etc};
 
 /// How long the helper gets to end everything.
 const GRACE: Duration = Duration::from_secs(5);
 const PIECE: usize = 64 * 1024;
 
 /// A command that was started. Dropping it ends the command and everything that it started.
-pub struct Running {
+pub struct RunningCommand {
     child: Child,
     output: ChildStdout,
     /// The helper ends everything when nobody reads this any more.
     words: Option<Lines<BufReader<ChildStderr>>>,
     /// The whole text.
-    kept: Output,
+    kept: StoredOutput,
     capture: Capture,
     confined: Vec<String>,
     began: Instant,
@@ -35,8 +35,8 @@ pub struct Running {
 }
 
 /// What became of it.
-pub struct Ended {
-    pub end: End,
+pub struct CommandResult {
+    pub end: CommandEnd,
     pub took: Duration,
     pub capture: Capture,
     /// Where the whole text can be read.
@@ -45,26 +45,26 @@ pub struct Ended {
     pub starts_programs: bool,
 }
 
-pub enum End {
+pub enum CommandEnd {
     Exited(i32),
     /// A limit was reached.
-    Stopped(Reason),
+    Stopped(ExceededLimit),
     TimedOut,
-    Failed(Failed),
+    Failed(SandboxError),
     /// The helper itself was ended.
     Lost,
 }
 
-impl Running {
+impl RunningCommand {
     pub async fn start(
         parts: &ShellParts,
         public: &[PathBuf],
-        errand: Errand,
-        kept: Output,
+        errand: CommandRequest,
+        kept: StoredOutput,
     ) -> Result<Self, ToolError> {
         let cannot =
             |error: &dyn std::fmt::Display| ToolError(format!("the command cannot be started: {error}"));
-        let is_confined = parts.settings.mode() != Mode::Off;
+        let is_confined = parts.settings.mode() != SandboxMode::Off;
         let temp = is_confined.then(|| new_path(&parts.temporary())).transpose();
         let temp = temp.map_err(|error| cannot(&error))?.map(TemporaryFolder);
         let mut spec = spec(parts, &errand, temp.as_ref().map(|temp| temp.0.as_path()));
@@ -95,18 +95,18 @@ impl Running {
     }
 
     /// Shows what it prints until it ends, or until its time is over.
-    pub async fn finish(&mut self, time: Duration, live: &ToolOutputSink) -> Ended {
+    pub async fn finish(&mut self, time: Duration, live: &ToolOutputSink) -> CommandResult {
         let end = match tokio::time::timeout(time, self.follow(live)).await {
             Ok(end) => end,
-            Err(_elapsed) => End::TimedOut,
+            Err(_elapsed) => CommandEnd::TimedOut,
         };
         self.end().await;
         let id = self.kept.is_kept().then(|| self.kept.id.clone());
         let (took, capture) = (self.began.elapsed(), std::mem::take(&mut self.capture));
-        Ended { end, took, capture, id, starts_programs: self.starts_programs }
+        CommandResult { end, took, capture, id, starts_programs: self.starts_programs }
     }
 
-    async fn follow(&mut self, live: &ToolOutputSink) -> End {
+    async fn follow(&mut self, live: &ToolOutputSink) -> CommandEnd {
         let mut piece = vec![0; PIECE];
         let (mut end, mut prints) = (None, true);
         while prints {
@@ -130,14 +130,14 @@ impl Running {
         match (end, &mut self.words) {
             (Some(end), _) => end,
             (None, Some(_)) => self.last_word().await,
-            (None, None) => End::Lost,
+            (None, None) => CommandEnd::Lost,
         }
     }
 
     /// Nothing is printed any more, but how it ended has not been said.
-    async fn last_word(&mut self) -> End {
+    async fn last_word(&mut self) -> CommandEnd {
         loop {
-            let Some(words) = &mut self.words else { return End::Lost };
+            let Some(words) = &mut self.words else { return CommandEnd::Lost };
             let word = words.next_line().await.ok().flatten();
             if let Some(end) = self.hear(word) {
                 return end;
@@ -145,16 +145,16 @@ impl Running {
         }
     }
 
-    fn hear(&mut self, line: Option<String>) -> Option<End> {
+    fn hear(&mut self, line: Option<String>) -> Option<CommandEnd> {
         match line.and_then(|line| serde_json::from_str(&line).ok()) {
-            Some(Word::Confined(by)) => {
+            Some(SandboxMessage::Confined(by)) => {
                 self.confined = by;
                 None
             }
-            Some(Word::Failed(failed)) => Some(End::Failed(failed)),
-            Some(Word::Ended { code }) => Some(End::Exited(code)),
-            Some(Word::Stopped(reason)) => Some(End::Stopped(reason)),
-            None => Some(End::Lost),
+            Some(SandboxMessage::Failed(failed)) => Some(CommandEnd::Failed(failed)),
+            Some(SandboxMessage::Ended { code }) => Some(CommandEnd::Exited(code)),
+            Some(SandboxMessage::Stopped(reason)) => Some(CommandEnd::Stopped(reason)),
+            None => Some(CommandEnd::Lost),
         }
     }
 
@@ -172,29 +172,29 @@ impl Running {
 pub async fn confinement(parts: &ShellParts) -> Result<Vec<String>, String> {
     let program = super::Program::Line("true".to_owned());
     let folder = parts.workspace.root().to_path_buf();
-    let errand = Errand { program, folder, stdin: String::new(), time: None, also_read: Vec::new() };
-    let started = Running::start(parts, &public_settings(), errand, Output::unkept()).await;
+    let errand = CommandRequest { program, folder, stdin: String::new(), time: None, also_read: Vec::new() };
+    let started = RunningCommand::start(parts, &readable_etc(), errand, StoredOutput::discarded()).await;
     let mut running = started.map_err(|ToolError(why)| why)?;
     match running.finish(GRACE, &ToolOutputSink::disconnected()).await.end {
-        End::Exited(0) => Ok(std::mem::take(&mut running.confined)),
-        End::Failed(Failed::Unconfined(why) | Failed::Other(why)) => Err(why),
-        End::Exited(code) => Err(format!("a command that does nothing ended with {code}")),
-        End::Stopped(_) | End::TimedOut | End::Lost => {
+        CommandEnd::Exited(0) => Ok(std::mem::take(&mut running.confined)),
+        CommandEnd::Failed(SandboxError::Unconfined(why) | SandboxError::Other(why)) => Err(why),
+        CommandEnd::Exited(code) => Err(format!("a command that does nothing ended with {code}")),
+        CommandEnd::Stopped(_) | CommandEnd::TimedOut | CommandEnd::Lost => {
             Err("a command that does nothing did not end well".to_owned())
         }
     }
 }
 
-fn spec(parts: &ShellParts, errand: &Errand, temp: Option<&Path>) -> Spec {
+fn spec(parts: &ShellParts, errand: &CommandRequest, temp: Option<&Path>) -> SandboxSpec {
     let settings = &parts.settings;
     let mut write = vec![parts.workspace.root().to_path_buf()];
     write.extend(temp.map(Path::to_path_buf));
     let starts_programs = errand.starts_programs();
-    let mut env = variables::visible(&parts.variables, &settings.env, temp);
+    let mut env = environment::allowed_variables(&parts.variables, &settings.env, temp);
     if !starts_programs {
-        env = variables::with_git_alone(env);
+        env = environment::with_git_alone(env);
     }
-    Spec {
+    SandboxSpec {
         argv: errand.argv(),
         folder: errand.folder.clone(),
         env,

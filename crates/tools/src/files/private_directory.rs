@@ -47,16 +47,16 @@ pub fn remove_folder(path: &Path) -> io::Result<()> {
     if std::fs::remove_dir_all(path).is_ok() {
         return Ok(());
     }
-    loosen(path)?;
+    make_writable(path)?;
     std::fs::remove_dir_all(path)
 }
 
-fn loosen(folder: &Path) -> io::Result<()> {
+fn make_writable(folder: &Path) -> io::Result<()> {
     std::fs::set_permissions(folder, Permissions::from_mode(0o700))?;
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
-            loosen(&entry.path())?;
+            make_writable(&entry.path())?;
         }
     }
     Ok(())

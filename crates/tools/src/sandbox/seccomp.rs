@@ -8,8 +8,8 @@ use seccompiler::{
     TargetArch, apply_filter, sock_filter,
 };
 
-use super::inner::Own;
-use super::spec::Spec;
+use super::inner::Isolation;
+use super::spec::SandboxSpec;
 
 /// Other processes, the kernel, mounts, namespaces, keys, clocks, and the second door for everything, io_uring.
 const FORBIDDEN: [i64; 49] = [
@@ -100,7 +100,7 @@ const GUARDS_TRUNCATE: i32 = 3;
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// From here on those calls fail, in this process and in any that it starts.
-pub fn filter(spec: &Spec, own: Own, landlock: i32) -> Result<(), String> {
+pub fn filter(spec: &SandboxSpec, own: Isolation, landlock: i32) -> Result<(), String> {
     let mut forbidden: Rules = FORBIDDEN.into_iter().map(|call| (call, Vec::new())).collect();
     forbidden.insert(libc::SYS_clone, any_of(0, NAMESPACES.map(|flag| masked(flag as u64)))?);
     forbidden.insert(libc::SYS_ioctl, any_of(1, TERMINAL_INPUT.map(Test::equal))?);

@@ -29,7 +29,7 @@ pub fn filter_in_child(command: &mut Command, filters: [BpfProgram; 2]) {
 }
 
 /// No descriptor beside the three usual ones reaches what is started from here.
-pub fn close_others_on_exec() {
+pub fn set_cloexec() {
     let Ok(open) = std::fs::read_dir("/proc/self/fd") else { return };
     let numbers = open.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     for number in numbers.filter(|number| *number > 2) {

@@ -8,23 +8,23 @@ use lango_domain::{Intent, Safety, ToolError};
 use rustix::fs::{FileType, OFlags};
 
 use super::beneath::{self, READ};
-use super::text::shown;
-use super::workspace::{Workspace, no_plain_file};
+use super::text::display_path;
+use super::workspace::{Workspace, not_a_regular_file};
 
 impl Workspace {
     /// What a look at this path would be, for rules: where it really lies.
-    pub(super) fn look(&self, path: &str) -> Result<Intent, ToolError> {
+    pub(super) fn read_intent(&self, path: &str) -> Result<Intent, ToolError> {
         let relative = self.relative(path)?;
         let subject = match self.resolve(&relative, OFlags::PATH | OFlags::CLOEXEC) {
             Ok(opened) => {
-                let real = shown(&self.real(path, &opened)?);
+                let real = display_path(&self.real_path(path, &opened)?);
                 let is_folder =
                     rustix::fs::fstat(&opened).is_ok_and(|stat| beneath::kind(&stat) == FileType::Directory);
                 if is_folder { format!("{real}/") } else { real }
             }
             // A link that leads nowhere can still be looked at itself.
             Err(error) => match self.named(path) {
-                Ok(named) => shown(&named.relative),
+                Ok(named) => display_path(&named.relative),
                 Err(_) => return Err(self.explain(path, &relative, error)),
             },
         };
@@ -32,16 +32,16 @@ impl Workspace {
     }
 
     /// The real path of a file or folder inside, and how rules know it.
-    pub fn place_of(&self, path: &str) -> Result<(PathBuf, String), ToolError> {
+    pub fn resolve_for_rules(&self, path: &str) -> Result<(PathBuf, String), ToolError> {
         let relative = self.relative(path)?;
         let opened = self.resolve(&relative, OFlags::PATH | OFlags::CLOEXEC);
         let opened = opened.map_err(|error| self.explain(path, &relative, error))?;
-        let real = self.real(path, &opened)?;
+        let real = self.real_path(path, &opened)?;
         let stat = rustix::fs::fstat(&opened).map_err(|error| self.explain(path, &relative, error))?;
         let subject = match beneath::kind(&stat) {
-            FileType::Directory => format!("{}/", shown(&real)),
-            FileType::RegularFile => shown(&real),
-            _ => return Err(ToolError(no_plain_file(path))),
+            FileType::Directory => format!("{}/", display_path(&real)),
+            FileType::RegularFile => display_path(&real),
+            _ => return Err(ToolError(not_a_regular_file(path))),
         };
         Ok((self.root().join(real).components().collect(), subject))
     }
@@ -49,16 +49,16 @@ impl Workspace {
     /// A file at a real path, and how rules know it. No link is followed: it would lead elsewhere by now.
     pub fn open_file(&self, path: &Path) -> io::Result<(File, String)> {
         let refused = |why: ToolError| io::Error::new(ErrorKind::PermissionDenied, why.0);
-        let name = shown(path);
+        let name = display_path(path);
         let relative = path.strip_prefix(self.root()).map_err(io::Error::other)?;
         let opened = beneath::open_unlinked(self.as_folder(), relative, READ)?;
         let opened = self.regular(&name, opened).map_err(refused)?;
-        Ok((opened.file, shown(&opened.relative)))
+        Ok((opened.file, display_path(&opened.relative)))
     }
 
     /// Whether lists and searches leave this out.
-    pub(super) fn is_closed(&self, relative: &Path) -> bool {
-        let path = shown(relative);
-        self.closes(&path) || self.closes(&format!("{path}/"))
+    pub(super) fn is_denied(&self, relative: &Path) -> bool {
+        let path = display_path(relative);
+        self.denies_path(&path) || self.denies_path(&format!("{path}/"))
     }
 }

@@ -8,7 +8,7 @@ const NAMED_PLACES: usize = 10;
 
 /// What is replaced.
 #[derive(Debug)]
-pub enum Place<'a> {
+pub enum ReplaceTarget<'a> {
     /// This text, which must be there exactly once.
     Once(&'a str),
     Everywhere(&'a str),
@@ -21,24 +21,24 @@ pub enum Place<'a> {
 
 /// The text afterwards, and the lines of it that are new.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Replaced {
+pub struct Replacement {
     pub text: String,
     pub first: usize,
     pub last: usize,
 }
 
 /// The text with something else in that place, or why not.
-pub fn replace(text: &str, place: &Place<'_>, new: &str) -> Result<Replaced, String> {
+pub fn replace(text: &str, place: &ReplaceTarget<'_>, new: &str) -> Result<Replacement, String> {
     let (spans, new) = match place {
-        Place::Lines { first, last } => {
+        ReplaceTarget::Lines { first, last } => {
             let span = lines(text, *first, *last)?;
             let new = fitted(text, new, span.1);
             (vec![span], new)
         }
-        Place::Once(old) | Place::Everywhere(old) => {
+        ReplaceTarget::Once(old) | ReplaceTarget::Everywhere(old) => {
             let (old, new) = found(text, old, new)?;
             let spans = match place {
-                Place::Once(_) => vec![once(text, &old)?],
+                ReplaceTarget::Once(_) => vec![once(text, &old)?],
                 _ => text.match_indices(old.as_str()).map(|(at, old)| (at, at + old.len())).collect(),
             };
             (spans, new)
@@ -118,7 +118,7 @@ fn fitted(text: &str, new: &str, end: usize) -> String {
     new
 }
 
-fn assembled(text: &str, spans: &[(usize, usize)], new: &str) -> Replaced {
+fn assembled(text: &str, spans: &[(usize, usize)], new: &str) -> Replacement {
     let mut result = String::with_capacity(text.len() + new.len());
     let mut from = 0;
     let (mut first, mut last) = (0, 0);
@@ -134,7 +134,7 @@ fn assembled(text: &str, spans: &[(usize, usize)], new: &str) -> Replaced {
     result.push_str(&text[from..]);
     let last = if last > first { last - 1 } else { last };
     let (first, last) = (line_at(&result, first), line_at(&result, last));
-    Replaced { text: with_end_of(text, result), first, last }
+    Replacement { text: with_end_of(text, result), first, last }
 }
 
 /// Whether a text ends with a line end is not what an edit is about: it stays.
@@ -158,28 +158,28 @@ fn line_at(text: &str, at: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn text_of(text: &str, place: &Place<'_>, new: &str) -> String {
+    fn text_of(text: &str, place: &ReplaceTarget<'_>, new: &str) -> String {
         replace(text, place, new).unwrap().text
     }
 
     #[test]
     fn one_text_takes_the_place_of_another() {
-        let replaced = replace("a\nb\nc\n", &Place::Once("b"), "x\ny").unwrap();
-        assert_eq!(replaced, Replaced { text: "a\nx\ny\nc\n".to_owned(), first: 2, last: 3 });
-        assert_eq!(text_of("a a a", &Place::Everywhere("a"), "b"), "b b b");
+        let replaced = replace("a\nb\nc\n", &ReplaceTarget::Once("b"), "x\ny").unwrap();
+        assert_eq!(replaced, Replacement { text: "a\nx\ny\nc\n".to_owned(), first: 2, last: 3 });
+        assert_eq!(text_of("a a a", &ReplaceTarget::Everywhere("a"), "b"), "b b b");
     }
 
     #[test]
     fn places_that_overlap_are_several() {
-        let why = replace("aaa", &Place::Once("aa"), "b").unwrap_err();
+        let why = replace("aaa", &ReplaceTarget::Once("aa"), "b").unwrap_err();
         assert!(why.contains("at lines 1, 1;"), "{why}");
-        let why = replace("x\ny\nx\n", &Place::Once("x"), "b").unwrap_err();
+        let why = replace("x\ny\nx\n", &ReplaceTarget::Once("x"), "b").unwrap_err();
         assert!(why.contains("at lines 1, 3; give more"), "{why}");
     }
 
     #[test]
     fn lines_are_replaced_removed_and_missed() {
-        let middle = Place::Lines { first: 2, last: 3 };
+        let middle = ReplaceTarget::Lines { first: 2, last: 3 };
         assert_eq!(text_of("a\nb\nc\nd\n", &middle, "x"), "a\nx\nd\n");
         assert_eq!(text_of("a\nb\nc\nd\n", &middle, ""), "a\nd\n");
         assert_eq!(text_of("a\nb\nc", &middle, "x\n"), "a\nx");
@@ -189,15 +189,15 @@ mod tests {
 
     #[test]
     fn line_ends_of_windows_are_kept() {
-        assert_eq!(text_of("a\r\nb\r\nc\r\n", &Place::Once("a\nb"), "x\ny"), "x\r\ny\r\nc\r\n");
-        assert_eq!(text_of("a\r\nb\r\n", &Place::Lines { first: 1, last: 1 }, "x\ny"), "x\r\ny\r\nb\r\n");
-        assert_eq!(text_of("a\r\nb\r\n", &Place::Once("b\r\n"), "c"), "a\r\nc\r\n");
+        assert_eq!(text_of("a\r\nb\r\nc\r\n", &ReplaceTarget::Once("a\nb"), "x\ny"), "x\r\ny\r\nc\r\n");
+        assert_eq!(text_of("a\r\nb\r\n", &ReplaceTarget::Lines { first: 1, last: 1 }, "x\ny"), "x\r\ny\r\nb\r\n");
+        assert_eq!(text_of("a\r\nb\r\n", &ReplaceTarget::Once("b\r\n"), "c"), "a\r\nc\r\n");
     }
 
     #[test]
     fn the_last_line_end_stays_as_it_was() {
-        assert_eq!(text_of("a\nb\n", &Place::Once("b\n"), "c"), "a\nc\n");
-        assert_eq!(text_of("a\nb", &Place::Once("b"), "c\n"), "a\nc");
-        assert!(replace("a\nb", &Place::Once("b"), "b\n").unwrap_err().contains("changes nothing"));
+        assert_eq!(text_of("a\nb\n", &ReplaceTarget::Once("b\n"), "c"), "a\nc\n");
+        assert_eq!(text_of("a\nb", &ReplaceTarget::Once("b"), "c\n"), "a\nc");
+        assert!(replace("a\nb", &ReplaceTarget::Once("b"), "b\n").unwrap_err().contains("changes nothing"));
     }
 }

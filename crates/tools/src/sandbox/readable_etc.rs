@@ -13,7 +13,7 @@ const SETTINGS: &str = "/etc";
 const DEEPEST: usize = 3;
 
 /// Its parts that everybody may read. For root the permissions alone would keep nothing back; anyone else meets them anyway.
-pub fn public_settings() -> Vec<PathBuf> {
+pub fn readable_etc() -> Vec<PathBuf> {
     let folder = Path::new(SETTINGS);
     if !geteuid().is_root() {
         return vec![folder.to_path_buf()];

@@ -13,7 +13,7 @@ const KNOWN: [&str; 6] = ["name", "description", "license", "compatibility", "me
 
 /// What a `SKILL.md` says.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(super) struct SkillFile {
     pub name: String,
     pub name_line: usize,
     pub description: String,
@@ -25,7 +25,7 @@ pub(super) struct Page {
     pub unknown: Vec<(String, usize)>,
 }
 
-pub(super) fn parse(written: &str) -> Result<Page, SpannedError> {
+pub(super) fn parse(written: &str) -> Result<SkillFile, SpannedError> {
     let (front, body) = halves(written)?;
     let entries = entries(front)?;
     let find = |key: &str| entries.iter().find(|entry| entry.key == key);
@@ -49,7 +49,7 @@ pub(super) fn parse(written: &str) -> Result<Page, SpannedError> {
         check_metadata(metadata)?;
     }
     let unknown = entries.iter().filter(|entry| !KNOWN.contains(&entry.key.as_str()));
-    Ok(Page {
+    Ok(SkillFile {
         allowed_tools: find("allowed-tools").map_or(Ok(Vec::new()), tool_names)?,
         unknown: unknown.map(|entry| (text::one_line(&entry.key), entry.line)).collect(),
         body: body.trim().to_owned(),
@@ -74,7 +74,7 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
 
 /// The description on one line. A model reads it before anybody has allowed the skill, so nothing may hide in it.
 pub(super) fn description(written: &str) -> Result<String, String> {
-    let line = text::one_line(&quote::legible(written));
+    let line = text::one_line(&quote::strip_hidden(written));
     match line.chars().count() {
         0 => Err("`description` must say what the skill does and when to use it".to_owned()),
         length if length > LONGEST_DESCRIPTION => {

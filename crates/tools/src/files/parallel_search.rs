@@ -23,7 +23,7 @@ const MAX_LINE_BYTES: usize = 2_000;
 const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 
 /// What is looked for.
-pub struct Query {
+pub struct FileQuery {
     pub pattern: Option<RegexMatcher>,
     pub glob: Option<GlobMatcher>,
     /// Whether the glob is about paths rather than names.
@@ -37,27 +37,27 @@ pub struct Query {
 }
 
 #[derive(Default)]
-pub struct Found {
-    pub files: Vec<FoundFile>,
+pub struct SearchResults {
+    pub files: Vec<FileMatches>,
     /// Once there are more than the limit, nobody counts on.
     pub matches: usize,
     pub searched: u64,
 }
 
-pub struct FoundFile {
+pub struct FileMatches {
     pub path: PathBuf,
-    pub lines: Vec<Line>,
+    pub lines: Vec<MatchedLine>,
 }
 
-pub struct Line {
+pub struct MatchedLine {
     pub number: u64,
     pub text: String,
     pub is_match: bool,
 }
 
 /// Everything that is found, unsorted; ends early when there is more than the limit.
-pub fn walk(workspace: &Workspace, query: &Query, is_over: &AtomicBool) -> Found {
-    let shared = Shared { workspace, query, is_over, matches: AtomicUsize::new(0), found: Mutex::default() };
+pub fn walk(workspace: &Workspace, query: &FileQuery, is_over: &AtomicBool) -> SearchResults {
+    let shared = SearchState { workspace, query, is_over, matches: AtomicUsize::new(0), found: Mutex::default() };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let hidden = workspace.hidden_inside();
     let closing = workspace.clone();
@@ -69,7 +69,7 @@ pub fn walk(workspace: &Workspace, query: &Query, is_over: &AtomicBool) -> Found
         .parents(query.start.ancestors().skip(1).all(has_plain_ignore_files))
         .filter_entry(move |entry| {
             let relative = entry.path().strip_prefix(closing.root()).unwrap_or(entry.path());
-            is_entered(entry, &hidden) && !closing.is_closed(relative)
+            is_entered(entry, &hidden) && !closing.is_denied(relative)
         });
     if has_plain_ignore_files(&query.start) {
         builder.build_parallel().visit(&mut &shared);
@@ -95,21 +95,21 @@ fn has_plain_ignore_files(folder: &Path) -> bool {
     IGNORE_FILES.iter().all(|name| folder.join(name).metadata().map_or(true, |known| known.is_file()))
 }
 
-struct Shared<'a> {
+struct SearchState<'a> {
     workspace: &'a Workspace,
-    query: &'a Query,
+    query: &'a FileQuery,
     is_over: &'a AtomicBool,
     matches: AtomicUsize,
-    found: Mutex<Found>,
+    found: Mutex<SearchResults>,
 }
 
-impl Shared<'_> {
+impl SearchState<'_> {
     fn is_enough(&self) -> bool {
         self.matches.load(Ordering::Relaxed) > self.query.limit || self.is_over.load(Ordering::Relaxed)
     }
 }
 
-impl<'s> ParallelVisitorBuilder<'s> for &'s Shared<'s> {
+impl<'s> ParallelVisitorBuilder<'s> for &'s SearchState<'s> {
     fn build(&mut self) -> Box<dyn ParallelVisitor + 's> {
         let searcher = SearcherBuilder::new()
             .memory_map(MmapChoice::never())
@@ -120,17 +120,17 @@ impl<'s> ParallelVisitorBuilder<'s> for &'s Shared<'s> {
             .line_terminator(grep_matcher::LineTerminator::crlf())
             .build();
         let pattern = self.query.pattern.clone();
-        Box::new(Visitor { shared: self, searcher, pattern, found: Found::default(), lines: Vec::new() })
+        Box::new(Visitor { shared: self, searcher, pattern, found: SearchResults::default(), lines: Vec::new() })
     }
 }
 
 /// One thread's part.
 struct Visitor<'s> {
-    shared: &'s Shared<'s>,
+    shared: &'s SearchState<'s>,
     searcher: Searcher,
     pattern: Option<RegexMatcher>,
-    found: Found,
-    lines: Vec<Line>,
+    found: SearchResults,
+    lines: Vec<MatchedLine>,
 }
 
 impl ParallelVisitor for Visitor<'_> {
@@ -186,7 +186,7 @@ impl Visitor<'_> {
 
     fn keep(&mut self, relative: &Path, matches: usize) {
         let lines = std::mem::take(&mut self.lines);
-        self.found.files.push(FoundFile { path: relative.to_owned(), lines });
+        self.found.files.push(FileMatches { path: relative.to_owned(), lines });
         self.shared.matches.fetch_add(matches, Ordering::Relaxed);
     }
 }
@@ -208,7 +208,7 @@ fn relative<'a>(root: &Path, path: &'a Path) -> Option<&'a Path> {
 
 /// Catches lines of one file.
 struct Catcher<'a> {
-    lines: &'a mut Vec<Line>,
+    lines: &'a mut Vec<MatchedLine>,
     most: usize,
     matches: usize,
     is_binary: bool,
@@ -218,7 +218,7 @@ impl Catcher<'_> {
     fn catch(&mut self, number: Option<u64>, bytes: &[u8], is_match: bool) {
         let line = &bytes[..bytes.len().min(MAX_LINE_BYTES)];
         let text = String::from_utf8_lossy(line).trim_end_matches(['\r', '\n']).to_owned();
-        self.lines.push(Line { number: number.unwrap_or_default(), text, is_match });
+        self.lines.push(MatchedLine { number: number.unwrap_or_default(), text, is_match });
     }
 }
 

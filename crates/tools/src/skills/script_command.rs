@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use lango_domain::ToolError;
 
-use super::snapshot::{Entry, Kind, Snapshot};
+use super::snapshot::{SnapshotEntry, SnapshotEntryKind, SkillSnapshot};
 use super::{Skill, quote};
 use crate::shell::Program;
 
 /// A script with its arguments, ready to be shown and to be run.
-pub(super) struct Command {
+pub(super) struct ScriptCommand {
     /// The name below `scripts/`.
     pub script: String,
     /// The file's path in the skill's folder.
@@ -21,11 +21,11 @@ pub(super) struct Command {
     interpreter: Vec<String>,
 }
 
-impl Command {
+impl ScriptCommand {
     /// Looks in a snapshot that kept the script's content.
     pub fn find(
         skill: &Skill,
-        snapshot: &Snapshot,
+        snapshot: &SkillSnapshot,
         asked: &str,
         args: &[String],
     ) -> Result<Self, ToolError> {
@@ -89,8 +89,8 @@ pub(super) fn script_path(asked: &str) -> String {
 
 /// What runs a script; nothing known if it cannot be run. Many come without their executable bit, since they were unpacked
 /// from an archive; those say it in their first line or by the ending of their name.
-pub(super) fn interpreter(entry: &Entry) -> Option<Vec<String>> {
-    if entry.kind == Kind::Executable {
+pub(super) fn interpreter(entry: &SnapshotEntry) -> Option<Vec<String>> {
+    if entry.kind == SnapshotEntryKind::Executable {
         return Some(Vec::new());
     }
     let first = entry.content.as_deref().and_then(|content| content.split(|byte| *byte == b'\n').next());
@@ -110,7 +110,7 @@ pub(super) fn interpreter(entry: &Entry) -> Option<Vec<String>> {
     Some(vec![known.to_owned()])
 }
 
-fn unknown(skill: &Skill, snapshot: &Snapshot, asked: &str) -> ToolError {
+fn unknown(skill: &Skill, snapshot: &SkillSnapshot, asked: &str) -> ToolError {
     let known: Vec<&str> = snapshot.scripts().map(|(name, _)| name).take(50).collect();
     let asked = lango_domain::text::one_line(asked);
     ToolError(match known.as_slice() {
@@ -125,8 +125,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
-    use crate::skills::snapshot::Purpose;
-    use crate::skills::{Origin, read_skill};
+    use crate::skills::snapshot::SnapshotPurpose;
+    use crate::skills::{SkillOrigin, read_skill};
 
     fn line(program: Program) -> String {
         match program {
@@ -151,11 +151,11 @@ mod tests {
             fs::write(&path, content).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         }
-        let skill = read_skill(&folder, Origin::User).unwrap();
-        let snapshot = Snapshot::take(&folder, Purpose::Look).unwrap();
+        let skill = read_skill(&folder, SkillOrigin::User).unwrap();
+        let snapshot = SkillSnapshot::take(&folder, SnapshotPurpose::Look).unwrap();
         let find = |asked: &str, args: &[&str]| {
             let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-            Command::find(&skill, &snapshot, asked, &args)
+            ScriptCommand::find(&skill, &snapshot, asked, &args)
         };
         let place = skill.folder.join("scripts").display().to_string();
         let run = |asked: &str, args: &[&str]| line(find(asked, args).unwrap().program().unwrap());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::kind::{Kind, kind};
 
-pub struct Errand {
+pub struct CommandRequest {
     pub program: Program,
     /// Where it starts; must lie in the workspace.
     pub folder: PathBuf,
@@ -24,7 +24,7 @@ pub enum Program {
     File { path: PathBuf, args: Vec<OsString> },
 }
 
-impl Errand {
+impl CommandRequest {
     /// What only reads needs no other program, and gets none: a permission for its kind may cover many such calls.
     pub(super) fn starts_programs(&self) -> bool {
         match &self.program {

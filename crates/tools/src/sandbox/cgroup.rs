@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::spec::Limits;
+use super::spec::SandboxLimits;
 
 const ROOT: &str = "/sys/fs/cgroup";
 const MEMBERS: &str = "cgroup.procs";
@@ -17,7 +17,7 @@ pub struct ControlGroup {
 
 impl ControlGroup {
     /// Makes what can be made.
-    pub fn make(limits: &Limits) -> Self {
+    pub fn make(limits: &SandboxLimits) -> Self {
         let mut group = Self::default();
         for line in fs::read_to_string("/proc/self/cgroup").unwrap_or_default().lines() {
             let mut parts = line.splitn(3, ':');

@@ -11,8 +11,8 @@ use landlock::{
 
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 
-use super::inner::Own;
-use super::spec::Spec;
+use super::inner::Isolation;
+use super::spec::SandboxSpec;
 
 /// The newest form that is asked for; an older kernel gives what it has.
 const NEWEST: ABI = ABI::V7;
@@ -38,14 +38,14 @@ const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random"
 const SHARED_MEMORY: &str = "/dev/shm";
 
 /// What was put on.
-pub struct Files {
+pub struct LandlockResult {
     pub words: Vec<String>,
     /// The kernel's version of Landlock.
     pub abi: i32,
 }
 
 /// From here on nothing else can be reached, by this process or any that it starts.
-pub fn confine(spec: &Spec, own: Own) -> Result<Files, String> {
+pub fn confine(spec: &SandboxSpec, own: Isolation) -> Result<LandlockResult, String> {
     let failed = |error: &dyn std::fmt::Display| format!("Landlock: {error}");
     let read = AccessFs::from_read(NEWEST);
     let all = AccessFs::from_all(NEWEST);
@@ -84,7 +84,7 @@ pub fn confine(spec: &Spec, own: Own) -> Result<Files, String> {
         LandlockStatus::Available { effective_abi, .. } => effective_abi as i32,
         _ => 1,
     };
-    Ok(Files { words: vec![format!("files (Landlock {abi})")], abi })
+    Ok(LandlockResult { words: vec![format!("files (Landlock {abi})")], abi })
 }
 
 /// What is not there needs no rule; what cannot be opened cannot be reached anyway.
@@ -115,7 +115,7 @@ fn add(rules: RulesetCreated, opened: OwnedFd, access: BitFlags<AccessFs>) -> Re
 
 /// The folders, without those that are hidden. With mounts of its own nothing shows there anyway; else everything beside
 /// the way to them is named one by one, and new names cannot be made in the folders on that way.
-fn open_parts(folders: &[PathBuf], spec: &Spec, has_mounts: bool) -> Vec<PathBuf> {
+fn open_parts(folders: &[PathBuf], spec: &SandboxSpec, has_mounts: bool) -> Vec<PathBuf> {
     if has_mounts {
         return folders.to_vec();
     }
