@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use lango_domain::Tool;
 use lango_domain::secret::Secret;
 use lango_engine::{RunnerParts, Runner};
-use lango_gateway::{Absent, Gateway, Lobby, SkippedItem, Surroundings, Tasks, Team, TeamFacts};
+use lango_gateway::{UnreachableAgents, Gateway, ClientBridge, SkippedItem, GatewayClockAndIds, TaskBackend, ServedTeam, TeamInfo};
 use lango_remote::{RemoteTeam, RemoteAvailability};
 use lango_store::{SqliteStore, token_value};
 use uuid::Uuid;
@@ -44,7 +44,7 @@ impl Served {
             // Before it is built: who joins meanwhile is seen the next time.
             built_of = colleagues.generation();
             match self.workshop.build() {
-                Ok(built) => self.gateway.change_team(built.team),
+                Ok(built) => self.gateway.replace_team(built.team),
                 Err(error) => tracing::warn!(%error, "the team stays as it is"),
             }
         }
@@ -63,7 +63,7 @@ pub fn serve(
 ) -> Result<Served, CannotStart> {
     let store = stores.open()?;
     let now: Arc<dyn Fn() -> Timestamp + Send + Sync> = Arc::new(Timestamp::now);
-    let lobby = Lobby::new(store.clone(), Arc::clone(&now));
+    let lobby = ClientBridge::new(store.clone(), Arc::clone(&now));
     let workshop = Workshop {
         loaded: loaded.clone(),
         environment: environment.clone(),
@@ -75,15 +75,15 @@ pub fn serve(
     let built_of = workshop.colleagues.generation();
     let Built { team, model_name, warnings } = workshop.build()?;
     let home = environment.clone();
-    let parts = lango_gateway::Parts {
+    let parts = lango_gateway::GatewayParts {
         settings: loaded.settings.server.clone(),
         store,
         lobby,
         team,
         forget: Arc::new(move |principal, session| forget_files(&home, principal, session)),
-        surroundings: Surroundings { now, new_id: Arc::new(|| Uuid::now_v7().to_string()) },
+        surroundings: GatewayClockAndIds { now, new_id: Arc::new(|| Uuid::now_v7().to_string()) },
     };
-    let tasks = Tasks { reach: loaded.settings.net.reach(), ..Tasks::default() };
+    let tasks = TaskBackend { reach: loaded.settings.net.reach(), ..TaskBackend::default() };
     let gateway = Gateway::with_tasks(parts, tasks);
     Ok(Served { gateway, model_name, warnings, workshop, built_of })
 }
@@ -94,12 +94,12 @@ struct Workshop {
     environment: Environment,
     make_tools: MakeTools,
     colleagues: RemoteTeam,
-    lobby: Lobby,
+    lobby: ClientBridge,
     store: SqliteStore,
 }
 
 struct Built {
-    team: Team,
+    team: ServedTeam,
     model_name: String,
     warnings: Vec<String>,
 }
@@ -110,22 +110,22 @@ impl Workshop {
         let team = assemble_team_with(loaded, environment, (self.make_tools)()?, &self.colleagues)?;
         let connected = connect(loaded, environment, &team)?;
         let warnings = loaded.warnings.iter().cloned().chain(team.warnings()).collect();
-        let facts = TeamFacts::of(&team.tree).with_absent(out_of_reach(&self.colleagues));
+        let facts = TeamInfo::of(&team.tree).with_absent(out_of_reach(&self.colleagues));
         let model_name = connected.name();
         let mut beside = beside(loaded, environment, &self.store, &Tape::Off, &connected)?;
-        beside.sources.push(self.lobby.source());
+        beside.sources.push(self.lobby.context_source());
         let parts = parts(loaded, team.tree, connected.models, beside, &self.store);
         let runner = Runner::new(RunnerParts {
             approver: Some(self.lobby.approver()),
             remotes: self.colleagues.agents().into_iter().map(|member| (member.name, member.agent)).collect(),
             ..parts
         });
-        Ok(Built { team: Team::new(facts, runner), model_name, warnings })
+        Ok(Built { team: ServedTeam::new(facts, runner), model_name, warnings })
     }
 }
 
 /// Who of the colleagues is not in the team at the moment that somebody asks.
-fn out_of_reach(colleagues: &RemoteTeam) -> Absent {
+fn out_of_reach(colleagues: &RemoteTeam) -> UnreachableAgents {
     let colleagues = colleagues.clone();
     Arc::new(move || {
         let absent = colleagues.statuses().into_iter().filter_map(|status| match status.standing {

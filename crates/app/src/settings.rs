@@ -20,7 +20,7 @@ pub struct Settings {
     /// US dollars per million tokens, by the beginning of a model's name; stand before the built-in table.
     pub prices: BTreeMap<String, Price>,
     /// `lango serve`.
-    pub server: lango_gateway::Settings,
+    pub server: lango_gateway::ServerSettings,
     /// Where sessions are kept.
     pub store: lango_store::StoreSettings,
     /// What may happen without a question.

@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use lango_domain::event::{Principal, TurnId, Usage};
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
 use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, Models, Runner};
-use lango_gateway::{Gateway, Lobby, Parts, Settings, Surroundings, Team, TeamFacts};
+use lango_gateway::{Gateway, ClientBridge, GatewayParts, ServerSettings, GatewayClockAndIds, ServedTeam, TeamInfo};
 use lango_store::{AccessToken, StoreLocation, SqliteStore, TokenScope, token_value};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -100,24 +100,24 @@ pub fn child(file: &Path) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
         let store = SqliteStore::open(StoreLocation::of(file))?;
-        let lobby = Lobby::new(store.clone(), Arc::new(Timestamp::now));
+        let lobby = ClientBridge::new(store.clone(), Arc::new(Timestamp::now));
         let most = NonZeroUsize::MIN.saturating_add(8_191);
-        let settings = Settings {
+        let settings = ServerSettings {
             requests_per_minute: NonZeroU32::MAX,
             turns: most,
             turns_per_principal: most,
             streams_per_principal: most,
             connections: most,
-            ..Settings::default()
+            ..ServerSettings::default()
         };
         let ids = AtomicUsize::new(0);
-        let gateway = Gateway::new(Parts {
+        let gateway = Gateway::new(GatewayParts {
             settings,
             team: answering_at_once(&store, &lobby)?,
             store,
             lobby,
             forget: Arc::new(|_, _| {}),
-            surroundings: Surroundings {
+            surroundings: GatewayClockAndIds {
                 now: Arc::new(Timestamp::now),
                 new_id: Arc::new(move || format!("n{}", ids.fetch_add(1, Ordering::Relaxed))),
             },
@@ -129,9 +129,9 @@ pub fn child(file: &Path) -> Result<()> {
     })
 }
 
-fn answering_at_once(store: &SqliteStore, lobby: &Lobby) -> Result<Team> {
+fn answering_at_once(store: &SqliteStore, lobby: &ClientBridge) -> Result<ServedTeam> {
     let tree = team::tree()?;
-    let facts = TeamFacts::of(&tree);
+    let facts = TeamInfo::of(&tree);
     let turns = AtomicUsize::new(0);
     let runner = Runner::new(lango_engine::RunnerParts {
         tree,
@@ -139,7 +139,7 @@ fn answering_at_once(store: &SqliteStore, lobby: &Lobby) -> Result<Team> {
         store: Arc::new(store.clone()),
         approver: Some(lobby.approver()),
         approval: ApprovalPolicy::default(),
-        beside: TurnHooks { sources: vec![lobby.source()], ..TurnHooks::default() },
+        beside: TurnHooks { sources: vec![lobby.context_source()], ..TurnHooks::default() },
         remotes: BTreeMap::new(),
         limits: TurnLimits::default(),
         surroundings: lango_engine::ClockAndIds {
@@ -147,7 +147,7 @@ fn answering_at_once(store: &SqliteStore, lobby: &Lobby) -> Result<Team> {
             new_turn: Arc::new(move || TurnId::new(format!("t{}", turns.fetch_add(1, Ordering::Relaxed)))),
         },
     });
-    Ok(Team::new(facts, runner))
+    Ok(ServedTeam::new(facts, runner))
 }
 
 /// Answers without a moment's thought.

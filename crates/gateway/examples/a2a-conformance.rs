@@ -20,8 +20,8 @@ use jiff::Timestamp;
 use lango_domain::event::Principal;
 use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, InMemorySessionStore, Models, Runner};
 use lango_gateway::{
-    A2aSettings, Assignment, Gateway, Lobby, Parts, Settings, Step, Steps, Surroundings, Tasks, Team,
-    TeamFacts, Worker,
+    A2aSettings, TaskAssignment, Gateway, ClientBridge, GatewayParts, ServerSettings, TaskStep, TaskSteps, GatewayClockAndIds, TaskBackend, ServedTeam,
+    TeamInfo, Worker,
 };
 use lango_net::AddressPolicy;
 use lango_remote::a2a::{
@@ -75,9 +75,9 @@ fn token() -> AccessToken {
 
 fn gateway(store: SqliteStore, port: u16) -> Result<Gateway, Box<dyn Error>> {
     let tree = build_agent_tree(Config { tools: vec![tool("fs_read", &[])], ..Config::default() })?;
-    let facts = TeamFacts::of(&tree);
+    let facts = TeamInfo::of(&tree);
     let now: Arc<dyn Fn() -> Timestamp + Send + Sync> = Arc::new(Timestamp::now);
-    let lobby = Lobby::new(store.clone(), Arc::clone(&now));
+    let lobby = ClientBridge::new(store.clone(), Arc::clone(&now));
     let runner = Runner::new(lango_engine::RunnerParts {
         tree,
         models: Models {
@@ -94,26 +94,26 @@ fn gateway(store: SqliteStore, port: u16) -> Result<Gateway, Box<dyn Error>> {
     });
     let count = AtomicUsize::new(0);
     let older_version = std::env::args().nth(2).is_none_or(|only| only != "1.0");
-    let settings = Settings {
+    let settings = ServerSettings {
         port,
         requests_per_minute: NonZeroU32::MAX,
         // The kits send the same message ids again and again, and mean new messages.
         a2a: A2aSettings { repeat_seconds: 0, older_version, ..A2aSettings::default() },
-        ..Settings::default()
+        ..ServerSettings::default()
     };
-    let parts = Parts {
+    let parts = GatewayParts {
         settings,
         store,
         lobby,
-        team: Team::new(facts, runner),
+        team: ServedTeam::new(facts, runner),
         forget: Arc::new(|_, _| ()),
-        surroundings: Surroundings {
+        surroundings: GatewayClockAndIds {
             now,
             new_id: Arc::new(move || format!("{}", count.fetch_add(1, Ordering::Relaxed))),
         },
     };
     // The kits listen on this machine.
-    Ok(Gateway::with_tasks(parts, Tasks { worker: Arc::new(Scripted), reach: AddressPolicy::Anywhere }))
+    Ok(Gateway::with_tasks(parts, TaskBackend { worker: Arc::new(Scripted), reach: AddressPolicy::Anywhere }))
 }
 
 /// Does what the kits' scenarios say.
@@ -137,7 +137,7 @@ impl Worker for Scripted {
         })
     }
 
-    fn work(&self, _: &Gateway, assignment: Assignment) -> Result<Steps, ProtocolError> {
+    fn work(&self, _: &Gateway, assignment: TaskAssignment) -> Result<TaskSteps, ProtocolError> {
         let steps = stream::iter(script(assignment.message.id.as_str())).then(|(pause, step)| async move {
             tokio::time::sleep(pause).await;
             step
@@ -145,21 +145,21 @@ impl Worker for Scripted {
         let cancelled = assignment.cancel.clone().cancelled_owned();
         let end = stream::once(async move {
             let is_cancelled = assignment.cancel.is_cancelled();
-            is_cancelled.then(|| Step::state(TaskState::Canceled))
+            is_cancelled.then(|| TaskStep::state(TaskState::Canceled))
         });
         Ok(steps.take_until(cancelled).chain(end.filter_map(std::future::ready)).boxed())
     }
 }
 
 /// What happens, and how long it takes until then.
-fn script(message: &str) -> Vec<(Duration, Step)> {
+fn script(message: &str) -> Vec<(Duration, TaskStep)> {
     let begins = |with: &str| message.starts_with(with);
-    let working = || Step::state(TaskState::Working);
-    let completed = || Step::state(TaskState::Completed);
-    let lifecycle = |artifacts: Vec<Step>| [vec![working()], artifacts, vec![completed()]].concat();
+    let working = || TaskStep::state(TaskState::Working);
+    let completed = || TaskStep::state(TaskState::Completed);
+    let lifecycle = |artifacts: Vec<TaskStep>| [vec![working()], artifacts, vec![completed()]].concat();
     let steps = match () {
-        () if begins("tck-input-required") => vec![Step::state(TaskState::InputRequired)],
-        () if begins("tck-reject-task") => vec![Step::saying(TaskState::Rejected, "rejected")],
+        () if begins("tck-input-required") => vec![TaskStep::state(TaskState::InputRequired)],
+        () if begins("tck-reject-task") => vec![TaskStep::with_message(TaskState::Rejected, "rejected")],
         () if begins("tck-artifact-text") => lifecycle(vec![text("Generated text content")]),
         () if begins("tck-artifact-file-url") => {
             lifecycle(vec![file(PartContent::Url("https://example.com/output.txt".to_owned()))])
@@ -179,29 +179,29 @@ fn script(message: &str) -> Vec<(Duration, Step)> {
         () if begins("test-resubscribe-message-id") => {
             return vec![(Duration::ZERO, working()), (LONG, completed())];
         }
-        () if begins("tck-") => vec![Step::saying(TaskState::Completed, "Hello from TCK")],
+        () if begins("tck-") => vec![TaskStep::with_message(TaskState::Completed, "Hello from TCK")],
         // The kit of 0.3 goes on with tasks, or cancels them.
-        () => vec![working(), Step::saying(TaskState::InputRequired, "Hello from TCK")],
+        () => vec![working(), TaskStep::with_message(TaskState::InputRequired, "Hello from TCK")],
     };
     steps.into_iter().map(|step| (Duration::ZERO, step)).collect()
 }
 
-fn text(text: &str) -> Step {
+fn text(text: &str) -> TaskStep {
     artifact(Part::text(text))
 }
 
-fn file(content: PartContent) -> Step {
+fn file(content: PartContent) -> TaskStep {
     let (filename, media_type) = (Some("output.txt".to_owned()), Some("text/plain".to_owned()));
     artifact(Part { filename, media_type, ..Part::of(content) })
 }
 
-fn artifact(part: Part) -> Step {
+fn artifact(part: Part) -> TaskStep {
     let artifact = Artifact { parts: vec![part], ..Artifact::text(ArtifactId::new("result"), "") };
-    Step::Artifact { artifact, append: false, last: true }
+    TaskStep::Artifact { artifact, append: false, last: true }
 }
 
-fn chunks() -> Vec<Step> {
-    let chunk = |text: &str, append, last| Step::Artifact {
+fn chunks() -> Vec<TaskStep> {
+    let chunk = |text: &str, append, last| TaskStep::Artifact {
         artifact: Artifact::text(ArtifactId::new("result"), text),
         append,
         last,

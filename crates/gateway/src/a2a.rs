@@ -3,19 +3,19 @@
 //! [`doors`] reads what comes in on either binding in either version; [`desk`] carries out what is asked; [`board`] holds the
 //! tasks that run and tells whoever watches; a [`Worker`] does the work; [`courier`] tells addresses that were left.
 
-mod board;
+mod live_tasks;
 mod card;
-mod courier;
-mod desk;
-mod doors;
+mod push_sender;
+mod operations;
+mod http;
 mod history;
-mod kept;
-mod listening;
-mod looking;
+mod stored_task;
+mod push_config;
+mod task_lookup;
 mod modes;
 mod settings;
 mod team_worker;
-mod watching;
+mod subscription;
 mod worker;
 
 use std::sync::Arc;
@@ -26,25 +26,25 @@ use lango_net::AddressPolicy;
 use lango_store::TokenScope::Chat;
 
 use crate::gateway::Gateway;
-use crate::routes::with_scope;
+use crate::router::with_scope;
 
 pub use settings::{A2aSettings, CardAudience};
 pub use team_worker::TeamWorker;
-pub use worker::{Answer, Assignment, Found, Step, Steps, Worker};
+pub use worker::{AnswerRight, TaskAssignment, TaskRecovery, TaskStep, TaskSteps, Worker};
 
-pub(crate) use board::Board;
-pub(crate) use card::CardDates;
-pub(crate) use courier::Courier;
-pub(crate) use looking::settle;
+pub(crate) use live_tasks::LiveTasks;
+pub(crate) use card::CardTimestamps;
+pub(crate) use push_sender::PushSender;
+pub(crate) use task_lookup::recover_orphaned_tasks;
 
 /// Who works on tasks, and how far their news may be sent.
-pub struct Tasks {
+pub struct TaskBackend {
     pub worker: Arc<dyn Worker>,
     /// Where addresses that callers left may lead to.
     pub reach: AddressPolicy,
 }
 
-impl Default for Tasks {
+impl Default for TaskBackend {
     fn default() -> Self {
         Self { worker: Arc::new(TeamWorker), reach: AddressPolicy::Public }
     }
@@ -53,20 +53,20 @@ impl Default for Tasks {
 /// What tasks share.
 pub(crate) struct A2a {
     pub worker: Arc<dyn Worker>,
-    pub board: Board,
-    pub courier: Courier,
-    pub card_dates: CardDates,
+    pub board: LiveTasks,
+    pub courier: PushSender,
+    pub card_dates: CardTimestamps,
     /// Held by whoever finds out what became of a task.
     pub settling: tokio::sync::Mutex<()>,
 }
 
 impl A2a {
-    pub fn new(tasks: Tasks) -> Self {
+    pub fn new(tasks: TaskBackend) -> Self {
         Self {
             worker: tasks.worker,
-            board: Board::default(),
-            courier: Courier::new(tasks.reach),
-            card_dates: CardDates::default(),
+            board: LiveTasks::default(),
+            courier: PushSender::new(tasks.reach),
+            card_dates: CardTimestamps::default(),
             settling: tokio::sync::Mutex::default(),
         }
     }
@@ -80,7 +80,7 @@ const CARDS: [&str; 4] = [
 ];
 
 /// What anybody may read.
-pub(crate) fn open_routes(settings: &A2aSettings) -> Router<Gateway> {
+pub(crate) fn public_routes(settings: &A2aSettings) -> Router<Gateway> {
     match settings.is_enabled && settings.card == CardAudience::Everyone {
         true => cards(),
         false => Router::new(),
@@ -88,14 +88,14 @@ pub(crate) fn open_routes(settings: &A2aSettings) -> Router<Gateway> {
 }
 
 /// What needs a token.
-pub(crate) fn closed_routes(settings: &A2aSettings) -> Router<Gateway> {
+pub(crate) fn authenticated_routes(settings: &A2aSettings) -> Router<Gateway> {
     if !settings.is_enabled {
         return Router::new();
     }
     let tasks = Router::new()
-        .route("/a2a", post(doors::rpc))
-        .route("/a2a/", post(doors::rpc))
-        .route("/a2a/{*path}", any(doors::rest));
+        .route("/a2a", post(http::rpc))
+        .route("/a2a/", post(http::rpc))
+        .route("/a2a/{*path}", any(http::rest));
     let tasks = with_scope(&[Chat], tasks);
     match settings.card {
         CardAudience::Everyone => tasks,

@@ -1,7 +1,7 @@
 //! Lango's own API: turns as a stream of events, and what can be looked at.
 
 pub(crate) mod approvals;
-pub(crate) mod ledger;
+pub(crate) mod usage_audit;
 pub(crate) mod sessions;
 pub(crate) mod team;
 pub(crate) mod turns;
@@ -13,23 +13,23 @@ use serde_json::Value;
 
 use crate::gateway::Gateway;
 use crate::openapi;
-use crate::routes::with_scope;
+use crate::router::with_scope;
 
 /// Which scopes reach what is said here, in [`openapi`] and in `docs/serving.md`.
 pub(crate) fn routes() -> Router<Gateway> {
     let asking = Router::new()
-        .route("/api/turns", post(turns::ask))
+        .route("/api/turns", post(turns::start))
         .route("/api/sessions/{session}/cancel", post(turns::cancel));
     let following = Router::new()
         .route("/api/sessions/{session}/events", get(turns::follow))
         .route("/api/agents", get(team::agents))
         .route("/api/route", post(team::route))
-        .route("/api/openapi.json", get(described));
+        .route("/api/openapi.json", get(openapi_json));
     let reading = Router::new()
         .route("/api/sessions", get(sessions::list))
-        .route("/api/usage", get(ledger::usage))
-        .route("/api/audit", get(ledger::audit));
-    let answering = Router::new().route("/api/approvals", get(approvals::waiting).post(approvals::answer));
+        .route("/api/usage", get(usage_audit::usage))
+        .route("/api/audit", get(usage_audit::audit));
+    let answering = Router::new().route("/api/approvals", get(approvals::list).post(approvals::answer));
     let session = with_scope(&[Read], Router::new().route("/api/sessions/{session}", get(sessions::show)))
         .merge(with_scope(
             &[Admin],
@@ -42,6 +42,6 @@ pub(crate) fn routes() -> Router<Gateway> {
         .merge(session)
 }
 
-async fn described() -> Json<Value> {
+async fn openapi_json() -> Json<Value> {
     Json(openapi::document())
 }

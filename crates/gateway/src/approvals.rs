@@ -10,27 +10,27 @@ use lango_domain::seams::{Approver, ContextSource, ApprovalDecision, ApprovalQue
 use lango_store::{SqliteStore, TokenScope};
 use tokio::sync::{Notify, oneshot};
 
-use crate::brought::Brought;
+use crate::client_context::ClientContext;
 
 /// What turns have from whoever asked for them over HTTP; cheap to clone.
 #[derive(Clone)]
-pub struct Lobby {
-    desk: Arc<Desk>,
-    brought: Brought,
+pub struct ClientBridge {
+    desk: Arc<ApprovalQueue>,
+    brought: ClientContext,
 }
 
-struct Desk {
+struct ApprovalQueue {
     store: SqliteStore,
     now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
-    open: Mutex<HashMap<Key, Open>>,
+    open: Mutex<HashMap<ApprovalKey, OpenApproval>>,
     /// Told when a question is opened.
     news: Notify,
 }
 
 /// What a question is about: call ids are unique within a session.
-type Key = (Principal, SessionId, CallId);
+type ApprovalKey = (Principal, SessionId, CallId);
 
-struct Open {
+struct OpenApproval {
     question: ApprovalQuestion,
     asked: Timestamp,
     answer: oneshot::Sender<ApprovalDecision>,
@@ -38,25 +38,25 @@ struct Open {
 
 /// A question that waits.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingApproval {
     pub question: ApprovalQuestion,
     pub asked: Timestamp,
 }
 
 /// What an answer came too late for, or was not for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotAnswered {
+pub(crate) enum AnswerError {
     /// It does not wait, or not for this principal.
     NotWaiting,
     /// It offers no pattern.
     NoPattern,
 }
 
-impl Lobby {
+impl ClientBridge {
     pub fn new(store: SqliteStore, now: Arc<dyn Fn() -> Timestamp + Send + Sync>) -> Self {
         Self {
-            desk: Arc::new(Desk { store, now, open: Mutex::default(), news: Notify::new() }),
-            brought: Brought::default(),
+            desk: Arc::new(ApprovalQueue { store, now, open: Mutex::default(), news: Notify::new() }),
+            brought: ClientContext::default(),
         }
     }
 
@@ -66,26 +66,26 @@ impl Lobby {
     }
 
     /// What the runner reads with a request.
-    pub fn source(&self) -> Arc<dyn ContextSource> {
+    pub fn context_source(&self) -> Arc<dyn ContextSource> {
         Arc::new(self.brought.clone())
     }
 
-    pub(crate) fn brought(&self) -> &Brought {
+    pub(crate) fn brought(&self) -> &ClientContext {
         &self.brought
     }
 
     /// The principal's open questions, the oldest first.
-    pub(crate) fn waiting(&self, principal: &Principal) -> Vec<Waiting> {
+    pub(crate) fn pending(&self, principal: &Principal) -> Vec<PendingApproval> {
         let open = self.desk.open();
         let own = open.values().filter(|open| open.question.principal == *principal);
-        let mut own: Vec<Waiting> =
-            own.map(|open| Waiting { question: open.question.clone(), asked: open.asked }).collect();
+        let mut own: Vec<PendingApproval> =
+            own.map(|open| PendingApproval { question: open.question.clone(), asked: open.asked }).collect();
         own.sort_by(|a, b| (a.asked, &a.question.call).cmp(&(b.asked, &b.question.call)));
         own
     }
 
     /// Returns when a question about this call waits for an answer.
-    pub(crate) async fn opened(&self, principal: &Principal, session: &SessionId, call: &CallId) {
+    pub(crate) async fn wait_until_open(&self, principal: &Principal, session: &SessionId, call: &CallId) {
         let key = (principal.clone(), session.clone(), call.clone());
         loop {
             let news = self.desk.news.notified();
@@ -107,16 +107,16 @@ impl Lobby {
         session: &SessionId,
         call: &CallId,
         decision: ApprovalDecision,
-    ) -> Result<(), NotAnswered> {
+    ) -> Result<(), AnswerError> {
         let key = (principal.clone(), session.clone(), call.clone());
         let mut open = self.desk.open();
-        let found = open.get(&key).ok_or(NotAnswered::NotWaiting)?;
+        let found = open.get(&key).ok_or(AnswerError::NotWaiting)?;
         let wants_pattern = matches!(decision, ApprovalDecision::Approved { scope: ApprovalScope::Pattern, .. });
         if wants_pattern && found.question.intent.pattern.is_none() {
-            return Err(NotAnswered::NoPattern);
+            return Err(AnswerError::NoPattern);
         }
-        let found = open.remove(&key).ok_or(NotAnswered::NotWaiting)?;
-        found.answer.send(decision).map_err(|_| NotAnswered::NotWaiting)
+        let found = open.remove(&key).ok_or(AnswerError::NotWaiting)?;
+        found.answer.send(decision).map_err(|_| AnswerError::NotWaiting)
     }
 }
 
@@ -125,7 +125,7 @@ pub(crate) fn decision(is_approved: bool, scope: ApprovalScope) -> ApprovalDecis
     if is_approved { ApprovalDecision::Approved { scope, by: Decider::User } } else { ApprovalDecision::Denied }
 }
 
-impl Approver for Lobby {
+impl Approver for ClientBridge {
     /// Waits for as long as the engine does. Where no token could answer, nobody is there.
     fn ask(&self, question: ApprovalQuestion) -> BoxFuture<'static, ApprovalDecision> {
         let desk = Arc::clone(&self.desk);
@@ -136,17 +136,17 @@ impl Approver for Lobby {
             let (answer, answered) = oneshot::channel();
             let asked = (desk.now)();
             let key = (question.principal.clone(), question.session.clone(), question.call.clone());
-            desk.open().insert(key.clone(), Open { question, asked, answer });
+            desk.open().insert(key.clone(), OpenApproval { question, asked, answer });
             desk.news.notify_waiters();
-            let _closed = Closed { desk: Arc::clone(&desk), key };
+            let _closed = OpenApprovalGuard { desk: Arc::clone(&desk), key };
             answered.await.unwrap_or(ApprovalDecision::NobodyThere)
         }
         .boxed()
     }
 }
 
-impl Desk {
-    fn open(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Open>> {
+impl ApprovalQueue {
+    fn open(&self) -> std::sync::MutexGuard<'_, HashMap<ApprovalKey, OpenApproval>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -160,12 +160,12 @@ impl Desk {
 }
 
 /// A question that nobody waits for any more is not open any more.
-struct Closed {
-    desk: Arc<Desk>,
-    key: Key,
+struct OpenApprovalGuard {
+    desk: Arc<ApprovalQueue>,
+    key: ApprovalKey,
 }
 
-impl Drop for Closed {
+impl Drop for OpenApprovalGuard {
     fn drop(&mut self) {
         self.desk.open().remove(&self.key);
     }
@@ -191,7 +191,7 @@ mod tests {
             used: None,
         };
         store.add_token(token, &token_value(&[7; 32])).await.unwrap();
-        let lobby = Lobby::new(store, Arc::new(|| Timestamp::UNIX_EPOCH));
+        let lobby = ClientBridge::new(store, Arc::new(|| Timestamp::UNIX_EPOCH));
         let intent =
             Intent { level: Safety::Dangerous, shows: "rm".into(), subject: "rm".into(), pattern: None };
         let (session, call) = (SessionId::new("s"), CallId::new("c"));
@@ -208,9 +208,9 @@ mod tests {
             tokio::task::yield_now().await;
         }
         let answer = |scope| lobby.answer(&ann, &session, &call, decision(true, scope));
-        assert_eq!(answer(ApprovalScope::Pattern), Err(NotAnswered::NoPattern));
+        assert_eq!(answer(ApprovalScope::Pattern), Err(AnswerError::NoPattern));
         assert_eq!(answer(ApprovalScope::SameCall), Ok(()));
-        assert_eq!(answer(ApprovalScope::SameCall), Err(NotAnswered::NotWaiting));
+        assert_eq!(answer(ApprovalScope::SameCall), Err(AnswerError::NotWaiting));
         let approved = ApprovalDecision::Approved { scope: ApprovalScope::SameCall, by: Decider::User };
         assert_eq!(asking.await.unwrap(), approved);
     }

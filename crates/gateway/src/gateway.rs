@@ -11,58 +11,58 @@ use lango_store::SqliteStore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::a2a::{A2a, Tasks};
+use crate::a2a::{A2a, TaskBackend};
 use crate::api::team::{AgentItem, AgentList, SkippedItem};
-use crate::approvals::Lobby;
-use crate::gate::Gate;
-use crate::listeners::Listeners;
+use crate::approvals::ClientBridge;
+use crate::auth::TokenCache;
+use crate::subscribers::SessionSubscribers;
 use crate::metrics::Metrics;
-use crate::openai::Claims;
-use crate::pace::Pace;
-use crate::place::Places;
-use crate::refusal::Refusal;
-use crate::settings::Settings;
-use crate::streams::{Opened, Streams};
-use crate::turns::Running;
+use crate::openai::SessionClaims;
+use crate::rate_limit::RateLimiter;
+use crate::cors::OriginPolicy;
+use crate::error::ApiError;
+use crate::settings::ServerSettings;
+use crate::stream_limit::{StreamPermit, StreamLimiter};
+use crate::turns::RunningTurns;
 
 /// What a gateway is put together from.
-pub struct Parts {
-    pub settings: Settings,
+pub struct GatewayParts {
+    pub settings: ServerSettings,
     pub store: SqliteStore,
     /// The one that the team's runner asks.
-    pub lobby: Lobby,
-    pub team: Team,
+    pub lobby: ClientBridge,
+    pub team: ServedTeam,
     /// Takes away what a deleted session left outside the store.
-    pub forget: Forget,
-    pub surroundings: Surroundings,
+    pub forget: DeleteSessionHook,
+    pub surroundings: GatewayClockAndIds,
 }
 
-pub type Forget = Arc<dyn Fn(&Principal, &SessionId) + Send + Sync>;
+pub type DeleteSessionHook = Arc<dyn Fn(&Principal, &SessionId) + Send + Sync>;
 
 /// Time and chance, handed down.
 #[derive(Clone)]
-pub struct Surroundings {
+pub struct GatewayClockAndIds {
     pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     /// A text that was never given before.
     pub new_id: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
 /// Who answers, and what can be said about them without asking.
-pub struct Team {
+pub struct ServedTeam {
     pub(crate) runner: Runner,
     pub(crate) agents: AgentList,
     pub(crate) router: WordRouter,
-    absent: Absent,
+    absent: UnreachableAgents,
 }
 
-impl Team {
+impl ServedTeam {
     /// What was read off a tree, and the runner that was made of it.
-    pub fn new(facts: TeamFacts, runner: Runner) -> Self {
+    pub fn new(facts: TeamInfo, runner: Runner) -> Self {
         Self { runner, agents: facts.agents, router: facts.router, absent: facts.absent }
     }
 
     /// Who is there, and who is not at this moment.
-    pub(crate) fn listed(&self) -> AgentList {
+    pub(crate) fn list(&self) -> AgentList {
         let mut list = self.agents.clone();
         list.skipped.extend((self.absent)());
         list
@@ -75,16 +75,16 @@ impl Team {
 }
 
 /// What is read off a tree before a runner takes it.
-pub struct TeamFacts {
+pub struct TeamInfo {
     agents: AgentList,
     router: WordRouter,
-    absent: Absent,
+    absent: UnreachableAgents,
 }
 
 /// Who is missing though the settings name them, and why; asked whenever somebody wants to know.
-pub type Absent = Arc<dyn Fn() -> Vec<SkippedItem> + Send + Sync>;
+pub type UnreachableAgents = Arc<dyn Fn() -> Vec<SkippedItem> + Send + Sync>;
 
-impl TeamFacts {
+impl TeamInfo {
     pub fn of(tree: &AgentTree) -> Self {
         let listed = match tree.mode {
             TeamMode::Multi => tree.specialists.as_slice(),
@@ -118,7 +118,7 @@ impl TeamFacts {
 
     /// The same, with colleagues elsewhere that may be out of reach.
     #[must_use]
-    pub fn with_absent(self, absent: Absent) -> Self {
+    pub fn with_absent(self, absent: UnreachableAgents) -> Self {
         Self { absent, ..self }
     }
 }
@@ -126,24 +126,24 @@ impl TeamFacts {
 /// The server's state; cheap to clone.
 #[derive(Clone)]
 pub struct Gateway {
-    shared: Arc<Shared>,
+    shared: Arc<GatewayInner>,
 }
 
-struct Shared {
-    settings: Settings,
+struct GatewayInner {
+    settings: ServerSettings,
     store: SqliteStore,
-    lobby: Lobby,
-    team: RwLock<Arc<Team>>,
-    forget: Forget,
-    surroundings: Surroundings,
-    places: Places,
-    gate: Gate,
-    pace: Arc<Pace>,
+    lobby: ClientBridge,
+    team: RwLock<Arc<ServedTeam>>,
+    forget: DeleteSessionHook,
+    surroundings: GatewayClockAndIds,
+    places: OriginPolicy,
+    gate: TokenCache,
+    pace: Arc<RateLimiter>,
     metrics: Metrics,
-    listeners: Listeners,
-    streams: Streams,
-    running: Running,
-    claims: Claims,
+    listeners: SessionSubscribers,
+    streams: StreamLimiter,
+    running: RunningTurns,
+    claims: SessionClaims,
     a2a: A2a,
     pumps: TaskTracker,
     closing: CancellationToken,
@@ -152,29 +152,29 @@ struct Shared {
 }
 
 impl Gateway {
-    pub fn new(parts: Parts) -> Self {
-        Self::with_tasks(parts, Tasks::default())
+    pub fn new(parts: GatewayParts) -> Self {
+        Self::with_tasks(parts, TaskBackend::default())
     }
 
     /// The same, with somebody else to work on what other agents ask for.
-    pub fn with_tasks(parts: Parts, tasks: Tasks) -> Self {
-        let Parts { settings, store, lobby, team, forget, surroundings } = parts;
+    pub fn with_tasks(parts: GatewayParts, tasks: TaskBackend) -> Self {
+        let GatewayParts { settings, store, lobby, team, forget, surroundings } = parts;
         Self {
-            shared: Arc::new(Shared {
-                places: Places::new(&settings),
-                pace: Arc::new(Pace::new(&settings)),
+            shared: Arc::new(GatewayInner {
+                places: OriginPolicy::new(&settings),
+                pace: Arc::new(RateLimiter::new(&settings)),
                 settings,
                 store,
                 lobby,
                 team: RwLock::new(Arc::new(team)),
                 forget,
                 surroundings,
-                gate: Gate::default(),
+                gate: TokenCache::default(),
                 metrics: Metrics::default(),
-                listeners: Listeners::default(),
-                streams: Streams::default(),
-                running: Running::default(),
-                claims: Claims::default(),
+                listeners: SessionSubscribers::default(),
+                streams: StreamLimiter::default(),
+                running: RunningTurns::default(),
+                claims: SessionClaims::default(),
                 a2a: A2a::new(tasks),
                 pumps: TaskTracker::new(),
                 closing: CancellationToken::new(),
@@ -184,7 +184,7 @@ impl Gateway {
         }
     }
 
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &ServerSettings {
         &self.shared.settings
     }
 
@@ -192,17 +192,17 @@ impl Gateway {
         &self.shared.store
     }
 
-    pub fn lobby(&self) -> &Lobby {
+    pub fn lobby(&self) -> &ClientBridge {
         &self.shared.lobby
     }
 
     /// Who answers at this moment; turns that run keep whom they have.
-    pub fn team(&self) -> Arc<Team> {
+    pub fn team(&self) -> Arc<ServedTeam> {
         Arc::clone(&self.shared.team.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Puts another team in place for the turns to come.
-    pub fn change_team(&self, team: Team) {
+    pub fn replace_team(&self, team: ServedTeam) {
         *self.shared.team.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(team);
     }
 
@@ -224,15 +224,15 @@ impl Gateway {
         (self.shared.forget)(principal, session);
     }
 
-    pub(crate) fn places(&self) -> &Places {
+    pub(crate) fn places(&self) -> &OriginPolicy {
         &self.shared.places
     }
 
-    pub(crate) fn gate(&self) -> &Gate {
+    pub(crate) fn gate(&self) -> &TokenCache {
         &self.shared.gate
     }
 
-    pub(crate) fn pace(&self) -> &Arc<Pace> {
+    pub(crate) fn pace(&self) -> &Arc<RateLimiter> {
         &self.shared.pace
     }
 
@@ -240,20 +240,20 @@ impl Gateway {
         &self.shared.metrics
     }
 
-    pub(crate) fn listeners(&self) -> &Listeners {
+    pub(crate) fn listeners(&self) -> &SessionSubscribers {
         &self.shared.listeners
     }
 
     /// A place for a stream that follows something, if there is one.
-    pub(crate) fn open_stream(&self, principal: &Principal) -> Result<Opened, Refusal> {
-        self.shared.streams.open(principal, self.shared.settings.streams_per_principal.get())
+    pub(crate) fn open_stream(&self, principal: &Principal) -> Result<StreamPermit, ApiError> {
+        self.shared.streams.acquire(principal, self.shared.settings.streams_per_principal.get())
     }
 
-    pub(crate) fn running(&self) -> &Running {
+    pub(crate) fn running(&self) -> &RunningTurns {
         &self.shared.running
     }
 
-    pub(crate) fn claims(&self) -> &Claims {
+    pub(crate) fn claims(&self) -> &SessionClaims {
         &self.shared.claims
     }
 
@@ -262,22 +262,22 @@ impl Gateway {
     }
 
     /// The tasks that turns run in.
-    pub(crate) fn pumps(&self) -> &TaskTracker {
+    pub(crate) fn turn_tasks(&self) -> &TaskTracker {
         &self.shared.pumps
     }
 
     /// Cancelled when nothing new is to begin.
-    pub(crate) fn closing(&self) -> &CancellationToken {
+    pub(crate) fn shutdown_started(&self) -> &CancellationToken {
         &self.shared.closing
     }
 
     /// Cancelled when what still runs is to stop.
-    pub(crate) fn parking(&self) -> &CancellationToken {
+    pub(crate) fn suspend_turns(&self) -> &CancellationToken {
         &self.shared.parking
     }
 
     /// Cancelled when nothing runs any more, and connections are to end.
-    pub(crate) fn over(&self) -> &CancellationToken {
+    pub(crate) fn close_connections(&self) -> &CancellationToken {
         &self.shared.over
     }
 }

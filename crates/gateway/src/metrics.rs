@@ -46,7 +46,7 @@ impl Default for TurnMeter {
 }
 
 impl TurnMeter {
-    pub fn see(&mut self, update: &Update) {
+    pub fn observe(&mut self, update: &Update) {
         match update {
             Update::Event(event) => match &event.body {
                 EventBody::Usage(usage) => {
@@ -89,7 +89,7 @@ impl Metrics {
 }
 
 /// Everything that is counted.
-pub(crate) fn page(gateway: &Gateway) -> String {
+pub(crate) fn render(gateway: &Gateway) -> String {
     let metrics = gateway.metrics();
     let mut text = String::new();
     head(&mut text, "lango_requests_total", "counter", "Requests, by route and status.");
@@ -135,7 +135,7 @@ fn head(text: &mut String, name: &str, kind: &str, help: &str) {
 }
 
 /// Counts every request and says so in the log; headers and bodies are nobody's business there.
-pub(crate) async fn count(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
+pub(crate) async fn record_request(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let began = Instant::now();

@@ -1,9 +1,9 @@
 //! The team behind OpenAI's API: each model is the team, or one agent of it alone.
 
-pub(crate) mod answer;
+pub(crate) mod completion;
 pub(crate) mod chat;
-pub(crate) mod thread;
-mod voice;
+pub(crate) mod session_match;
+mod stream_merge;
 
 use axum::extract::State;
 use axum::response::sse::Event as Frame;
@@ -17,18 +17,18 @@ use lango_store::TokenScope;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub(crate) use thread::Claims;
+pub(crate) use session_match::SessionClaims;
 
-use crate::gate::Caller;
+use crate::auth::Caller;
 use crate::gateway::Gateway;
-use crate::listeners::Thread;
-use crate::reading::{Named, Sent};
-use crate::refusal::Refusal;
-use crate::routes::with_scope;
+use crate::subscribers::Thread;
+use crate::extract::{PathName, JsonBody};
+use crate::error::ApiError;
+use crate::router::with_scope;
 use crate::sse;
-use crate::turns::{Attached, Begin, Leaving, TurnWish};
-use answer::{Completion, Told};
-use chat::{Chat, ChatBody, Form};
+use crate::turns::{TurnHandle, TurnInput, OnDisconnect, TurnSpec};
+use completion::{Completion, TurnAccumulator};
+use chat::{ChatRequest, ChatBody, ResponseMode};
 
 /// The last event of a stream, which is no JSON.
 pub(crate) const END_OF_CHAT: &str = "[DONE]";
@@ -39,7 +39,7 @@ pub(crate) fn routes() -> Router<Gateway> {
     let routes = Router::new()
         .route("/v1/models", get(models))
         .route("/v1/models/{model}", get(model))
-        .route("/v1/chat/completions", post(complete));
+        .route("/v1/chat/completions", post(create_completion));
     with_scope(&[TokenScope::Chat], routes)
 }
 
@@ -65,9 +65,9 @@ async fn models(State(gateway): State<Gateway>) -> Json<ModelList> {
     Json(ModelList { object: "list", data: every_model(&gateway) })
 }
 
-async fn model(State(gateway): State<Gateway>, Named(name): Named) -> Result<Json<ModelItem>, Refusal> {
+async fn model(State(gateway): State<Gateway>, PathName(name): PathName) -> Result<Json<ModelItem>, ApiError> {
     let found = every_model(&gateway).into_iter().find(|model| model.id == name);
-    found.map(Json).ok_or_else(|| chat::no_model(&gateway.team(), &name))
+    found.map(Json).ok_or_else(|| chat::model_not_found(&gateway.team(), &name))
 }
 
 fn every_model(gateway: &Gateway) -> Vec<ModelItem> {
@@ -84,23 +84,23 @@ fn every_model(gateway: &Gateway) -> Vec<ModelItem> {
     std::iter::once(whole).chain(alone).collect()
 }
 
-async fn complete(
+async fn create_completion(
     State(gateway): State<Gateway>,
     caller: Caller,
-    Sent(body): Sent<ChatBody>,
-) -> Result<Response, Refusal> {
-    let chat = Chat::read(body, &gateway.team())?;
-    let place = thread::place(&gateway, caller.principal(), &chat).await?;
+    JsonBody(body): JsonBody<ChatBody>,
+) -> Result<Response, ApiError> {
+    let chat = ChatRequest::read(body, &gateway.team())?;
+    let place = session_match::find_or_create_session(&gateway, caller.principal(), &chat).await?;
     let thread = Thread { principal: caller.principal().clone(), session: place.session.clone() };
     // What the client calls its system prompt is read with the first request, and stays in the log behind that.
     let brought = place.is_new && !chat.system.is_empty();
-    let brought = brought.then(|| gateway.lobby().brought().hold(&thread, chat.system.clone()));
-    let turn = gateway.start_turn(TurnWish {
+    let brought = brought.then(|| gateway.lobby().brought().insert(&thread, chat.system.clone()));
+    let turn = gateway.start_turn(TurnSpec {
         principal: thread.principal,
         session: thread.session,
         to: chat.to,
-        begin: Begin::Request(chat.request),
-        leaving: Leaving::Cancels,
+        begin: TurnInput::Request(chat.request),
+        leaving: OnDisconnect::Cancels,
     })?;
     drop(place.claim);
     let completion = Completion {
@@ -109,35 +109,35 @@ async fn complete(
         model: chat.model,
         session: place.session.to_string(),
     };
-    let exchange = Exchange { turn, told: Told::default(), completion, _brought: brought };
+    let exchange = CompletionStream { turn, told: TurnAccumulator::default(), completion, _brought: brought };
     match chat.form {
-        Form::Whole => exchange.whole().await,
-        Form::Stream { usage } => Ok(sse::stream(&gateway, &caller, exchange.frames(usage))),
+        ResponseMode::Whole => exchange.whole().await,
+        ResponseMode::Stream { usage } => Ok(sse::stream(&gateway, &caller, exchange.frames(usage))),
     }
 }
 
 /// One completion as it comes about.
-struct Exchange {
-    turn: Attached,
-    told: Told,
+struct CompletionStream {
+    turn: TurnHandle,
+    told: TurnAccumulator,
     completion: Completion,
-    _brought: Option<crate::brought::Held>,
+    _brought: Option<crate::client_context::ClientContextGuard>,
 }
 
-impl Exchange {
-    async fn whole(mut self) -> Result<Response, Refusal> {
+impl CompletionStream {
+    async fn whole(mut self) -> Result<Response, ApiError> {
         while let Some(update) = self.turn.next().await {
-            self.told.take(&update);
+            self.told.push(&update);
         }
         self.told.end();
         match self.told.failure() {
             Some(refusal) => Err(refusal),
-            None => Ok(Json(self.completion.whole(&self.told)).into_response()),
+            None => Ok(Json(self.completion.full(&self.told)).into_response()),
         }
     }
 
     /// The role first, then words as they come, then why it ended; an error in place of that where there was one.
-    fn frames(self, usage: chat::Usage) -> impl Stream<Item = Frame> + Send {
+    fn frames(self, usage: chat::IncludeUsage) -> impl Stream<Item = Frame> + Send {
         let first = frame(&self.completion.begin());
         let rest = stream::unfold(Some(self), move |exchange| async move {
             let mut exchange = exchange?;
@@ -151,18 +151,18 @@ impl Exchange {
     }
 
     fn said(&mut self, update: &Update) -> Vec<Frame> {
-        let pieces = self.told.take(update);
-        pieces.into_iter().map(|piece| frame(&self.completion.piece(piece))).collect()
+        let pieces = self.told.push(update);
+        pieces.into_iter().map(|piece| frame(&self.completion.text_chunk(piece))).collect()
     }
 
-    fn last(&mut self, usage: chat::Usage) -> Vec<Frame> {
+    fn last(&mut self, usage: chat::IncludeUsage) -> Vec<Frame> {
         let mut frames: Vec<Frame> =
-            self.told.end().into_iter().map(|piece| frame(&self.completion.piece(piece))).collect();
+            self.told.end().into_iter().map(|piece| frame(&self.completion.text_chunk(piece))).collect();
         match self.told.failure() {
             Some(refusal) => frames.push(frame(&refusal.body())),
             None => frames.push(frame(&self.completion.end(&self.told))),
         }
-        if usage == chat::Usage::Told {
+        if usage == chat::IncludeUsage::Told {
             frames.push(frame(&self.completion.usage(&self.told)));
         }
         frames.push(Frame::default().data(END_OF_CHAT));

@@ -16,8 +16,8 @@ use serde_json::{Map, Value, json};
 pub(crate) use shapes::EventSchema;
 
 use crate::openai::END_OF_CHAT;
-use crate::reading::SessionName;
-use crate::refusal::ErrorBody;
+use crate::extract::SessionName;
+use crate::error::ErrorBody;
 use operations::operations;
 
 /// One thing that can be asked for.

@@ -11,7 +11,7 @@ use crate::a2a::A2aSettings;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Settings {
+pub struct ServerSettings {
     /// The address that `lango serve` listens on. Others than this machine's own need an access token; leave TLS to a
     /// proxy in front of it.
     pub host: IpAddr,
@@ -50,7 +50,7 @@ pub struct Settings {
     pub a2a: A2aSettings,
 }
 
-impl Default for Settings {
+impl Default for ServerSettings {
     fn default() -> Self {
         const fn size(n: usize) -> NonZeroUsize {
             NonZeroUsize::MIN.saturating_add(n - 1)
@@ -80,7 +80,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl ServerSettings {
     pub(crate) fn header_time(&self) -> Duration {
         Duration::from_secs(self.header_seconds.get())
     }

@@ -10,7 +10,7 @@ use lango_domain::event::Update;
 use lango_domain::failure::FailureCode;
 use serde_json::{Value, json};
 
-use crate::gate::{Caller, Gate};
+use crate::auth::{Caller, TokenCache};
 use crate::gateway::Gateway;
 
 /// Proxies that collect an answer before they pass it on would hold a stream back.
@@ -19,14 +19,14 @@ const UNBUFFERED: (HeaderName, HeaderValue) =
 
 /// Whether text is told as it comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deltas {
+pub(crate) enum DeltaMode {
     Told,
     LeftOut,
 }
 
 /// An update as a frame; none for what is left out.
-pub(crate) fn frame(update: &Update, deltas: Deltas) -> Option<Frame> {
-    let told = |value: Value| (deltas == Deltas::Told).then(|| Frame::default().data(value.to_string()));
+pub(crate) fn frame(update: &Update, deltas: DeltaMode) -> Option<Frame> {
+    let told = |value: Value| (deltas == DeltaMode::Told).then(|| Frame::default().data(value.to_string()));
     match update {
         Update::Event(event) => {
             let data = serde_json::to_string(&**event).unwrap_or_default();
@@ -37,11 +37,11 @@ pub(crate) fn frame(update: &Update, deltas: Deltas) -> Option<Frame> {
             told(json!({ "type": "printed", "author": author, "id": call, "text": text }))
         }
         // The end of a turn that could not be kept has no number.
-        Update::Broken(_) => Some(Frame::default().data(broken().to_string())),
+        Update::Broken(_) => Some(Frame::default().data(store_failed().to_string())),
     }
 }
 
-fn broken() -> Value {
+fn store_failed() -> Value {
     json!({
         "type": "turn_failed",
         "code": FailureCode::Internal,
@@ -51,7 +51,7 @@ fn broken() -> Value {
 }
 
 /// The end of a turn that was stopped while it waited for another one of its session.
-pub(crate) fn never_begun() -> Frame {
+pub(crate) fn turn_never_started() -> Frame {
     let end = json!({
         "type": "turn_failed",
         "code": FailureCode::Cancelled,
@@ -69,7 +69,7 @@ pub(crate) fn stream(
 ) -> Response {
     use futures::StreamExt as _;
     let keep_alive = KeepAlive::new().interval(gateway.settings().keep_alive());
-    let frames = frames.take_until(Gate::gone(gateway.clone(), caller.clone()));
+    let frames = frames.take_until(TokenCache::wait_until_revoked(gateway.clone(), caller.clone()));
     let mut response = Sse::new(frames.map(Ok::<_, Infallible>)).keep_alive(keep_alive).into_response();
     let (name, value) = UNBUFFERED;
     response.headers_mut().insert(name, value);

@@ -16,24 +16,24 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
 use crate::gateway::Gateway;
-use crate::listeners::Thread;
+use crate::subscribers::Thread;
 use crate::metrics::TurnMeter;
-use crate::pace::Slot;
-use crate::refusal::Refusal;
+use crate::rate_limit::TurnPermit;
+use crate::error::ApiError;
 
 /// A turn that somebody wants.
 #[derive(Clone, Debug)]
-pub struct TurnWish {
+pub struct TurnSpec {
     pub principal: Principal,
     pub session: SessionId,
-    pub to: Addressee,
-    pub begin: Begin,
-    pub leaving: Leaving,
+    pub to: TurnTarget,
+    pub begin: TurnInput,
+    pub leaving: OnDisconnect,
 }
 
 /// Who is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Addressee {
+pub enum TurnTarget {
     Team,
     /// One agent of it alone.
     Alone(AgentName),
@@ -41,7 +41,7 @@ pub enum Addressee {
 
 /// What the turn begins with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Begin {
+pub enum TurnInput {
     Request(String),
     /// Where an earlier turn was stopped (B73).
     Resume,
@@ -49,25 +49,25 @@ pub enum Begin {
 
 /// What becomes of the turn when nobody reads it any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leaving {
+pub enum OnDisconnect {
     Cancels,
     GoesOn,
 }
 
 /// The updates of a turn, for whoever asked for it.
-pub struct Attached {
+pub struct TurnHandle {
     updates: UnboundedReceiver<Update>,
     cancel: CancellationToken,
 }
 
-impl Attached {
+impl TurnHandle {
     /// Ends this turn, and no other of its session.
     pub fn cancel(&self) {
         self.cancel.cancel();
     }
 }
 
-impl Stream for Attached {
+impl Stream for TurnHandle {
     type Item = Update;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Update>> {
@@ -77,33 +77,33 @@ impl Stream for Attached {
 
 impl Gateway {
     /// Starts a turn, if there is a place for it. Dropping what it gives is leaving.
-    pub fn start_turn(&self, wish: TurnWish) -> Result<Attached, Refusal> {
-        if self.closing().is_cancelled() {
-            return Err(Refusal::closing());
+    pub fn start_turn(&self, wish: TurnSpec) -> Result<TurnHandle, ApiError> {
+        if self.shutdown_started().is_cancelled() {
+            return Err(ApiError::shutting_down());
         }
         let runner = self.runner_of(&wish.to)?;
-        let slot = self.pace().turn(&wish.principal)?;
-        let TurnWish { principal, session, begin, leaving, .. } = wish;
+        let slot = self.pace().acquire_turn(&wish.principal)?;
+        let TurnSpec { principal, session, begin, leaving, .. } = wish;
         let thread = Thread { principal: principal.clone(), session: session.clone() };
         let stream = match begin {
-            Begin::Request(text) => runner.run(TurnRequest::typed(session, principal, text)),
-            Begin::Resume => runner.resume(session, principal),
+            TurnInput::Request(text) => runner.run(TurnRequest::typed(session, principal, text)),
+            TurnInput::Resume => runner.resume(session, principal),
         };
         let (to, updates) = unbounded_channel();
         let (number, cancel) = self.running().enter(&thread);
-        let attached = Attached { updates, cancel: cancel.clone() };
-        let pump = Pump { gateway: self.clone(), thread, number, cancel, leaving, to, _slot: slot };
-        self.pumps().spawn(pump.carry(stream));
+        let attached = TurnHandle { updates, cancel: cancel.clone() };
+        let pump = TurnTask { gateway: self.clone(), thread, number, cancel, leaving, to, _slot: slot };
+        self.turn_tasks().spawn(pump.carry(stream));
         Ok(attached)
     }
 
-    fn runner_of(&self, to: &Addressee) -> Result<Runner, Refusal> {
+    fn runner_of(&self, to: &TurnTarget) -> Result<Runner, ApiError> {
         let team = self.team();
         match to {
-            Addressee::Team => Ok(team.runner.clone()),
-            Addressee::Alone(agent) => team.runner.single_agent(agent.as_str()).ok_or_else(|| {
+            TurnTarget::Team => Ok(team.runner.clone()),
+            TurnTarget::Alone(agent) => team.runner.single_agent(agent.as_str()).ok_or_else(|| {
                 let names: Vec<&str> = team.specialists().map(|agent| agent.name.as_str()).collect();
-                Refusal::new(
+                ApiError::new(
                     StatusCode::NOT_FOUND,
                     "model_not_found",
                     format!("there is no agent `{agent}` that could be asked alone"),
@@ -121,30 +121,30 @@ impl Gateway {
 
 /// Turns that run at this moment, by session.
 #[derive(Default)]
-pub(crate) struct Running {
-    turns: Mutex<Register>,
+pub(crate) struct RunningTurns {
+    turns: Mutex<RunningTurnsInner>,
 }
 
 #[derive(Default)]
-struct Register {
+struct RunningTurnsInner {
     /// How many turns were entered so far.
     count: u64,
-    of: HashMap<Thread, Vec<Entry>>,
+    of: HashMap<Thread, Vec<RunningTurn>>,
 }
 
-struct Entry {
+struct RunningTurn {
     number: u64,
     cancel: CancellationToken,
     /// Turns of one session wait for each other.
     has_begun: bool,
 }
 
-impl Running {
+impl RunningTurns {
     fn enter(&self, thread: &Thread) -> (u64, CancellationToken) {
         let mut turns = self.turns();
         turns.count += 1;
         let (number, cancel) = (turns.count, CancellationToken::new());
-        let entry = Entry { number, cancel: cancel.clone(), has_begun: false };
+        let entry = RunningTurn { number, cancel: cancel.clone(), has_begun: false };
         turns.of.entry(thread.clone()).or_default().push(entry);
         (number, cancel)
     }
@@ -178,23 +178,23 @@ impl Running {
         self.turns().of.contains_key(thread)
     }
 
-    fn turns(&self) -> std::sync::MutexGuard<'_, Register> {
+    fn turns(&self) -> std::sync::MutexGuard<'_, RunningTurnsInner> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Carries one turn to its end.
-struct Pump {
+struct TurnTask {
     gateway: Gateway,
     thread: Thread,
     number: u64,
     cancel: CancellationToken,
-    leaving: Leaving,
+    leaving: OnDisconnect,
     to: UnboundedSender<Update>,
-    _slot: Slot,
+    _slot: TurnPermit,
 }
 
-impl Pump {
+impl TurnTask {
     async fn carry(self, mut stream: TurnStream) {
         let mut meter = TurnMeter::default();
         let (mut has_begun, mut is_left, mut is_stopped) = (false, false, false);
@@ -206,15 +206,15 @@ impl Pump {
                         if !std::mem::replace(&mut has_begun, true) {
                             self.gateway.running().begin(&self.thread, self.number);
                         }
-                        meter.see(&update);
-                        self.gateway.listeners().tell(&self.thread, &update);
+                        meter.observe(&update);
+                        self.gateway.listeners().publish(&self.thread, &update);
                         let _ = self.to.send(update);
                     }
                     None => break,
                 },
                 () = self.to.closed(), if !is_left => {
                     is_left = true;
-                    if self.leaving == Leaving::Cancels {
+                    if self.leaving == OnDisconnect::Cancels {
                         stream.cancel();
                     }
                 }
@@ -222,7 +222,7 @@ impl Pump {
                     is_stopped = true;
                     stream.cancel();
                 }
-                () = self.gateway.parking().cancelled(), if !is_stopped => {
+                () = self.gateway.suspend_turns().cancelled(), if !is_stopped => {
                     is_stopped = true;
                     stream.park();
                 }
@@ -232,7 +232,7 @@ impl Pump {
     }
 }
 
-impl Drop for Pump {
+impl Drop for TurnTask {
     fn drop(&mut self) {
         self.gateway.running().leave(&self.thread, self.number);
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use lango_app::Team;
-use lango_gateway::RouteAnswer;
+use lango_gateway::RouteResponse;
 use lango_models::offline::{RoutingDecision, OfflineRouter, Routing};
 
 use crate::output::{DIM, Failure, NAME, Output, styled};
@@ -13,7 +13,7 @@ const WORTH_SHOWING: f32 = 0.005;
 
 pub fn run(team: &Team, text: &str) -> Result<Output, Failure> {
     let routing = OfflineRouter::read(&team.tree.root.prompt.render()).route(text);
-    let json = serde_json::to_value(RouteAnswer::from(&routing)).unwrap_or_default();
+    let json = serde_json::to_value(RouteResponse::from(&routing)).unwrap_or_default();
     Ok(Output::new(plain(&routing), json).with_warnings(team.warnings()))
 }
 

@@ -16,26 +16,26 @@ use sha2::{Digest, Sha256};
 
 use super::settings::CardAudience;
 use crate::api::team::AgentItem;
-use crate::gateway::{Gateway, Team};
+use crate::gateway::{Gateway, ServedTeam};
 
 const MAX_AGE: u32 = 300;
 const SCHEME: &str = "bearer";
 
 /// How much is told: strangers learn who is there, callers also what each is asked with and who works elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Telling {
+pub(crate) enum CardDetail {
     Strangers,
     Callers,
 }
 
 /// When the team became what it is.
 #[derive(Default)]
-pub(crate) struct CardDates {
-    since: Mutex<Option<(Weak<Team>, Timestamp)>>,
+pub(crate) struct CardTimestamps {
+    since: Mutex<Option<(Weak<ServedTeam>, Timestamp)>>,
 }
 
-impl CardDates {
-    fn of(&self, team: &Arc<Team>, now: Timestamp) -> Timestamp {
+impl CardTimestamps {
+    fn of(&self, team: &Arc<ServedTeam>, now: Timestamp) -> Timestamp {
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         match &*since {
             Some((known, at)) if std::ptr::eq(known.as_ptr(), Arc::as_ptr(team)) => *at,
@@ -50,7 +50,7 @@ impl CardDates {
 /// The card at the well-known addresses.
 pub(crate) async fn public(State(gateway): State<Gateway>, headers: HeaderMap) -> Response {
     let team = gateway.team();
-    let body = written(&gateway, &headers, Telling::Strangers, ProtocolVersion::V0_3).to_string();
+    let body = render_card(&gateway, &headers, CardDetail::Strangers, ProtocolVersion::V0_3).to_string();
     let tag = format!("\"{}\"", short_hash(body.as_bytes()));
     let who = match gateway.settings().a2a.card {
         CardAudience::Everyone => "public",
@@ -72,7 +72,7 @@ pub(crate) async fn public(State(gateway): State<Gateway>, headers: HeaderMap) -
 }
 
 /// The card as it is told to whoever asks with these headers. Whoever asks in 1.0 gets the fields of that version alone.
-pub(crate) fn written(gateway: &Gateway, headers: &HeaderMap, telling: Telling, asked_in: ProtocolVersion) -> Value {
+pub(crate) fn render_card(gateway: &Gateway, headers: &HeaderMap, telling: CardDetail, asked_in: ProtocolVersion) -> Value {
     let base = base_url(gateway, headers);
     let versions = match gateway.settings().a2a.older_version && asked_in == ProtocolVersion::V0_3 {
         true => &[ProtocolVersion::V1_0, ProtocolVersion::V0_3][..],
@@ -81,7 +81,7 @@ pub(crate) fn written(gateway: &Gateway, headers: &HeaderMap, telling: Telling, 
     let team = gateway.team();
     let worker = &gateway.a2a().worker;
     let requirement = SecurityRequirement(BTreeMap::from([(SCHEME.to_owned(), Vec::new())]));
-    let told = |agent: &&AgentItem| telling == Telling::Callers || !agent.remote;
+    let told = |agent: &&AgentItem| telling == CardDetail::Callers || !agent.remote;
     AgentCard {
         name: "Lango".to_owned(),
         description:
@@ -124,9 +124,9 @@ fn interfaces(base: &str, versions: &[ProtocolVersion]) -> Vec<AgentInterface> {
 }
 
 /// An agent as a skill; which tools it has is nobody's business.
-fn skill(agent: &AgentItem, telling: Telling) -> AgentSkill {
+fn skill(agent: &AgentItem, telling: CardDetail) -> AgentSkill {
     let description = agent.description.clone();
-    let keywords = if telling == Telling::Callers { agent.keywords.clone() } else { Vec::new() };
+    let keywords = if telling == CardDetail::Callers { agent.keywords.clone() } else { Vec::new() };
     let tags = std::iter::once("agent".to_owned()).chain(keywords).collect();
     AgentSkill { id: agent.name.clone(), name: agent.name.clone(), description, tags, ..AgentSkill::default() }
 }

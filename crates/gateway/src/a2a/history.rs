@@ -10,17 +10,17 @@ const MOST_BYTES: usize = 256 * 1024;
 const MOST_OF_ONE: usize = MOST_BYTES / 8;
 
 /// What the task asked is part of the conversation once it is answered.
-pub(crate) fn recall_question(task: &mut Task) {
+pub(crate) fn append_question(task: &mut Task) {
     if let (true, Some(question)) = (task.status.state.is_interrupted(), task.status.message.take()) {
-        remember(task, question);
+        append_message(task, question);
     }
 }
 
 /// The oldest messages make room; the newest is always there, cut where it has to be.
-pub(crate) fn remember(task: &mut Task, mut message: Message) {
+pub(crate) fn append_message(task: &mut Task, mut message: Message) {
     let mut bytes = size(&message);
     if bytes > MOST_BYTES {
-        cut(&mut message);
+        truncate(&mut message);
         bytes = size(&message);
     }
     let mut first_kept = task.history.len();
@@ -40,7 +40,7 @@ fn size(message: &Message) -> usize {
 }
 
 /// Keeps the beginnings of texts; whatever else is there is left out.
-fn cut(message: &mut Message) {
+fn truncate(message: &mut Message) {
     let mut left = MOST_OF_ONE;
     let beginning = |part: Part| match part.content {
         PartContent::Text(mut text) => {
@@ -86,7 +86,7 @@ mod tests {
     fn short_messages_are_bounded_by_number() {
         let mut task = task();
         for number in 0..250 {
-            remember(&mut task, message(number, "hi"));
+            append_message(&mut task, message(number, "hi"));
         }
         assert_eq!((task.history.len(), task.history[0].id.as_str()), (MOST_MESSAGES, "150"));
     }
@@ -95,7 +95,7 @@ mod tests {
     fn long_messages_are_bounded_by_bytes_and_the_newest_stays() {
         let mut task = task();
         for number in 0..60 {
-            remember(&mut task, message(number, &"x".repeat(100_000)));
+            append_message(&mut task, message(number, &"x".repeat(100_000)));
             assert!(total(&task) <= MOST_BYTES);
         }
         assert_eq!(task.history.len(), 2);
@@ -103,7 +103,7 @@ mod tests {
             let mut longest = message(99, &text);
             longest.metadata.insert("more".to_owned(), json!("y".repeat(1_000_000)));
             longest.parts.push(Part::text("at the end"));
-            remember(&mut task, longest);
+            append_message(&mut task, longest);
             assert!(total(&task) <= MOST_BYTES, "{}", total(&task));
             let kept = task.history.last().unwrap();
             assert!(kept.id.as_str() == "99" && kept.texts().next().unwrap().len() == MOST_OF_ONE);

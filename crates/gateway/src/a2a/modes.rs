@@ -2,9 +2,9 @@
 
 use lango_remote::a2a::{PartContent, ErrorKind, Part, ProtocolError, SendMessage};
 
-use super::desk::Desk;
+use super::operations::TaskOperations;
 
-impl Desk {
+impl TaskOperations {
     /// What cannot be read, and answers that could not be, are refused before anything begins.
     pub fn check_modes(&self, send: &SendMessage) -> Result<(), ProtocolError> {
         let worker = &self.gateway.a2a().worker;

@@ -9,11 +9,11 @@ use lango_domain::failure::FailureFamily;
 use lango_domain::seams::ApprovalScope;
 use lango_remote::a2a::{Artifact, ArtifactId, PartContent, ErrorKind, Message, ProtocolError, TaskState};
 
-use super::kept::refused;
-use super::worker::{Answer, Assignment, Found, Step, Steps, Worker};
-use crate::approvals::{Lobby, decision};
+use super::stored_task::from_api_error;
+use super::worker::{AnswerRight, TaskAssignment, TaskRecovery, TaskStep, TaskSteps, Worker};
+use crate::approvals::{ClientBridge, decision};
 use crate::gateway::Gateway;
-use crate::turns::{Addressee, Attached, Begin, Leaving, TurnWish};
+use crate::turns::{TurnTarget, TurnHandle, TurnInput, OnDisconnect, TurnSpec};
 
 const ANSWER: &str = "answer";
 /// So many kept events are read at once.
@@ -31,71 +31,71 @@ impl Worker for TeamWorker {
         vec!["text/plain".to_owned()]
     }
 
-    fn work(&self, gateway: &Gateway, assignment: Assignment) -> Result<Steps, ProtocolError> {
-        let wish = TurnWish {
+    fn work(&self, gateway: &Gateway, assignment: TaskAssignment) -> Result<TaskSteps, ProtocolError> {
+        let wish = TurnSpec {
             principal: assignment.principal.clone(),
             session: assignment.session.clone(),
-            to: Addressee::Team,
-            begin: Begin::Request(request_in(&assignment.message)?),
-            leaving: Leaving::GoesOn,
+            to: TurnTarget::Team,
+            begin: TurnInput::Request(request_in(&assignment.message)?),
+            leaving: OnDisconnect::GoesOn,
         };
-        let turn = gateway.start_turn(wish).map_err(refused)?;
-        let turning = Turning {
+        let turn = gateway.start_turn(wish).map_err(from_api_error)?;
+        let turning = TurnTaskSteps {
             turn,
             lobby: gateway.lobby().clone(),
             assignment,
             own: None,
-            answer: Draft::default(),
+            answer: AnswerBuffer::default(),
             questions: VecDeque::new(),
             asking: None,
             is_cancelled: false,
             is_over: false,
             steps: VecDeque::new(),
         };
-        Ok(stream::unfold(turning, Turning::next).boxed())
+        Ok(stream::unfold(turning, TurnTaskSteps::next).boxed())
     }
 
     /// A message to a turn that asks for permission is an answer to what its task asked, and to nothing else.
-    fn hear(&self, gateway: &Gateway, assignment: &Assignment) -> Result<Step, ProtocolError> {
-        let Assignment { principal, session, asked, .. } = assignment;
+    fn on_message(&self, gateway: &Gateway, assignment: &TaskAssignment) -> Result<TaskStep, ProtocolError> {
+        let TaskAssignment { principal, session, asked, .. } = assignment;
         let Some(call) = asked else {
             let message = "the task is being worked on; wait until it is done, or cancel it";
             return Err(ProtocolError::new(ErrorKind::UnsupportedOperation, message));
         };
-        let mut waiting = gateway.lobby().waiting(principal).into_iter().map(|waiting| waiting.question);
+        let mut waiting = gateway.lobby().pending(principal).into_iter().map(|waiting| waiting.question);
         let question = waiting.find(|question| question.session == *session && question.call == *call);
         // Answered meanwhile: the work goes on, and what it asks next is told.
-        let Some(question) = question else { return Ok(Step::state(TaskState::Working)) };
+        let Some(question) = question else { return Ok(TaskStep::state(TaskState::Working)) };
         let asks_again =
-            |how| Ok(Step::Question { call: call.clone(), words: asks(&question.intent.shows, how) });
-        if assignment.answer == Answer::MayNot {
+            |how| Ok(TaskStep::Question { call: call.clone(), words: asks(&question.intent.shows, how) });
+        if assignment.answer == AnswerRight::MayNot {
             return asks_again(WHOEVER_MAY);
         }
-        let Some(is_approved) = yes_or_no(&assignment.message) else { return asks_again(YES_OR_NO) };
+        let Some(is_approved) = parse_answer(&assignment.message) else { return asks_again(YES_OR_NO) };
         // Where the answer came too late, the work goes on as well.
         let _ = gateway.lobby().answer(principal, session, call, decision(is_approved, ApprovalScope::Once));
-        Ok(Step::state(TaskState::Working))
+        Ok(TaskStep::state(TaskState::Working))
     }
 
     /// The log of the session knows how the turn ended, if it did.
-    fn find<'a>(&'a self, gateway: &'a Gateway, assignment: &'a Assignment) -> BoxFuture<'a, Found> {
+    fn recover<'a>(&'a self, gateway: &'a Gateway, assignment: &'a TaskAssignment) -> BoxFuture<'a, TaskRecovery> {
         async move {
-            let Assignment { principal, session, turn, .. } = assignment;
+            let TaskAssignment { principal, session, turn, .. } = assignment;
             if gateway.store().is_turn_running(principal, session).await {
-                return Found::Elsewhere;
+                return TaskRecovery::Elsewhere;
             }
-            let mut log = KeptTurn::default();
+            let mut log = LoggedTurn::default();
             let mut last = 0;
             while let Some(turn) = turn {
                 let read = gateway.store().events_after(principal, session, last, PAGE).await;
-                let Ok(events) = read else { return Found::Elsewhere };
+                let Ok(events) = read else { return TaskRecovery::Elsewhere };
                 events.iter().filter(|event| event.turn == *turn).for_each(|event| log.see(event));
                 match events.last() {
                     Some(event) => last = event.seq,
                     None => break,
                 }
             }
-            Found::Ended(log.steps())
+            TaskRecovery::Ended(log.steps())
         }
         .boxed()
     }
@@ -131,7 +131,7 @@ fn asks(shows: &str, how: &str) -> String {
     format!("Permission is needed for this: {shows}\n{how}")
 }
 
-fn yes_or_no(message: &Message) -> Option<bool> {
+fn parse_answer(message: &Message) -> Option<bool> {
     let text = message.texts().collect::<Vec<_>>().join(" ").trim().to_lowercase();
     match text.trim_end_matches(['.', '!']) {
         "yes" | "y" | "approve" | "approved" | "allow" | "ok" => Some(true),
@@ -141,24 +141,24 @@ fn yes_or_no(message: &Message) -> Option<bool> {
 }
 
 /// A turn as the steps of its task.
-struct Turning {
-    turn: Attached,
-    lobby: Lobby,
-    assignment: Assignment,
+struct TurnTaskSteps {
+    turn: TurnHandle,
+    lobby: ClientBridge,
+    assignment: TaskAssignment,
     /// Events of other turns may come first: a turn that was stopped before is closed then.
     own: Option<TurnId>,
-    answer: Draft,
+    answer: AnswerBuffer,
     /// Asked about, and not yet told: it is not known whether anybody can answer.
     questions: VecDeque<(CallId, String)>,
     /// What the task waits for. It asks one thing at a time.
     asking: Option<CallId>,
     is_cancelled: bool,
     is_over: bool,
-    steps: VecDeque<Step>,
+    steps: VecDeque<TaskStep>,
 }
 
-impl Turning {
-    async fn next(mut self) -> Option<(Step, Self)> {
+impl TurnTaskSteps {
+    async fn next(mut self) -> Option<(TaskStep, Self)> {
         loop {
             if let Some(step) = self.steps.pop_front() {
                 return Some((step, self));
@@ -169,8 +169,8 @@ impl Turning {
             let opened = async {
                 match self.questions.front().filter(|_| self.asking.is_none()) {
                     Some((call, _)) => {
-                        let Assignment { principal, session, .. } = &self.assignment;
-                        self.lobby.opened(principal, session, call).await;
+                        let TaskAssignment { principal, session, .. } = &self.assignment;
+                        self.lobby.wait_until_open(principal, session, call).await;
                     }
                     None => std::future::pending().await,
                 }
@@ -193,7 +193,7 @@ impl Turning {
     fn ask(&mut self) {
         if let Some((call, shows)) = self.questions.pop_front() {
             self.asking = Some(call.clone());
-            self.steps.push_back(Step::Question { call, words: asks(&shows, ANYBODY) });
+            self.steps.push_back(TaskStep::Question { call, words: asks(&shows, ANYBODY) });
         }
     }
 
@@ -211,7 +211,7 @@ impl Turning {
     fn see_event(&mut self, event: &Event) {
         if let (None, EventBody::User { .. }) = (&self.own, &event.body) {
             self.own = Some(event.turn.clone());
-            self.steps.extend([Step::Turn(event.turn.clone()), Step::state(TaskState::Working)]);
+            self.steps.extend([TaskStep::Turn(event.turn.clone()), TaskStep::state(TaskState::Working)]);
         }
         if self.own.as_ref() != Some(&event.turn) {
             return;
@@ -223,7 +223,7 @@ impl Turning {
             EventBody::Approval { id, .. } => {
                 self.questions.retain(|(call, _)| call != id);
                 if self.asking.take_if(|call| call == id).is_some() {
-                    self.steps.push_back(Step::state(TaskState::Working));
+                    self.steps.push_back(TaskStep::state(TaskState::Working));
                 }
             }
             EventBody::Note { .. } | EventBody::Rejected { .. } => self.answer.was_none(),
@@ -231,12 +231,12 @@ impl Turning {
                 self.answer.was_none();
                 // A task that asks goes on asking.
                 if self.asking.is_none() {
-                    self.steps.push_back(Step::saying(TaskState::Working, format!("{to} is working on it.")));
+                    self.steps.push_back(TaskStep::with_message(TaskState::Working, format!("{to} is working on it.")));
                 }
             }
             EventBody::Answer { text } => self.steps.extend(self.answer.whole(text)),
             body => {
-                if let Some((state, words)) = ending(body) {
+                if let Some((state, words)) = task_end(body) {
                     self.end(state, words);
                 }
             }
@@ -253,14 +253,14 @@ impl Turning {
 
     fn end(&mut self, state: TaskState, words: Option<String>) {
         self.is_over = true;
-        self.steps.push_back(Step::Status { state, words });
+        self.steps.push_back(TaskStep::Status { state, words });
     }
 }
 
 const INTERRUPTED: &str = "The server was stopped before this was done; send the request again.";
 
 /// How a turn's last event ends its task.
-fn ending(body: &EventBody) -> Option<(TaskState, Option<String>)> {
+fn task_end(body: &EventBody) -> Option<(TaskState, Option<String>)> {
     match body {
         EventBody::TurnDone => Some((TaskState::Completed, None)),
         EventBody::TurnFailed { code, .. } if code.family() == FailureFamily::Cancelled => {
@@ -278,35 +278,35 @@ fn ending(body: &EventBody) -> Option<(TaskState, Option<String>)> {
 
 /// What a log tells about a turn afterwards.
 #[derive(Default)]
-struct KeptTurn {
+struct LoggedTurn {
     answer: Option<String>,
     end: Option<(TaskState, Option<String>)>,
 }
 
-impl KeptTurn {
+impl LoggedTurn {
     fn see(&mut self, event: &Event) {
         match &event.body {
             EventBody::Answer { text } => self.answer = Some(text.clone()),
-            body => self.end = ending(body).or_else(|| self.end.take()),
+            body => self.end = task_end(body).or_else(|| self.end.take()),
         }
     }
 
-    fn steps(self) -> Vec<Step> {
+    fn steps(self) -> Vec<TaskStep> {
         let answer = self.answer.map(|text| chunk(text, false, true));
         let (state, words) = self.end.unwrap_or((TaskState::Failed, Some(INTERRUPTED.to_owned())));
-        answer.into_iter().chain([Step::Status { state, words }]).collect()
+        answer.into_iter().chain([TaskStep::Status { state, words }]).collect()
     }
 }
 
 /// The answer as it comes. The newest piece is held back, so that the last one can be told as such.
 #[derive(Default)]
-struct Draft {
+struct AnswerBuffer {
     sent: String,
     held: String,
 }
 
-impl Draft {
-    fn more(&mut self, text: &str) -> Option<Step> {
+impl AnswerBuffer {
+    fn more(&mut self, text: &str) -> Option<TaskStep> {
         let piece = std::mem::replace(&mut self.held, text.to_owned());
         (!piece.is_empty()).then(|| self.send(piece, false))
     }
@@ -316,7 +316,7 @@ impl Draft {
         *self = Self::default();
     }
 
-    fn whole(&mut self, answer: &str) -> Option<Step> {
+    fn whole(&mut self, answer: &str) -> Option<TaskStep> {
         let rest = answer.strip_prefix(self.sent.as_str()).filter(|rest| !rest.is_empty()).map(str::to_owned);
         self.held.clear();
         let step = match rest {
@@ -327,26 +327,26 @@ impl Draft {
         Some(step)
     }
 
-    fn send(&mut self, piece: String, last: bool) -> Step {
+    fn send(&mut self, piece: String, last: bool) -> TaskStep {
         let append = !self.sent.is_empty();
         self.sent.push_str(&piece);
         chunk(piece, append, last)
     }
 }
 
-fn chunk(text: String, append: bool, last: bool) -> Step {
+fn chunk(text: String, append: bool, last: bool) -> TaskStep {
     let artifact =
         Artifact { name: Some(ANSWER.to_owned()), ..Artifact::text(ArtifactId::new(ANSWER), text) };
-    Step::Artifact { artifact, append, last }
+    TaskStep::Artifact { artifact, append, last }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn told(steps: Vec<Option<Step>>) -> Vec<(String, bool, bool)> {
+    fn told(steps: Vec<Option<TaskStep>>) -> Vec<(String, bool, bool)> {
         let chunk = |step| match step {
-            Step::Artifact { artifact, append, last } => {
+            TaskStep::Artifact { artifact, append, last } => {
                 (artifact.parts[0].as_text().unwrap().to_owned(), append, last)
             }
             other => panic!("{other:?}"),
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn pieces_together_are_the_answer_and_the_last_one_says_so() {
-        let mut draft = Draft::default();
+        let mut draft = AnswerBuffer::default();
         let steps = vec![draft.more("안녕"), draft.more(", "), draft.more("Welt"), draft.whole("안녕, Welt")];
         let expected = [("안녕", false, false), (", ", true, false), ("Welt", true, true)];
         assert_eq!(told(steps), expected.map(|(text, append, last)| (text.to_owned(), append, last)));
@@ -365,13 +365,13 @@ mod tests {
     #[test]
     fn an_answer_that_is_not_what_was_streamed_takes_its_place() {
         for (pieces, answer) in [(vec!["a", "b"], "x"), (vec![], "x"), (vec!["x", ""], "x")] {
-            let mut draft = Draft::default();
+            let mut draft = AnswerBuffer::default();
             for piece in pieces {
                 draft.more(piece);
             }
             assert_eq!(told(vec![draft.whole(answer)]), [(answer.to_owned(), false, true)]);
         }
-        let mut draft = Draft::default();
+        let mut draft = AnswerBuffer::default();
         draft.more("let me look");
         draft.more("…");
         draft.was_none();
@@ -383,7 +383,7 @@ mod tests {
     #[test]
     fn only_a_clear_answer_is_an_answer() {
         let said = |text: &str| {
-            yes_or_no(&Message::text(
+            parse_answer(&Message::text(
                 lango_remote::a2a::MessageId::new("m"),
                 lango_remote::a2a::Role::User,
                 text,

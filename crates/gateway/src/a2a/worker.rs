@@ -22,31 +22,31 @@ pub trait Worker: Send + Sync {
     }
 
     /// Begins to work on a task, or goes on with one that waited. The last step leaves the task over or waiting.
-    fn work(&self, gateway: &Gateway, assignment: Assignment) -> Result<Steps, ProtocolError>;
+    fn work(&self, gateway: &Gateway, assignment: TaskAssignment) -> Result<TaskSteps, ProtocolError>;
 
     /// A message for a task that is being worked on, and how the task stands after it.
-    fn hear(&self, _: &Gateway, _: &Assignment) -> Result<Step, ProtocolError> {
+    fn on_message(&self, _: &Gateway, _: &TaskAssignment) -> Result<TaskStep, ProtocolError> {
         let message = "the task is being worked on; wait until it is done, or cancel it";
         Err(ProtocolError::new(ErrorKind::UnsupportedOperation, message))
     }
 
     /// What became of a task that nobody here works on though it is not over.
-    fn find<'a>(&'a self, _: &'a Gateway, _: &'a Assignment) -> BoxFuture<'a, Found> {
-        ready(Found::Waits).boxed()
+    fn recover<'a>(&'a self, _: &'a Gateway, _: &'a TaskAssignment) -> BoxFuture<'a, TaskRecovery> {
+        ready(TaskRecovery::Waits).boxed()
     }
 }
 
 /// Runs until it ends; dropping it leaves the task where it is.
-pub type Steps = BoxStream<'static, Step>;
+pub type TaskSteps = BoxStream<'static, TaskStep>;
 
 /// A task, and what is to be done about it.
 #[derive(Clone, Debug)]
-pub struct Assignment {
+pub struct TaskAssignment {
     pub principal: Principal,
     pub session: SessionId,
     /// The turn that worked on it, where one did.
     pub turn: Option<TurnId>,
-    pub answer: Answer,
+    pub answer: AnswerRight,
     /// The call that the task asks about, as its status says.
     pub asked: Option<CallId>,
     /// As it stood when the message came.
@@ -58,14 +58,14 @@ pub struct Assignment {
 
 /// Whether the caller may answer questions about calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum AnswerRight {
     MayAnswer,
     MayNot,
 }
 
 /// Something that happened with a task.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
+pub enum TaskStep {
     /// The turn that works on it.
     Turn(TurnId),
     Status {
@@ -86,23 +86,23 @@ pub enum Step {
     },
 }
 
-impl Step {
+impl TaskStep {
     pub fn state(state: TaskState) -> Self {
         Self::Status { state, words: None }
     }
 
-    pub fn saying(state: TaskState, words: impl Into<String>) -> Self {
+    pub fn with_message(state: TaskState, words: impl Into<String>) -> Self {
         Self::Status { state, words: Some(words.into()) }
     }
 }
 
 /// How a task was found that nobody here works on.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Found {
+pub enum TaskRecovery {
     /// It waits for a message.
     Waits,
     /// Another process works on it.
     Elsewhere,
     /// It came to an end while nobody looked.
-    Ended(Vec<Step>),
+    Ended(Vec<TaskStep>),
 }

@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::sessions::Items;
-use crate::approvals::{NotAnswered, Waiting, decision};
-use crate::gate::Caller;
+use crate::approvals::{AnswerError, PendingApproval, decision};
+use crate::auth::Caller;
 use crate::gateway::Gateway;
-use crate::reading::{Sent, SessionName, session_named, word};
-use crate::refusal::Refusal;
+use crate::extract::{JsonBody, SessionName, parse_session_id, word};
+use crate::error::ApiError;
 
 /// A question that waits for an answer.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct QuestionItem {
+pub(crate) struct ApprovalItem {
     pub session: String,
     /// The call that it is about.
     pub call: String,
@@ -36,8 +36,8 @@ pub(crate) struct QuestionItem {
     pub asked: String,
 }
 
-impl From<Waiting> for QuestionItem {
-    fn from(Waiting { question, asked }: Waiting) -> Self {
+impl From<PendingApproval> for ApprovalItem {
+    fn from(PendingApproval { question, asked }: PendingApproval) -> Self {
         Self {
             session: question.session.to_string(),
             call: question.call.to_string(),
@@ -52,36 +52,36 @@ impl From<Waiting> for QuestionItem {
     }
 }
 
-pub(crate) async fn waiting(State(gateway): State<Gateway>, caller: Caller) -> Json<Items<QuestionItem>> {
-    let waiting = gateway.lobby().waiting(caller.principal());
-    Json(Items { items: waiting.into_iter().map(QuestionItem::from).collect() })
+pub(crate) async fn list(State(gateway): State<Gateway>, caller: Caller) -> Json<Items<ApprovalItem>> {
+    let waiting = gateway.lobby().pending(caller.principal());
+    Json(Items { items: waiting.into_iter().map(ApprovalItem::from).collect() })
 }
 
 /// An answer to a question.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct AnswerBody {
+pub(crate) struct ApprovalAnswerBody {
     #[schemars(with = "SessionName")]
     pub session: String,
     /// The call, as the question names it.
     pub call: String,
     #[serde(deserialize_with = "word")]
-    pub decision: Choice,
+    pub decision: ApprovalChoice,
     /// How far a permission reaches; `pattern` only where the question offers one.
     #[serde(default, deserialize_with = "word")]
-    pub reach: Reach,
+    pub reach: ApprovalReach,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Choice {
+pub(crate) enum ApprovalChoice {
     Approve,
     Deny,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Reach {
+pub(crate) enum ApprovalReach {
     /// This call.
     #[default]
     Once,
@@ -94,22 +94,22 @@ pub(crate) enum Reach {
 pub(crate) async fn answer(
     State(gateway): State<Gateway>,
     caller: Caller,
-    Sent(body): Sent<AnswerBody>,
-) -> Result<StatusCode, Refusal> {
-    let session = session_named(&body.session)?;
+    JsonBody(body): JsonBody<ApprovalAnswerBody>,
+) -> Result<StatusCode, ApiError> {
+    let session = parse_session_id(&body.session)?;
     let scope = match body.reach {
-        Reach::Once => ApprovalScope::Once,
-        Reach::SameCall => ApprovalScope::SameCall,
-        Reach::Pattern => ApprovalScope::Pattern,
+        ApprovalReach::Once => ApprovalScope::Once,
+        ApprovalReach::SameCall => ApprovalScope::SameCall,
+        ApprovalReach::Pattern => ApprovalScope::Pattern,
     };
-    let decision = decision(body.decision == Choice::Approve, scope);
+    let decision = decision(body.decision == ApprovalChoice::Approve, scope);
     let answered = gateway.lobby().answer(caller.principal(), &session, &CallId::new(body.call), decision);
     match answered {
         Ok(()) => Ok(StatusCode::NO_CONTENT),
-        Err(NotAnswered::NoPattern) => {
-            Err(Refusal::bad_request("this question offers no pattern", "answer with `once` or `same_call`"))
+        Err(AnswerError::NoPattern) => {
+            Err(ApiError::bad_request("this question offers no pattern", "answer with `once` or `same_call`"))
         }
-        Err(NotAnswered::NotWaiting) => Err(Refusal::new(
+        Err(AnswerError::NotWaiting) => Err(ApiError::new(
             StatusCode::NOT_FOUND,
             "not_found",
             "no such question waits for an answer",

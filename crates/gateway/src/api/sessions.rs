@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::gate::Caller;
+use crate::auth::Caller;
 use crate::gateway::Gateway;
-use crate::reading::{Asked, Named, session_named};
-use crate::refusal::Refusal;
+use crate::extract::{QueryParams, PathName, parse_session_id};
+use crate::error::ApiError;
 
 /// So many events are given at once unless fewer are asked for.
 const MOST_EVENTS: usize = 1_000;
@@ -57,7 +57,7 @@ impl From<SessionInfo> for SessionItem {
 pub(crate) async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
-) -> Result<Json<Items<SessionItem>>, Refusal> {
+) -> Result<Json<Items<SessionItem>>, ApiError> {
     let sessions = gateway.store().sessions(caller.principal()).await?;
     Ok(Json(Items { items: sessions.into_iter().map(SessionItem::from).collect() }))
 }
@@ -65,7 +65,7 @@ pub(crate) async fn list(
 /// Which events of a session.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub(crate) struct Window {
+pub(crate) struct EventRange {
     /// Only events with a higher number.
     pub after: u64,
     /// So many at most; 1000 by default, and never more.
@@ -84,10 +84,10 @@ pub(crate) struct SessionBody {
 pub(crate) async fn show(
     State(gateway): State<Gateway>,
     caller: Caller,
-    Named(session): Named,
-    Asked(window): Asked<Window>,
-) -> Result<Json<SessionBody>, Refusal> {
-    let session = session_named(&session)?;
+    PathName(session): PathName,
+    QueryParams(window): QueryParams<EventRange>,
+) -> Result<Json<SessionBody>, ApiError> {
+    let session = parse_session_id(&session)?;
     let info = gateway.store().session(caller.principal(), &session).await?;
     let most = window.limit.unwrap_or(MOST_EVENTS).min(MOST_EVENTS);
     let events = gateway.store().events_after(caller.principal(), &session, window.after, most).await?;
@@ -98,9 +98,9 @@ pub(crate) async fn show(
 pub(crate) async fn delete(
     State(gateway): State<Gateway>,
     caller: Caller,
-    Named(session): Named,
-) -> Result<StatusCode, Refusal> {
-    let session: SessionId = session_named(&session)?;
+    PathName(session): PathName,
+) -> Result<StatusCode, ApiError> {
+    let session: SessionId = parse_session_id(&session)?;
     gateway.store().delete(caller.principal(), &session).await?;
     gateway.forget(caller.principal(), &session);
     Ok(StatusCode::NO_CONTENT)

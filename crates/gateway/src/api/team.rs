@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::gateway::Gateway;
-use crate::reading::Sent;
+use crate::extract::JsonBody;
 
 /// The team.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -39,7 +39,7 @@ pub struct SkippedItem {
 }
 
 pub(crate) async fn agents(State(gateway): State<Gateway>) -> Json<AgentList> {
-    Json(gateway.team().listed())
+    Json(gateway.team().list())
 }
 
 /// A request to look at.
@@ -51,7 +51,7 @@ pub(crate) struct RouteBody {
 
 /// Who should get a request, as the offline router sees it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct RouteAnswer {
+pub struct RouteResponse {
     /// `direct`: no tool is needed.
     #[schemars(extend("enum" = ["agent", "direct", "none"]))]
     pub decision: &'static str,
@@ -59,25 +59,25 @@ pub struct RouteAnswer {
     /// Who would be right and is not there.
     pub absent: Option<String>,
     pub confidence: f64,
-    pub ranking: Vec<Ranked>,
+    pub ranking: Vec<RankedAgent>,
 }
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Ranked {
+pub struct RankedAgent {
     pub agent: String,
     pub score: f64,
     /// What speaks for it.
     pub matched: Vec<String>,
 }
 
-impl From<&Routing> for RouteAnswer {
+impl From<&Routing> for RouteResponse {
     fn from(routing: &Routing) -> Self {
         let (decision, agent, absent) = match &routing.decision {
             RoutingDecision::Agent(agent) => ("agent", Some(agent.clone()), None),
             RoutingDecision::Direct => ("direct", None, None),
             RoutingDecision::Nobody { absent } => ("none", None, absent.map(str::to_owned)),
         };
-        let ranking = routing.ranking.iter().map(|ranked| Ranked {
+        let ranking = routing.ranking.iter().map(|ranked| RankedAgent {
             agent: ranked.agent.clone(),
             score: rounded(ranked.score),
             matched: ranked.matched.clone(),
@@ -91,6 +91,6 @@ fn rounded(share: f32) -> f64 {
     (f64::from(share) * 1_000.0).round() / 1_000.0
 }
 
-pub(crate) async fn route(State(gateway): State<Gateway>, Sent(body): Sent<RouteBody>) -> Json<RouteAnswer> {
-    Json(RouteAnswer::from(&gateway.team().router.route(&body.text)))
+pub(crate) async fn route(State(gateway): State<Gateway>, JsonBody(body): JsonBody<RouteBody>) -> Json<RouteResponse> {
+    Json(RouteResponse::from(&gateway.team().router.route(&body.text)))
 }

@@ -18,14 +18,14 @@ use serde_json::json;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
-use crate::gate::Caller;
+use crate::auth::Caller;
 use crate::gateway::Gateway;
-use crate::listeners::Thread;
-use crate::reading::{Asked, NOT_BLANK, Named, Sent, SessionName, session_named};
-use crate::refusal::Refusal;
-use crate::sse::{self, Deltas};
-use crate::streams::Opened;
-use crate::turns::{Addressee, Begin, Leaving, TurnWish};
+use crate::subscribers::Thread;
+use crate::extract::{QueryParams, NOT_BLANK, PathName, JsonBody, SessionName, parse_session_id};
+use crate::error::ApiError;
+use crate::sse::{self, DeltaMode};
+use crate::stream_limit::StreamPermit;
+use crate::turns::{TurnTarget, TurnInput, OnDisconnect, TurnSpec};
 
 /// So many kept events are read at once.
 const PAGE: usize = 256;
@@ -74,35 +74,35 @@ fn asks_or_resumes(body: &mut Schema) {
     body.insert("anyOf".to_owned(), json!([asks, resumes]));
 }
 
-pub(crate) async fn ask(
+pub(crate) async fn start(
     State(gateway): State<Gateway>,
     caller: Caller,
-    Sent(body): Sent<TurnBody>,
-) -> Result<Response, Refusal> {
+    JsonBody(body): JsonBody<TurnBody>,
+) -> Result<Response, ApiError> {
     let session = match &body.session {
-        Some(name) => session_named(name)?,
+        Some(name) => parse_session_id(name)?,
         None if body.resume => {
-            return Err(Refusal::bad_request("there is no session to go on with", "name it in `session`"));
+            return Err(ApiError::bad_request("there is no session to go on with", "name it in `session`"));
         }
         None => gateway.new_session(),
     };
     let to = match &body.agent {
-        Some(name) => Addressee::Alone(agent_named(name)?),
-        None => Addressee::Team,
+        Some(name) => TurnTarget::Alone(agent_named(name)?),
+        None => TurnTarget::Team,
     };
-    let begin = begin(&gateway, &caller, &body, &session).await?;
-    let leaving = if body.detach { Leaving::GoesOn } else { Leaving::Cancels };
+    let begin = turn_input(&gateway, &caller, &body, &session).await?;
+    let leaving = if body.detach { OnDisconnect::GoesOn } else { OnDisconnect::Cancels };
     let principal = caller.principal().clone();
     let name = header_of(&session);
-    let turn = gateway.start_turn(TurnWish { principal, session, to, begin, leaving })?;
-    let deltas = if body.deltas { Deltas::Told } else { Deltas::LeftOut };
+    let turn = gateway.start_turn(TurnSpec { principal, session, to, begin, leaving })?;
+    let deltas = if body.deltas { DeltaMode::Told } else { DeltaMode::LeftOut };
     let mut has_begun = false;
     let frames = turn.map(Some).chain(stream::once(ready(None))).filter_map(move |update| {
         has_begun |= update.is_some();
         ready(match update {
             Some(update) => sse::frame(&update, deltas),
             // Whoever waits for an end gets one, though there is nothing to keep.
-            None => (!has_begun).then(sse::never_begun),
+            None => (!has_begun).then(sse::turn_never_started),
         })
     });
     let mut response = sse::stream(&gateway, &caller, frames);
@@ -112,19 +112,19 @@ pub(crate) async fn ask(
     Ok(response)
 }
 
-async fn begin(
+async fn turn_input(
     gateway: &Gateway,
     caller: &Caller,
     body: &TurnBody,
     session: &SessionId,
-) -> Result<Begin, Refusal> {
+) -> Result<TurnInput, ApiError> {
     let text = body.text.as_deref().map(str::trim).filter(|text| !text.is_empty());
     match (body.resume, text) {
-        (false, Some(text)) => Ok(Begin::Request(text.to_owned())),
+        (false, Some(text)) => Ok(TurnInput::Request(text.to_owned())),
         (false, None) => {
-            Err(Refusal::bad_request("the request is empty", "say in `text` what is to be done"))
+            Err(ApiError::bad_request("the request is empty", "say in `text` what is to be done"))
         }
-        (true, Some(_)) => Err(Refusal::bad_request(
+        (true, Some(_)) => Err(ApiError::bad_request(
             "a turn that is gone on with has its request already",
             "leave out `text`, or leave out `resume`",
         )),
@@ -132,8 +132,8 @@ async fn begin(
             gateway.store().session(caller.principal(), session).await?;
             let team = gateway.team();
             match team.runner.unfinished(session, caller.principal()).await? {
-                Some(_) => Ok(Begin::Resume),
-                None => Err(Refusal::new(
+                Some(_) => Ok(TurnInput::Resume),
+                None => Err(ApiError::new(
                     StatusCode::CONFLICT,
                     "nothing_to_resume",
                     "the last turn of this session came to its end",
@@ -144,9 +144,9 @@ async fn begin(
     }
 }
 
-pub(crate) fn agent_named(name: &str) -> Result<AgentName, Refusal> {
+pub(crate) fn agent_named(name: &str) -> Result<AgentName, ApiError> {
     AgentName::new(name)
-        .map_err(|error| Refusal::bad_request(error.to_string(), "GET /api/agents lists who is there"))
+        .map_err(|error| ApiError::bad_request(error.to_string(), "GET /api/agents lists who is there"))
 }
 
 /// Names of sessions may have letters that headers have not.
@@ -156,7 +156,7 @@ fn header_of(session: &SessionId) -> Option<HeaderValue> {
 
 /// What became of a wish to end a turn.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Cancelled {
+pub(crate) struct CancelResponse {
     /// Whether a turn was running here.
     pub cancelled: bool,
 }
@@ -164,20 +164,20 @@ pub(crate) struct Cancelled {
 pub(crate) async fn cancel(
     State(gateway): State<Gateway>,
     caller: Caller,
-    Named(session): Named,
-) -> Result<Json<Cancelled>, Refusal> {
-    let session = session_named(&session)?;
+    PathName(session): PathName,
+) -> Result<Json<CancelResponse>, ApiError> {
+    let session = parse_session_id(&session)?;
     let cancelled = gateway.cancel_turn(caller.principal(), &session);
     if !cancelled {
         gateway.store().session(caller.principal(), &session).await?;
     }
-    Ok(Json(Cancelled { cancelled }))
+    Ok(Json(CancelResponse { cancelled }))
 }
 
 /// How a session is followed.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub(crate) struct Following {
+pub(crate) struct FollowQuery {
     /// Only events with a higher number; `Last-Event-ID` says the same.
     pub after: Option<u64>,
     /// Tell text as it comes, too.
@@ -187,11 +187,11 @@ pub(crate) struct Following {
 pub(crate) async fn follow(
     State(gateway): State<Gateway>,
     caller: Caller,
-    Named(session): Named,
-    Asked(how): Asked<Following>,
+    PathName(session): PathName,
+    QueryParams(how): QueryParams<FollowQuery>,
     headers: HeaderMap,
-) -> Result<Response, Refusal> {
-    let session = session_named(&session)?;
+) -> Result<Response, ApiError> {
+    let session = parse_session_id(&session)?;
     let thread = Thread { principal: caller.principal().clone(), session };
     // A turn may have begun that has not written anything yet.
     if !gateway.running().has(&thread) {
@@ -199,72 +199,72 @@ pub(crate) async fn follow(
     }
     let place = gateway.open_stream(&thread.principal)?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
-    let deltas = if how.deltas { Deltas::Told } else { Deltas::LeftOut };
-    let live = Some(gateway.listeners().listen(&thread));
+    let deltas = if how.deltas { DeltaMode::Told } else { DeltaMode::LeftOut };
+    let live = Some(gateway.listeners().subscribe(&thread));
     let last = last.or(how.after).unwrap_or(0);
-    let follower = Follower { gateway: gateway.clone(), thread, live, last, _place: place };
-    let over = gateway.over().clone();
+    let follower = SessionFollower { gateway: gateway.clone(), thread, live, last, _place: place };
+    let over = gateway.close_connections().clone();
     let frames = follower.frames(deltas).take_until(over.cancelled_owned());
     Ok(sse::stream(&gateway, &caller, frames))
 }
 
 /// Reads what is kept, then what comes; whoever falls behind reads what is kept again.
-struct Follower {
+struct SessionFollower {
     gateway: Gateway,
     thread: Thread,
     /// There until it is dropped.
     live: Option<Receiver<Update>>,
     last: u64,
-    _place: Opened,
+    _place: StreamPermit,
 }
 
 /// Where a follower reads.
-enum Source {
+enum FollowSource {
     Kept,
     Live,
 }
 
-impl Follower {
-    fn frames(self, deltas: Deltas) -> impl Stream<Item = Frame> + Send {
-        let batches = stream::unfold((self, Source::Kept), |(mut follower, source)| async move {
+impl SessionFollower {
+    fn frames(self, deltas: DeltaMode) -> impl Stream<Item = Frame> + Send {
+        let batches = stream::unfold((self, FollowSource::Kept), |(mut follower, source)| async move {
             let (updates, next) = match source {
-                Source::Kept => follower.kept().await?,
-                Source::Live => follower.next().await?,
+                FollowSource::Kept => follower.kept().await?,
+                FollowSource::Live => follower.next().await?,
             };
             Some((stream::iter(updates), (follower, next)))
         });
         batches.flatten().filter_map(move |update| ready(sse::frame(&update, deltas)))
     }
 
-    async fn kept(&mut self) -> Option<(Vec<Update>, Source)> {
+    async fn kept(&mut self) -> Option<(Vec<Update>, FollowSource)> {
         let (principal, session) = (&self.thread.principal, &self.thread.session);
         let read = self.gateway.store().events_after(principal, session, self.last, PAGE).await;
         let events: Vec<Arc<Event>> =
             read.inspect_err(|trouble| tracing::error!(%trouble, "a session cannot be followed")).ok()?;
-        let next = if events.len() < PAGE { Source::Live } else { Source::Kept };
+        let next = if events.len() < PAGE { FollowSource::Live } else { FollowSource::Kept };
         self.last = events.last().map_or(self.last, |event| event.seq);
         Some((events.into_iter().map(Update::Event).collect(), next))
     }
 
-    async fn next(&mut self) -> Option<(Vec<Update>, Source)> {
+    async fn next(&mut self) -> Option<(Vec<Update>, FollowSource)> {
         match self.live.as_mut()?.recv().await {
-            Ok(Update::Event(event)) if event.seq <= self.last => Some((Vec::new(), Source::Live)),
-            Ok(Update::Event(event)) if event.seq > self.last + 1 => Some((Vec::new(), Source::Kept)),
+            Ok(Update::Event(event)) if event.seq <= self.last => Some((Vec::new(), FollowSource::Live)),
+            Ok(Update::Event(event)) if event.seq > self.last + 1 => Some((Vec::new(), FollowSource::Kept)),
             Ok(update) => {
                 if let Update::Event(event) = &update {
                     self.last = event.seq;
                 }
-                Some((vec![update], Source::Live))
+                Some((vec![update], FollowSource::Live))
             }
-            Err(RecvError::Lagged(_)) => Some((Vec::new(), Source::Kept)),
+            Err(RecvError::Lagged(_)) => Some((Vec::new(), FollowSource::Kept)),
             Err(RecvError::Closed) => None,
         }
     }
 }
 
-impl Drop for Follower {
+impl Drop for SessionFollower {
     fn drop(&mut self) {
         self.live = None;
-        self.gateway.listeners().tidy(&self.thread);
+        self.gateway.listeners().remove_if_unused(&self.thread);
     }
 }

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::TEAM;
 use crate::api::turns::agent_named;
-use crate::gateway::Team;
-use crate::reading::{NOT_BLANK, Object};
-use crate::refusal::Refusal;
-use crate::turns::Addressee;
+use crate::gateway::ServedTeam;
+use crate::extract::{NOT_BLANK, Object};
+use crate::error::ApiError;
+use crate::turns::TurnTarget;
 
 /// A request as OpenAI's clients make it; what is not named here is tolerated and has no effect.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -26,7 +26,7 @@ pub(crate) struct ChatBody {
     #[serde(default)]
     pub stream: Option<bool>,
     #[serde(default)]
-    pub stream_options: Option<Object<StreamOptions>>,
+    pub stream_options: Option<Object<ChatStreamOptions>>,
     /// Refused unless empty: the team has tools of its own.
     #[serde(default)]
     #[schemars(length(max = 0))]
@@ -46,12 +46,12 @@ pub(crate) struct MessageBody {
     #[schemars(extend("enum" = ["system", "developer", "user", "assistant"]))]
     pub role: String,
     #[serde(default)]
-    pub content: Option<Content>,
+    pub content: Option<MessageContent>,
 }
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(untagged)]
-pub(crate) enum Content {
+pub(crate) enum MessageContent {
     Text(String),
     Parts(Vec<Object<PartBody>>),
 }
@@ -79,7 +79,7 @@ fn has_a_request(messages: &mut Schema) {
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-pub(crate) struct StreamOptions {
+pub(crate) struct ChatStreamOptions {
     /// Whether the last chunk says what was taken.
     #[serde(default)]
     pub include_usage: Option<bool>,
@@ -87,39 +87,39 @@ pub(crate) struct StreamOptions {
 
 /// What a request comes to.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Chat {
-    pub to: Addressee,
+pub(crate) struct ChatRequest {
+    pub to: TurnTarget,
     pub model: String,
     /// What the client says beside the conversation.
     pub system: String,
-    pub history: Vec<Said>,
+    pub history: Vec<ChatMessage>,
     pub request: String,
-    pub form: Form,
+    pub form: ResponseMode,
 }
 
 /// A message of the conversation so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum ChatMessage {
     Asked(String),
     Answered(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ResponseMode {
     Whole,
-    Stream { usage: Usage },
+    Stream { usage: IncludeUsage },
 }
 
 /// Whether a stream ends with what was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Usage {
+pub(crate) enum IncludeUsage {
     Told,
     LeftOut,
 }
 
-impl Chat {
-    pub fn read(body: ChatBody, team: &Team) -> Result<Self, Refusal> {
-        refuse_what_is_not_done(&body)?;
+impl ChatRequest {
+    pub fn read(body: ChatBody, team: &ServedTeam) -> Result<Self, ApiError> {
+        reject_unsupported(&body)?;
         let model = body.model.filter(|model| !model.is_empty()).unwrap_or_else(|| TEAM.to_owned());
         let (mut system, mut history) = (String::new(), Vec::new());
         for Object(message) in body.messages {
@@ -128,83 +128,83 @@ impl Chat {
                 "system" | "developer" | "user" | "assistant" if text.is_empty() => {}
                 "system" | "developer" => join(&mut system, &text),
                 "user" => match history.last_mut() {
-                    Some(Said::Asked(before)) => join(before, &text),
-                    _ => history.push(Said::Asked(text)),
+                    Some(ChatMessage::Asked(before)) => join(before, &text),
+                    _ => history.push(ChatMessage::Asked(text)),
                 },
-                "assistant" => history.push(Said::Answered(text)),
-                role => return Err(unreadable(role)),
+                "assistant" => history.push(ChatMessage::Answered(text)),
+                role => return Err(unsupported_content(role)),
             }
         }
-        let Some(Said::Asked(request)) = history.pop() else {
-            return Err(Refusal::bad_request(
+        let Some(ChatMessage::Asked(request)) = history.pop() else {
+            return Err(ApiError::bad_request(
                 "the last message must be the user's, and not empty",
                 "end `messages` with {\"role\": \"user\", \"content\": \"…\"}",
             ));
         };
         let to = addressee(&model, team)?;
         let usage = body.stream_options.and_then(|Object(options)| options.include_usage).unwrap_or(false);
-        let usage = if usage { Usage::Told } else { Usage::LeftOut };
-        let form = if body.stream.unwrap_or(false) { Form::Stream { usage } } else { Form::Whole };
+        let usage = if usage { IncludeUsage::Told } else { IncludeUsage::LeftOut };
+        let form = if body.stream.unwrap_or(false) { ResponseMode::Stream { usage } } else { ResponseMode::Whole };
         Ok(Self { to, model, system, history, request, form })
     }
 
     /// What the conversation began with.
     pub fn first_request(&self) -> &str {
         let asked = self.history.iter().find_map(|said| match said {
-            Said::Asked(text) => Some(text.as_str()),
-            Said::Answered(_) => None,
+            ChatMessage::Asked(text) => Some(text.as_str()),
+            ChatMessage::Answered(_) => None,
         });
         asked.unwrap_or(&self.request)
     }
 }
 
-fn refuse_what_is_not_done(body: &ChatBody) -> Result<(), Refusal> {
+fn reject_unsupported(body: &ChatBody) -> Result<(), ApiError> {
     let is_there = |list: &Option<Vec<Value>>| list.as_ref().is_some_and(|list| !list.is_empty());
     if is_there(&body.tools) || is_there(&body.functions) {
-        return Err(Refusal::bad_request(
+        return Err(ApiError::bad_request(
             "tools of the client are not called here: the team has its own",
             "leave out `tools` and `functions`",
         ));
     }
     if body.n.is_some_and(|n| n != 1.0) {
-        return Err(Refusal::bad_request("one answer is given, not several", "leave out `n`"));
+        return Err(ApiError::bad_request("one answer is given, not several", "leave out `n`"));
     }
     Ok(())
 }
 
-fn addressee(model: &str, team: &Team) -> Result<Addressee, Refusal> {
+fn addressee(model: &str, team: &ServedTeam) -> Result<TurnTarget, ApiError> {
     if model == TEAM {
-        return Ok(Addressee::Team);
+        return Ok(TurnTarget::Team);
     }
     match team.specialists().find(|agent| agent.name == model) {
-        Some(agent) => Ok(Addressee::Alone(agent_named(&agent.name)?)),
-        None => Err(no_model(team, model)),
+        Some(agent) => Ok(TurnTarget::Alone(agent_named(&agent.name)?)),
+        None => Err(model_not_found(team, model)),
     }
 }
 
-pub(crate) fn no_model(team: &Team, model: &str) -> Refusal {
+pub(crate) fn model_not_found(team: &ServedTeam, model: &str) -> ApiError {
     let model: String = model.chars().take(100).collect();
     let names: Vec<&str> =
         std::iter::once(TEAM).chain(team.specialists().map(|agent| agent.name.as_str())).collect();
     let hint = suggest::did_you_mean(&model, names.iter().copied())
         .unwrap_or_else(|| format!("there are {}", names.join(", ")));
     let message = format!("there is no model `{model}`");
-    Refusal::new(StatusCode::NOT_FOUND, "model_not_found", message, hint)
+    ApiError::new(StatusCode::NOT_FOUND, "model_not_found", message, hint)
 }
 
-fn unreadable(role: &str) -> Refusal {
+fn unsupported_content(role: &str) -> ApiError {
     let role: String = role.chars().take(100).collect();
-    Refusal::bad_request(
+    ApiError::bad_request(
         format!("messages of the role `{role}` are not read here"),
         "send messages of the roles system, developer, user and assistant",
     )
 }
 
-fn text(content: Option<Content>) -> Result<String, Refusal> {
+fn text(content: Option<MessageContent>) -> Result<String, ApiError> {
     match content {
         None => Ok(String::new()),
-        Some(Content::Text(text)) => Ok(text),
-        Some(Content::Parts(parts)) => {
+        Some(MessageContent::Text(text)) => Ok(text),
+        Some(MessageContent::Parts(parts)) => {
             let mut whole = String::new();
             for Object(part) in parts {
                 match (part.kind.as_str(), part.text) {
@@ -212,7 +212,7 @@ fn text(content: Option<Content>) -> Result<String, Refusal> {
                     (kind, _) => {
                         let kind: String = kind.chars().take(100).collect();
                         let message = format!("parts of the type `{kind}` are not read here");
-                        return Err(Refusal::bad_request(message, "send text"));
+                        return Err(ApiError::bad_request(message, "send text"));
                     }
                 }
             }

@@ -6,8 +6,8 @@ use schemars::{JsonSchema, Schema};
 
 use super::shapes::{ChatFrame, Document, Health, Readiness, TurnFrame, UsageReport};
 use super::{Gives, Operation, Takes, of};
-use crate::api::{approvals, ledger, sessions, team, turns};
-use crate::openai::{self, answer, chat};
+use crate::api::{approvals, usage_audit, sessions, team, turns};
+use crate::openai::{self, completion, chat};
 
 pub(super) fn operations() -> Vec<Operation> {
     let mut all = asking();
@@ -29,7 +29,7 @@ fn asking() -> Vec<Operation> {
             Gives::Json(of::<sessions::Items<sessions::SessionItem>>),
         ),
         Op("get", "/api/sessions/{session}", "Shows a session and its events.")
-            .with(&[Read], Takes::Query(fields::<sessions::Window>), Gives::Json(of::<sessions::SessionBody>))
+            .with(&[Read], Takes::Query(fields::<sessions::EventRange>), Gives::Json(of::<sessions::SessionBody>))
             .failing(&[404]),
         Op("delete", "/api/sessions/{session}", "Deletes a session for good.")
             .with(&[Admin], Takes::Nothing, Gives::Nothing)
@@ -41,7 +41,7 @@ fn asking() -> Vec<Operation> {
         )
         .with(
             &[Chat, Read, Approve],
-            Takes::Query(fields::<turns::Following>),
+            Takes::Query(fields::<turns::FollowQuery>),
             Gives::Events(of::<TurnFrame>),
         )
         .heeding(
@@ -50,7 +50,7 @@ fn asking() -> Vec<Operation> {
         )
         .failing(&[404]),
         Op("post", "/api/sessions/{session}/cancel", "Ends the running turn of a session.")
-            .with(&[Chat], Takes::Nothing, Gives::Json(of::<turns::Cancelled>))
+            .with(&[Chat], Takes::Nothing, Gives::Json(of::<turns::CancelResponse>))
             .failing(&[404]),
     ]
 }
@@ -60,10 +60,10 @@ fn answering() -> Vec<Operation> {
         Op("get", "/api/approvals", "Lists questions about calls that wait for an answer.").with(
             &[Approve],
             Takes::Nothing,
-            Gives::Json(of::<sessions::Items<approvals::QuestionItem>>),
+            Gives::Json(of::<sessions::Items<approvals::ApprovalItem>>),
         ),
         Op("post", "/api/approvals", "Answers such a question.")
-            .with(&[Approve], Takes::Body(of::<approvals::AnswerBody>), Gives::Nothing)
+            .with(&[Approve], Takes::Body(of::<approvals::ApprovalAnswerBody>), Gives::Nothing)
             .failing(&[404]),
     ]
 }
@@ -78,16 +78,16 @@ fn looking() -> Vec<Operation> {
         Op("post", "/api/route", "Says which agent a request's words point to.").with(
             &[Chat, Read, Approve],
             Takes::Body(of::<team::RouteBody>),
-            Gives::Json(of::<team::RouteAnswer>),
+            Gives::Json(of::<team::RouteResponse>),
         ),
         Op("get", "/api/usage", "Adds up what models took.")
-            .with(&[Read], Takes::Query(fields::<ledger::UsageOf>), Gives::Json(of::<UsageReport>))
+            .with(&[Read], Takes::Query(fields::<usage_audit::UsageOf>), Gives::Json(of::<UsageReport>))
             .failing(&[404]),
         Op("get", "/api/audit", "Lists what tools did and who allowed it.")
             .with(
                 &[Read],
-                Takes::Query(fields::<ledger::CallsOf>),
-                Gives::Json(of::<sessions::Items<ledger::AuditItem>>),
+                Takes::Query(fields::<usage_audit::CallsOf>),
+                Gives::Json(of::<sessions::Items<usage_audit::AuditItem>>),
             )
             .failing(&[404]),
         Op("get", "/api/openapi.json", "This description.").with(
@@ -112,7 +112,7 @@ fn for_openai() -> Vec<Operation> {
             .with(
                 &[Chat],
                 Takes::Body(of::<chat::ChatBody>),
-                Gives::JsonOrEvents(of::<answer::CompletionBody>, of::<ChatFrame>),
+                Gives::JsonOrEvents(of::<completion::CompletionBody>, of::<ChatFrame>),
             )
             .failing(&[404, 422, 502, 503]),
     ]

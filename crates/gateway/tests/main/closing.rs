@@ -1,6 +1,6 @@
 //! Ending well, and beginning again.
 
-use lango_gateway::Settings;
+use lango_gateway::ServerSettings;
 use serde_json::json;
 
 use crate::client::Request;
@@ -33,7 +33,7 @@ async fn running_turns_finish_with_the_answers_they_need_and_nothing_new_begins(
 /// B73
 #[tokio::test]
 async fn a_turn_that_takes_too_long_is_parked_and_gone_on_with_by_the_next_server() {
-    let settings = Settings { grace_seconds: 0, ..Settings::default() };
+    let settings = ServerSettings { grace_seconds: 0, ..ServerSettings::default() };
     let script = "root transfers operator\noperator calls fs_read {\"path\":\"a\"}\noperator hangs";
     let house = House::with(script, settings.clone()).await;
     let token = house.token("ann", &[Chat]).await;
@@ -56,7 +56,7 @@ async fn a_turn_that_takes_too_long_is_parked_and_gone_on_with_by_the_next_serve
 
 #[tokio::test]
 async fn a_completion_that_was_parked_says_so() {
-    let house = House::with("root hangs", Settings { grace_seconds: 0, ..Settings::default() }).await;
+    let house = House::with("root hangs", ServerSettings { grace_seconds: 0, ..ServerSettings::default() }).await;
     let token = house.token("ann", &[Chat]).await;
     let body = json!({ "stream": true, "messages": [{ "role": "user", "content": "hi" }] });
     let mut stream = house.stream("/v1/chat/completions", &token, &body).await;

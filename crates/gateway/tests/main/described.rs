@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use jsonschema::Validator;
-use lango_gateway::{Settings, openapi_document};
+use lango_gateway::{ServerSettings, openapi_document};
 use lango_testkit::golden;
 use serde_json::{Value, json};
 
@@ -243,7 +243,7 @@ fn good_bodies() -> Vec<(&'static str, Vec<Value>)> {
 /// A house where a test may ask as often as it likes.
 async fn patient_house() -> House {
     let requests_per_minute = std::num::NonZeroU32::MAX;
-    House::with("root always says hi", Settings { requests_per_minute, ..Settings::default() }).await
+    House::with("root always says hi", ServerSettings { requests_per_minute, ..ServerSettings::default() }).await
 }
 
 #[tokio::test]
@@ -327,7 +327,7 @@ async fn a_parameter_is_read_exactly_where_it_is_described() {
 async fn every_refusal_is_described() {
     let house = patient_house().await;
     let (admin, nothing) = (house.token("ann", &[Admin]).await, house.token("bob", &[]).await);
-    let large = vec![b' '; Settings::default().body_bytes.get() + 1];
+    let large = vec![b' '; ServerSettings::default().body_bytes.get() + 1];
     for operation in Described::new().operations() {
         let request = || operation.request().by(&admin);
         let mut refused = vec![
@@ -357,7 +357,7 @@ async fn every_refusal_is_described() {
 #[tokio::test]
 async fn too_often_is_described() {
     let once = std::num::NonZeroU32::MIN;
-    let settings = Settings { requests_per_minute: once, ..Settings::default() };
+    let settings = ServerSettings { requests_per_minute: once, ..ServerSettings::default() };
     let house = House::with("root always says hi", settings).await;
     let token = house.token("ann", &[Admin]).await;
     assert_eq!(house.get("/api/agents", &token).await.status, 200);

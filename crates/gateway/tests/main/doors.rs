@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use jiff::{Timestamp, ToSpan};
 use lango_domain::event::{EventBody, Event};
-use lango_gateway::Settings;
+use lango_gateway::ServerSettings;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -109,7 +109,7 @@ async fn a_scope_reaches_what_it_is_for() {
 
 #[tokio::test]
 async fn a_browser_cannot_be_talked_into_it() {
-    let settings = Settings { origins: vec!["https://chat.example.org".into()], ..Settings::default() };
+    let settings = ServerSettings { origins: vec!["https://chat.example.org".into()], ..ServerSettings::default() };
     let house = House::with("", settings).await;
     let token = house.token("ann", &[Chat]).await;
     let models = || Request::get("/v1/models").by(&token);
@@ -184,7 +184,7 @@ async fn what_is_too_large_or_makes_no_sense_is_refused_in_words() {
 
 #[tokio::test]
 async fn a_token_that_asks_too_often_is_slowed_down() {
-    let settings = Settings { requests_per_minute: NonZeroU32::new(3).unwrap(), ..Settings::default() };
+    let settings = ServerSettings { requests_per_minute: NonZeroU32::new(3).unwrap(), ..ServerSettings::default() };
     let house = House::with("", settings).await;
     let (ann, bob) = (house.token("ann", &[Chat]).await, house.token("bob", &[Chat]).await);
     for _ in 0..3 {
@@ -198,10 +198,10 @@ async fn a_token_that_asks_too_often_is_slowed_down() {
 
 #[tokio::test]
 async fn more_turns_than_there_are_places_for_are_refused() {
-    let settings = Settings {
+    let settings = ServerSettings {
         turns: NonZeroUsize::new(2).unwrap(),
         turns_per_principal: NonZeroUsize::new(1).unwrap(),
-        ..Settings::default()
+        ..ServerSettings::default()
     };
     let house = House::with("root always hangs", settings).await;
     let names = ["ann", "bob", "cem"];
@@ -223,11 +223,11 @@ async fn more_turns_than_there_are_places_for_are_refused() {
 #[tokio::test]
 async fn slow_clients_do_not_keep_a_place() {
     let one = NonZeroU64::new(1).unwrap();
-    let settings = Settings {
+    let settings = ServerSettings {
         header_seconds: one,
         body_seconds: one,
         connections: NonZeroUsize::new(1).unwrap(),
-        ..Settings::default()
+        ..ServerSettings::default()
     };
     let house = House::with("", settings).await;
     let token = house.token("ann", &[Chat]).await;

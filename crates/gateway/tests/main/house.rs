@@ -10,7 +10,7 @@ use lango_domain::event::{Event, Principal, SessionId, TurnId};
 use lango_domain::model::Model;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, Models, Runner};
-use lango_gateway::{Gateway, Lobby, Parts, Settings, Surroundings, Team, TeamFacts};
+use lango_gateway::{Gateway, ClientBridge, GatewayParts, ServerSettings, GatewayClockAndIds, ServedTeam, TeamInfo};
 use lango_store::{AccessToken, StoreLocation, SqliteStore, TokenScope, token_value};
 use lango_team::{Config, build_agent_tree};
 use lango_testkit::script::Script;
@@ -38,14 +38,14 @@ pub struct House {
 
 impl House {
     pub async fn open(script: &str) -> Self {
-        Self::with(script, Settings::default()).await
+        Self::with(script, ServerSettings::default()).await
     }
 
-    pub async fn with(script: &str, settings: Settings) -> Self {
+    pub async fn with(script: &str, settings: ServerSettings) -> Self {
         Self::in_folder(tempfile::tempdir().unwrap(), script, settings).await
     }
 
-    pub async fn in_folder(folder: TempDir, script: &str, settings: Settings) -> Self {
+    pub async fn in_folder(folder: TempDir, script: &str, settings: ServerSettings) -> Self {
         let store = SqliteStore::open(StoreLocation::File(folder.path().join("lango.sqlite"))).unwrap();
         let script = Script::parse(script).unwrap();
         let model = Arc::new(ScriptedModel::new(script.replies.clone(), 128_000));
@@ -53,16 +53,16 @@ impl House {
         let clock = Arc::clone(&ahead);
         let now: Arc<dyn Fn() -> Timestamp + Send + Sync> =
             Arc::new(move || Timestamp::now() + clock.load(Ordering::Relaxed).seconds());
-        let lobby = Lobby::new(store.clone(), Arc::clone(&now));
+        let lobby = ClientBridge::new(store.clone(), Arc::clone(&now));
         let team = team(&script, Arc::clone(&model) as Arc<dyn Model>, &store, &lobby);
         let ids = AtomicUsize::new(0);
-        let gateway = Gateway::new(Parts {
+        let gateway = Gateway::new(GatewayParts {
             settings,
             store: store.clone(),
             lobby,
             team,
             forget: Arc::new(|_, _| {}),
-            surroundings: Surroundings {
+            surroundings: GatewayClockAndIds {
                 now,
                 new_id: Arc::new(move || format!("id-{}", ids.fetch_add(1, Ordering::Relaxed))),
             },
@@ -145,11 +145,11 @@ impl Closing {
     }
 }
 
-fn team(script: &Script, model: Arc<dyn Model>, store: &SqliteStore, lobby: &Lobby) -> Team {
+fn team(script: &Script, model: Arc<dyn Model>, store: &SqliteStore, lobby: &ClientBridge) -> ServedTeam {
     let behaviours = |name: &str| script.behaviours.get(name).map(Vec::as_slice).unwrap_or_default();
     let tools = script.tools.iter().map(|name| tool(name, behaviours(name))).collect();
     let tree = build_agent_tree(Config { tools, ..Config::default() }).unwrap();
-    let facts = TeamFacts::of(&tree);
+    let facts = TeamInfo::of(&tree);
     let wait = script.limits.get("wait").and_then(|seconds| std::num::NonZeroU64::new(*seconds));
     let approval = ApprovalPolicy::default();
     let wait_seconds = wait.unwrap_or(approval.wait_seconds);
@@ -161,7 +161,7 @@ fn team(script: &Script, model: Arc<dyn Model>, store: &SqliteStore, lobby: &Lob
         store: Arc::new(store.clone()),
         approver: Some(lobby.approver()),
         approval: ApprovalPolicy { wait_seconds, ..approval },
-        beside: TurnHooks { sources: vec![lobby.source()], ..TurnHooks::default() },
+        beside: TurnHooks { sources: vec![lobby.context_source()], ..TurnHooks::default() },
         remotes: BTreeMap::new(),
         limits: TurnLimits::default(),
         surroundings: lango_engine::ClockAndIds {
@@ -169,5 +169,5 @@ fn team(script: &Script, model: Arc<dyn Model>, store: &SqliteStore, lobby: &Lob
             new_turn: Arc::new(move || TurnId::new(format!("t{}", turns.fetch_add(1, Ordering::Relaxed)))),
         },
     });
-    Team::new(facts, runner)
+    ServedTeam::new(facts, runner)
 }

@@ -2,7 +2,7 @@
 
 use lango_domain::event::EventBody;
 use lango_domain::failure::FailureCode;
-use lango_gateway::Settings;
+use lango_gateway::ServerSettings;
 use serde_json::{Value, json};
 
 use crate::client::Request;
@@ -189,7 +189,7 @@ async fn what_is_deleted_is_gone() {
 #[tokio::test]
 async fn nobody_follows_with_more_streams_than_their_share() {
     let two = std::num::NonZeroUsize::new(2).unwrap();
-    let settings = Settings { streams_per_principal: two, ..Settings::default() };
+    let settings = ServerSettings { streams_per_principal: two, ..ServerSettings::default() };
     let house = House::with("root always says hi", settings).await;
     let (ann, again) = (house.token("ann", &[Chat]).await, house.token_of("again", "ann", &[Chat]).await);
     let bob = house.token("bob", &[Chat]).await;
@@ -229,7 +229,7 @@ async fn cancelling_ends_the_running_turn_and_none_that_waits_behind_it() {
 
 #[tokio::test]
 async fn a_turn_that_never_began_says_so() {
-    let house = House::with("root hangs", Settings { grace_seconds: 0, ..Settings::default() }).await;
+    let house = House::with("root hangs", ServerSettings { grace_seconds: 0, ..ServerSettings::default() }).await;
     let token = house.token("ann", &[Chat]).await;
     let body = json!({ "text": "hi", "session": "s" });
     let mut first = house.stream("/api/turns", &token, &body).await;

@@ -1,7 +1,7 @@
 //! What is not as it should be gets the error that the protocol has for it.
 
 use super::house::{House, Peer, house, house_with, message};
-use lango_gateway::{A2aSettings, Settings};
+use lango_gateway::{A2aSettings, ServerSettings};
 use serde_json::{Value, json};
 
 async fn raw(peer: &Peer, body: &[u8], media_type: &str, version: &str) -> Value {
@@ -171,7 +171,7 @@ async fn a_task_that_is_over_takes_no_more_messages() {
 async fn there_are_limits_for_each_principal() {
     let one = std::num::NonZeroUsize::MIN;
     let a2a = A2aSettings { tasks: one, ..A2aSettings::default() };
-    let settings = Settings { a2a, streams_per_principal: one, ..Settings::default() };
+    let settings = ServerSettings { a2a, streams_per_principal: one, ..ServerSettings::default() };
     let house = house_with("root always hangs", settings).await;
     let (ann, bob) = (house.peer("ann"), house.peer("bob"));
     let task = ann.begin("m1", "hi").await;
@@ -191,7 +191,7 @@ async fn there_are_limits_for_each_principal() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_sent_in_large_pieces_is_remembered_and_listed_in_small_ones() {
-    let house = house_with("root always says done", Settings::default()).await;
+    let house = house_with("root always says done", ServerSettings::default()).await;
     let ann = house.peer("ann");
     let long = "long ".repeat(40_000);
     for number in 0..8 {

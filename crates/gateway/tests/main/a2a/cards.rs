@@ -1,7 +1,7 @@
 //! What is told before anybody shows a token.
 
 use super::house::{house, house_with};
-use lango_gateway::{A2aSettings, CardAudience, Settings};
+use lango_gateway::{A2aSettings, CardAudience, ServerSettings};
 use lango_remote::a2a::AgentCard;
 use serde_json::json;
 
@@ -57,7 +57,7 @@ async fn a_card_may_be_for_callers_only_and_names_the_public_address() {
         public_url: Some("https://lango.example.org/".to_owned()),
         ..A2aSettings::default()
     };
-    let house = house_with("", Settings { a2a, ..Settings::default() }).await;
+    let house = house_with("", ServerSettings { a2a, ..ServerSettings::default() }).await;
     let ann = house.peer("ann");
     let stranger = ann.client.get(format!("{}{}", house.address, PATHS[0])).send().await.unwrap();
     assert_eq!(stranger.status(), 401);
@@ -88,7 +88,7 @@ async fn callers_are_told_more() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_older_version_the_card_is_strict_and_its_methods_are_refused() {
     let a2a = A2aSettings { older_version: false, ..A2aSettings::default() };
-    let house = house_with("root always says hi", Settings { a2a, ..Settings::default() }).await;
+    let house = house_with("root always says hi", ServerSettings { a2a, ..ServerSettings::default() }).await;
     let ann = house.peer("ann");
     let card = ann.send(ann.request("GET", PATHS[0])).await.body;
     assert!(card.get("url").is_none() && card["securitySchemes"]["bearer"].get("type").is_none());
@@ -103,7 +103,7 @@ async fn without_the_older_version_the_card_is_strict_and_its_methods_are_refuse
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_turned_off_is_not_there() {
     let a2a = A2aSettings { is_enabled: false, ..A2aSettings::default() };
-    let house = house_with("", Settings { a2a, ..Settings::default() }).await;
+    let house = house_with("", ServerSettings { a2a, ..ServerSettings::default() }).await;
     let ann = house.peer("ann");
     assert_eq!(ann.send(ann.request("GET", PATHS[0])).await.status, 404);
     assert_eq!(ann.rest("GET", "/tasks", json!(null)).await.status, 404);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use lango_domain::event::Principal;
 use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, Models, Runner};
-use lango_gateway::{Gateway, Lobby, Parts, Settings, SkippedItem, Surroundings, Tasks, Team, TeamFacts};
+use lango_gateway::{Gateway, ClientBridge, GatewayParts, ServerSettings, SkippedItem, GatewayClockAndIds, TaskBackend, ServedTeam, TeamInfo};
 use lango_net::AddressPolicy;
 use lango_store::{AccessToken, StoreLocation, SqliteStore, TokenScope, token_value};
 use lango_team::{Config, build_agent_tree};
@@ -35,14 +35,14 @@ pub struct House {
 }
 
 pub async fn house(script: &str) -> House {
-    house_with(script, Settings::default()).await
+    house_with(script, ServerSettings::default()).await
 }
 
-pub async fn house_with(script: &str, settings: Settings) -> House {
+pub async fn house_with(script: &str, settings: ServerSettings) -> House {
     open(tempfile::tempdir().unwrap(), script, settings, AddressPolicy::Anywhere).await
 }
 
-pub async fn open(folder: TempDir, script: &str, settings: Settings, reach: AddressPolicy) -> House {
+pub async fn open(folder: TempDir, script: &str, settings: ServerSettings, reach: AddressPolicy) -> House {
     let store = SqliteStore::open(StoreLocation::File(folder.path().join("lango.sqlite"))).unwrap();
     for (number, (name, scopes)) in [
         ("ann", vec![TokenScope::Chat]),
@@ -71,15 +71,15 @@ pub async fn open(folder: TempDir, script: &str, settings: Settings, reach: Addr
     House { folder, address, store, gateway, end: Some(end), served }
 }
 
-fn gateway(store: &SqliteStore, script: &str, settings: Settings, reach: AddressPolicy) -> Gateway {
+fn gateway(store: &SqliteStore, script: &str, settings: ServerSettings, reach: AddressPolicy) -> Gateway {
     let script = Script::parse(script).unwrap();
     let behaviours = |name: &String| script.behaviours.get(name).cloned().unwrap_or_default();
     let tools = script.tools.iter().map(|name| tool(name, &behaviours(name))).collect();
     let tree = build_agent_tree(Config { tools, ..Config::default() }).unwrap();
     let far = || SkippedItem { name: "far".to_owned(), reason: "nobody answers there".to_owned() };
-    let facts = TeamFacts::of(&tree).with_absent(Arc::new(move || vec![far()]));
+    let facts = TeamInfo::of(&tree).with_absent(Arc::new(move || vec![far()]));
     let now: Arc<dyn Fn() -> Timestamp + Send + Sync> = Arc::new(Timestamp::now);
-    let lobby = Lobby::new(store.clone(), Arc::clone(&now));
+    let lobby = ClientBridge::new(store.clone(), Arc::clone(&now));
     let model = Arc::new(ScriptedModel::new(script.replies.clone(), 128_000));
     let runner = Runner::new(lango_engine::RunnerParts {
         tree,
@@ -95,15 +95,15 @@ fn gateway(store: &SqliteStore, script: &str, settings: Settings, reach: Address
     let count = AtomicUsize::new(0);
     let beginning = Timestamp::now().as_nanosecond();
     let new_id = move || format!("{beginning}-{}", count.fetch_add(1, Ordering::Relaxed));
-    let parts = Parts {
+    let parts = GatewayParts {
         settings,
         store: store.clone(),
         lobby,
-        team: Team::new(facts, runner),
+        team: ServedTeam::new(facts, runner),
         forget: Arc::new(|_, _| ()),
-        surroundings: Surroundings { now, new_id: Arc::new(new_id) },
+        surroundings: GatewayClockAndIds { now, new_id: Arc::new(new_id) },
     };
-    Gateway::with_tasks(parts, Tasks { reach, ..Tasks::default() })
+    Gateway::with_tasks(parts, TaskBackend { reach, ..TaskBackend::default() })
 }
 
 impl House {

@@ -1,7 +1,7 @@
 //! News of tasks that are sent to addresses callers left.
 
 use super::house::{House, house, message, older_message, open};
-use lango_gateway::{A2aSettings, Settings};
+use lango_gateway::{A2aSettings, ServerSettings};
 use lango_net::AddressPolicy;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -113,7 +113,7 @@ async fn configs_can_be_set_read_listed_and_deleted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn private_addresses_odd_ones_and_too_many_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let house = open(folder, "root always says done", Settings::default(), AddressPolicy::Public).await;
+    let house = open(folder, "root always says done", ServerSettings::default(), AddressPolicy::Public).await;
     let ann = house.peer("ann");
     let task = ann.ask("m1", "hi").await;
     for url in [
@@ -141,7 +141,7 @@ async fn private_addresses_odd_ones_and_too_many_are_refused() {
 async fn names_are_checked_where_the_connection_is_made_and_redirects_are_not_followed() {
     let (url, mut news) = receiver(&[302]).await;
     let folder = tempfile::tempdir().unwrap();
-    let public = open(folder, "root always says done", Settings::default(), AddressPolicy::Public).await;
+    let public = open(folder, "root always says done", ServerSettings::default(), AddressPolicy::Public).await;
     let named = url.replace("127.0.0.1", "localhost");
     let params = json!({ "message": message("m1", "hi"), "configuration": { "taskPushNotificationConfig": { "url": named } } });
     let task = public.peer("ann").rpc("SendMessage", params.clone()).await;
@@ -160,7 +160,7 @@ async fn names_are_checked_where_the_connection_is_made_and_redirects_are_not_fo
 async fn where_no_news_are_sent_the_card_and_the_answer_say_so() {
     let a2a = A2aSettings { push_addresses: 0, ..A2aSettings::default() };
     let house =
-        super::house::house_with("root always says done", Settings { a2a, ..Settings::default() }).await;
+        super::house::house_with("root always says done", ServerSettings { a2a, ..ServerSettings::default() }).await;
     let ann = house.peer("ann");
     let card = ann.send(ann.request("GET", "/.well-known/agent-card.json")).await.body;
     assert_eq!(card["capabilities"]["pushNotifications"], false);
@@ -171,7 +171,7 @@ async fn where_no_news_are_sent_the_card_and_the_answer_say_so() {
 /// B93
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_never_takes_news_does_not_hold_up_the_end_and_the_last_are_still_tried() {
-    let settings = Settings { grace_seconds: 1, ..Settings::default() };
+    let settings = ServerSettings { grace_seconds: 1, ..ServerSettings::default() };
     let house = super::house::house_with("root always says done", settings).await;
     let (url, mut news) = receiver(&[0]).await;
     let push = json!({ "taskPushNotificationConfig": { "url": url } });

@@ -2,7 +2,7 @@
 
 use super::house::{Peer, house, message};
 use lango_domain::event::{CallId, Principal, SessionId};
-use lango_gateway::{Answer, Assignment, Step, TeamWorker, Worker};
+use lango_gateway::{AnswerRight, TaskAssignment, TaskStep, TeamWorker, Worker};
 use lango_remote::a2a::{Message, Task, TaskState, WireFormat};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -163,23 +163,23 @@ async fn a_yes_to_what_was_answered_elsewhere_is_no_answer_to_what_is_asked_now(
     let task = asked(&ann).await;
     let waiting = ann.send(ann.request("GET", "/api/approvals")).await.body["items"].clone();
     let reply = message("m2", "yes");
-    let assignment = |asked: &str| Assignment {
+    let assignment = |asked: &str| TaskAssignment {
         principal: Principal::new("ann"),
         session: SessionId::new(waiting[0]["session"].as_str().unwrap()),
         turn: None,
-        answer: Answer::MayAnswer,
+        answer: AnswerRight::MayAnswer,
         asked: Some(CallId::new(asked)),
         task: Task::read(&task, WireFormat::V1).unwrap(),
         message: Message::read(&reply, WireFormat::V1).unwrap(),
         cancel: CancellationToken::new(),
     };
-    let goes_on = Ok(Step::state(TaskState::Working));
-    assert_eq!(TeamWorker.hear(&house.gateway, &assignment("answered before")), goes_on);
+    let goes_on = Ok(TaskStep::state(TaskState::Working));
+    assert_eq!(TeamWorker.on_message(&house.gateway, &assignment("answered before")), goes_on);
     assert_eq!(ann.send(ann.request("GET", "/api/approvals")).await.body["items"], waiting);
     let call = waiting[0]["call"].as_str().unwrap();
-    assert_eq!(TeamWorker.hear(&house.gateway, &assignment(call)), goes_on);
-    let nothing_asked = Assignment { asked: None, ..assignment(call) };
-    assert!(TeamWorker.hear(&house.gateway, &nothing_asked).is_err());
+    assert_eq!(TeamWorker.on_message(&house.gateway, &assignment(call)), goes_on);
+    let nothing_asked = TaskAssignment { asked: None, ..assignment(call) };
+    assert!(TeamWorker.on_message(&house.gateway, &nothing_asked).is_err());
 }
 
 /// B93

@@ -1,7 +1,7 @@
 //! What is left of tasks when the server ends.
 
 use super::house::{House, answer, house, message, open};
-use lango_gateway::Settings;
+use lango_gateway::ServerSettings;
 use lango_net::AddressPolicy;
 use lango_store::{StoreLocation, SqliteStore};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ async fn tasks_are_there_after_a_restart() {
     let first = house("root says kept").await;
     let task = first.peer("ann").ask("m1", "hi").await;
     let folder = first.close().await;
-    let second = open(folder, "", Settings::default(), AddressPolicy::Public).await;
+    let second = open(folder, "", ServerSettings::default(), AddressPolicy::Public).await;
     let ann = second.peer("ann");
     assert_eq!(ann.task(&task["id"]).await, task);
     assert_eq!(ann.ask("m1", "hi").await, task);
@@ -31,11 +31,11 @@ async fn begun(house: &House) -> Value {
 /// B93
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_was_stopped_with_the_server_says_so() {
-    let settings = Settings { grace_seconds: 0, ..Settings::default() };
+    let settings = ServerSettings { grace_seconds: 0, ..ServerSettings::default() };
     let first = super::house::house_with("root hangs", settings).await;
     let task = begun(&first).await;
     let folder = first.close().await;
-    let second = open(folder, "root says again", Settings::default(), AddressPolicy::Public).await;
+    let second = open(folder, "root says again", ServerSettings::default(), AddressPolicy::Public).await;
     let ann = second.peer("ann");
     let found = ann.task(&task["id"]).await;
     assert_eq!(found["status"]["state"], "TASK_STATE_FAILED");
@@ -61,7 +61,7 @@ async fn a_task_whose_process_died_is_told_as_its_log_tells_it() {
     working["artifacts"] = json!([]);
     (row.state, row.is_over, row.body) = ("TASK_STATE_WORKING".to_owned(), false, working.to_string());
     store.update_task(row.clone()).await.unwrap();
-    let second = open(folder, "", Settings::default(), AddressPolicy::Public).await;
+    let second = open(folder, "", ServerSettings::default(), AddressPolicy::Public).await;
     let ann = second.peer("ann");
     let listed =
         ann.rpc("ListTasks", json!({ "includeArtifacts": true })).await["result"]["tasks"][0].clone();
@@ -109,7 +109,7 @@ async fn whoever_waits_for_news_hears_that_a_task_was_interrupted_and_lists_say_
         store.update_task(row).await.unwrap();
     };
     dies(&task).await;
-    let second = open(folder, "", Settings::default(), AddressPolicy::Anywhere).await;
+    let second = open(folder, "", ServerSettings::default(), AddressPolicy::Anywhere).await;
     let told = tokio::time::timeout(super::house::PATIENCE, news.recv()).await.unwrap().unwrap().1;
     assert_eq!(
         (&told["task"]["id"], &told["task"]["status"]["state"]),
@@ -128,7 +128,7 @@ async fn whoever_waits_for_news_hears_that_a_task_was_interrupted_and_lists_say_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_ends_says_that_nothing_new_begins() {
-    let settings = Settings { grace_seconds: 2, ..Settings::default() };
+    let settings = ServerSettings { grace_seconds: 2, ..ServerSettings::default() };
     let house = super::house::house_with("root hangs", settings).await;
     begun(&house).await;
     let ann = house.peer("ann");

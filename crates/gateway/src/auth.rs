@@ -13,7 +13,7 @@ use lango_domain::event::Principal;
 use lango_store::{AccessToken, TokenHash, TokenScope, SqliteStoreError};
 
 use crate::gateway::Gateway;
-use crate::refusal::Refusal;
+use crate::error::ApiError;
 
 /// A token that was looked up is believed for so long: a revoked one works no longer than that.
 const BELIEVED_SECONDS: i64 = 1;
@@ -42,12 +42,12 @@ impl Caller {
     }
 
     /// Refuses what the token is not for: it needs one of these scopes.
-    pub fn needs(&self, one_of: &[TokenScope]) -> Result<(), Refusal> {
+    pub fn require_any(&self, one_of: &[TokenScope]) -> Result<(), ApiError> {
         if one_of.iter().any(|scope| self.token.allows(*scope)) {
             return Ok(());
         }
         let scope = one_of.first().copied().unwrap_or(TokenScope::Admin);
-        Err(Refusal::new(
+        Err(ApiError::new(
             StatusCode::FORBIDDEN,
             "scope",
             format!("the token `{}` is not for this: it lacks the scope `{scope}`", self.token.name),
@@ -58,23 +58,23 @@ impl Caller {
 
 /// Tokens that were looked up a moment ago.
 #[derive(Default)]
-pub(crate) struct Gate {
-    known: Mutex<HashMap<TokenHash, Known>>,
+pub(crate) struct TokenCache {
+    known: Mutex<HashMap<TokenHash, CachedToken>>,
 }
 
-struct Known {
+struct CachedToken {
     token: Arc<AccessToken>,
     looked_up: Timestamp,
     use_noted: Option<Timestamp>,
 }
 
-impl Gate {
-    async fn caller(&self, gateway: &Gateway, headers: &HeaderMap) -> Result<Caller, Refusal> {
-        let hash = presented(headers)?;
+impl TokenCache {
+    async fn caller(&self, gateway: &Gateway, headers: &HeaderMap) -> Result<Caller, ApiError> {
+        let hash = bearer_token_hash(headers)?;
         let now = gateway.now();
-        let token = self.look_up(gateway, hash, now).await?.ok_or_else(unknown)?;
+        let token = self.look_up(gateway, hash, now).await?.ok_or_else(unknown_token)?;
         if token.is_expired(now) {
-            return Err(Refusal::new(
+            return Err(ApiError::new(
                 StatusCode::UNAUTHORIZED,
                 "token.expired",
                 format!("the token `{}` is no longer valid", token.name),
@@ -89,7 +89,7 @@ impl Gate {
     }
 
     /// Returns when the token is no longer good: what is open ends with it.
-    pub async fn gone(gateway: Gateway, caller: Caller) {
+    pub async fn wait_until_revoked(gateway: Gateway, caller: Caller) {
         loop {
             tokio::time::sleep(ASKED_AGAIN).await;
             let now = gateway.now();
@@ -127,7 +127,7 @@ impl Gate {
             known.clear();
         }
         let use_noted = known.get(&hash).and_then(|before| before.use_noted).or(token.used);
-        known.insert(hash, Known { token: Arc::clone(&token), looked_up: now, use_noted });
+        known.insert(hash, CachedToken { token: Arc::clone(&token), looked_up: now, use_noted });
         token
     }
 
@@ -147,25 +147,25 @@ fn is_within(since: Timestamp, now: Timestamp, seconds: i64) -> bool {
 }
 
 /// The hash of the token that the request shows.
-fn presented(headers: &HeaderMap) -> Result<TokenHash, Refusal> {
+fn bearer_token_hash(headers: &HeaderMap) -> Result<TokenHash, ApiError> {
     let Some(value) = headers.get(header::AUTHORIZATION) else {
-        return Err(Refusal::new(
+        return Err(ApiError::new(
             StatusCode::UNAUTHORIZED,
             "token.missing",
             "this needs an access token",
             "`lango token create NAME` makes one; send it as `Authorization: Bearer TOKEN`",
         ));
     };
-    let text = value.to_str().map_err(|_| unknown())?;
-    let (scheme, token) = text.split_once(' ').ok_or_else(unknown)?;
+    let text = value.to_str().map_err(|_| unknown_token())?;
+    let (scheme, token) = text.split_once(' ').ok_or_else(unknown_token)?;
     if !scheme.eq_ignore_ascii_case("bearer") {
-        return Err(unknown());
+        return Err(unknown_token());
     }
-    TokenHash::of(token.trim()).ok_or_else(unknown)
+    TokenHash::of(token.trim()).ok_or_else(unknown_token)
 }
 
-fn unknown() -> Refusal {
-    Refusal::new(
+fn unknown_token() -> ApiError {
+    ApiError::new(
         StatusCode::UNAUTHORIZED,
         "token.unknown",
         "this access token is not known here",
@@ -174,34 +174,34 @@ fn unknown() -> Refusal {
 }
 
 /// Lets in whoever shows a token, at the pace that it has.
-pub(crate) async fn let_in(
+pub(crate) async fn authenticate(
     State(gateway): State<Gateway>,
     mut request: Request,
     next: Next,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let caller = gateway.gate().caller(&gateway, request.headers()).await?;
-    gateway.pace().request(caller.token_name())?;
+    gateway.pace().check_request(caller.token_name())?;
     request.extensions_mut().insert(caller);
     Ok(next.run(request).await)
 }
 
 /// Lets on only those whose token has one of these scopes.
-pub(crate) async fn let_on(
+pub(crate) async fn require_scope(
     State(scopes): State<&'static [TokenScope]>,
     request: Request,
     next: Next,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     match request.extensions().get::<Caller>() {
-        Some(caller) => caller.needs(scopes)?,
-        None => return Err(unknown()),
+        Some(caller) => caller.require_any(scopes)?,
+        None => return Err(unknown_token()),
     }
     Ok(next.run(request).await)
 }
 
 impl<S: Sync> axum::extract::FromRequestParts<S> for Caller {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut axum::http::request::Parts, _: &S) -> Result<Self, Refusal> {
-        parts.extensions.get::<Self>().cloned().ok_or_else(unknown)
+    async fn from_request_parts(parts: &mut axum::http::request::Parts, _: &S) -> Result<Self, ApiError> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(unknown_token)
     }
 }

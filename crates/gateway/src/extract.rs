@@ -18,31 +18,31 @@ use serde::de::{DeserializeOwned, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::gateway::Gateway;
-use crate::refusal::Refusal;
+use crate::error::ApiError;
 
 /// No name of a session is longer.
 const MAX_SESSION_NAME: usize = 200;
 
 /// A body of JSON.
-pub(crate) struct Sent<T>(pub T);
+pub(crate) struct JsonBody<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequest<Gateway> for Sent<T> {
-    type Rejection = Refusal;
+impl<T: DeserializeOwned> FromRequest<Gateway> for JsonBody<T> {
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, gateway: &Gateway) -> Result<Self, Refusal> {
+    async fn from_request(request: Request, gateway: &Gateway) -> Result<Self, ApiError> {
         // A page can make a browser send a form without asking first, but not JSON.
         if media_type(request.headers()) != "application/json" {
-            return Err(Refusal::new(
+            return Err(ApiError::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "media_type",
                 "the body must be JSON",
                 "send `Content-Type: application/json`",
             ));
         }
-        let bytes = body(request, gateway).await?;
+        let bytes = read_body(request, gateway).await?;
         let wrong = |why: String| {
             let message = format!("the body is not what is expected here: {why}");
-            Refusal::bad_request(message, "GET /api/openapi.json describes it")
+            ApiError::bad_request(message, "GET /api/openapi.json describes it")
         };
         let read = serde_json::from_slice::<Object<T>>(&bytes);
         read.map(|Object(value)| Self(value)).map_err(|error| wrong(error.to_string()))
@@ -99,12 +99,12 @@ pub(crate) fn media_type(headers: &HeaderMap) -> String {
     kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-pub(crate) async fn body(request: Request, gateway: &Gateway) -> Result<Bytes, Refusal> {
+pub(crate) async fn read_body(request: Request, gateway: &Gateway) -> Result<Bytes, ApiError> {
     let most = gateway.settings().body_bytes.get();
     let too_large = || {
         let message = format!("the body is longer than {most} bytes");
         let hint = "send less; server.bodyBytes sets the limit";
-        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "size", message, hint)
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "size", message, hint)
     };
     // Whoever says beforehand that it is too much need not send it.
     if usize::try_from(request.body().size_hint().lower()).is_ok_and(|said| said > most) {
@@ -113,40 +113,40 @@ pub(crate) async fn body(request: Request, gateway: &Gateway) -> Result<Bytes, R
     let reading = Limited::new(request.into_body(), most).collect();
     let read = tokio::time::timeout(gateway.settings().body_time(), reading).await.map_err(|_| {
         let hint = "send it faster; server.bodySeconds sets the limit";
-        Refusal::new(StatusCode::REQUEST_TIMEOUT, "slow", "the body did not arrive in time", hint)
+        ApiError::new(StatusCode::REQUEST_TIMEOUT, "slow", "the body did not arrive in time", hint)
     })?;
     match read {
         Ok(whole) => Ok(whole.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
-        Err(_) => Err(Refusal::bad_request("the body broke off", "send it again")),
+        Err(_) => Err(ApiError::bad_request("the body broke off", "send it again")),
     }
 }
 
 /// A name that is part of the address.
-pub(crate) struct Named(pub String);
+pub(crate) struct PathName(pub String);
 
-impl FromRequestParts<Gateway> for Named {
-    type Rejection = Refusal;
+impl FromRequestParts<Gateway> for PathName {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, gateway: &Gateway) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, gateway: &Gateway) -> Result<Self, ApiError> {
         let read = Path::<String>::from_request_parts(parts, gateway).await;
         read.map(|Path(name)| Self(name)).map_err(|error| {
             let message = format!("the address cannot be read: {}", error.body_text());
-            Refusal::bad_request(message, "names in it are UTF-8, written with `%`")
+            ApiError::bad_request(message, "names in it are UTF-8, written with `%`")
         })
     }
 }
 
 /// What stands behind the `?`.
-pub(crate) struct Asked<T>(pub T);
+pub(crate) struct QueryParams<T>(pub T);
 
-impl<T: DeserializeOwned + Send> FromRequestParts<Gateway> for Asked<T> {
-    type Rejection = Refusal;
+impl<T: DeserializeOwned + Send> FromRequestParts<Gateway> for QueryParams<T> {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, gateway: &Gateway) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, gateway: &Gateway) -> Result<Self, ApiError> {
         let read = Query::<T>::from_request_parts(parts, gateway).await;
         let wrong = |error: axum::extract::rejection::QueryRejection| {
-            Refusal::bad_request(
+            ApiError::bad_request(
                 format!("the query is not what is expected here: {}", error.body_text()),
                 "GET /api/openapi.json describes it",
             )
@@ -183,10 +183,10 @@ impl JsonSchema for SessionName {
 }
 
 /// A session's name as it was sent.
-pub(crate) fn session_named(name: &str) -> Result<SessionId, Refusal> {
+pub(crate) fn parse_session_id(name: &str) -> Result<SessionId, ApiError> {
     let is_odd = |c: char| c.is_control() || is_terminal_control(c);
     if name.trim().is_empty() || name.chars().count() > MAX_SESSION_NAME || name.chars().any(is_odd) {
-        return Err(Refusal::bad_request(
+        return Err(ApiError::bad_request(
             format!("a session's id has 1 to {MAX_SESSION_NAME} printable characters"),
             "leave it out to begin a new session",
         ));

@@ -10,8 +10,8 @@ use lango_store::TokenScope;
 use serde_json::json;
 
 use crate::gateway::Gateway;
-use crate::refusal::Refusal;
-use crate::{a2a, api, gate, metrics, openai, place};
+use crate::error::ApiError;
+use crate::{a2a, api, auth, metrics, openai, cors};
 
 impl Gateway {
     /// Everything that is answered. What is merged into `open` needs no token, what is merged into `closed` does; the
@@ -20,59 +20,59 @@ impl Gateway {
         let closed = Router::new()
             .merge(api::routes())
             .merge(openai::routes())
-            .merge(a2a::closed_routes(&self.settings().a2a))
-            .merge(with_scope(&[TokenScope::Admin], Router::new().route("/metrics", get(counted))))
-            .route_layer(from_fn_with_state(self.clone(), gate::let_in));
+            .merge(a2a::authenticated_routes(&self.settings().a2a))
+            .merge(with_scope(&[TokenScope::Admin], Router::new().route("/metrics", get(prometheus_metrics))))
+            .route_layer(from_fn_with_state(self.clone(), auth::authenticate));
         let open = Router::new()
-            .route("/health", get(healthy))
+            .route("/health", get(health))
             .route("/ready", get(ready))
-            .merge(a2a::open_routes(&self.settings().a2a));
+            .merge(a2a::public_routes(&self.settings().a2a));
         open.merge(closed)
-            .fallback(nothing_here)
-            .method_not_allowed_fallback(not_that_way)
-            .layer(map_response(guarded))
-            .layer(from_fn_with_state(self.clone(), place::check))
-            .layer(from_fn_with_state(self.clone(), metrics::count))
+            .fallback(not_found)
+            .method_not_allowed_fallback(method_not_allowed)
+            .layer(map_response(add_security_headers))
+            .layer(from_fn_with_state(self.clone(), cors::check))
+            .layer(from_fn_with_state(self.clone(), metrics::record_request))
             .with_state(self.clone())
     }
 }
 
 /// Routes that only tokens with one of these scopes reach.
 pub(crate) fn with_scope(scopes: &'static [TokenScope], routes: Router<Gateway>) -> Router<Gateway> {
-    routes.route_layer(from_fn_with_state(scopes, gate::let_on))
+    routes.route_layer(from_fn_with_state(scopes, auth::require_scope))
 }
 
-async fn healthy() -> Response {
+async fn health() -> Response {
     axum::Json(json!({ "status": "ok" })).into_response()
 }
 
 /// Whether new turns are taken.
-async fn ready(State(gateway): State<Gateway>) -> Result<Response, Refusal> {
-    if gateway.closing().is_cancelled() {
-        return Err(Refusal::closing());
+async fn ready(State(gateway): State<Gateway>) -> Result<Response, ApiError> {
+    if gateway.shutdown_started().is_cancelled() {
+        return Err(ApiError::shutting_down());
     }
     Ok(axum::Json(json!({ "status": "ready" })).into_response())
 }
 
-async fn counted(State(gateway): State<Gateway>) -> Response {
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], metrics::page(&gateway))
+async fn prometheus_metrics(State(gateway): State<Gateway>) -> Response {
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], metrics::render(&gateway))
         .into_response()
 }
 
-async fn nothing_here(request: Request) -> Refusal {
+async fn not_found(request: Request) -> ApiError {
     let path: String = request.uri().path().chars().take(200).collect();
     let hint = "GET /api/openapi.json describes what is there";
-    Refusal::new(StatusCode::NOT_FOUND, "not_found", format!("there is nothing at {path}"), hint)
+    ApiError::new(StatusCode::NOT_FOUND, "not_found", format!("there is nothing at {path}"), hint)
 }
 
-async fn not_that_way(request: Request) -> Refusal {
+async fn method_not_allowed(request: Request) -> ApiError {
     let message = format!("{} is not for this address", request.method());
     let hint = "GET /api/openapi.json describes what is there";
-    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method", message, hint)
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method", message, hint)
 }
 
 /// Nothing that is answered here is kept by a cache, sniffed at or put in a frame.
-async fn guarded(mut response: Response) -> Response {
+async fn add_security_headers(mut response: Response) -> Response {
     let headers = response.headers_mut();
     let guards = [
         (header::CACHE_CONTROL, "no-store"),

@@ -11,12 +11,12 @@ use lango_remote::a2a::rpc::{self, RpcRejection, RpcRequest};
 use lango_remote::a2a::{A2aCall, ErrorKind, ProtocolError, A2aRequest, ProtocolVersion, WireFormat};
 use serde_json::Value;
 
-use super::card::{self, Telling};
-use super::desk::{Answered, Desk};
-use crate::gate::Caller;
+use super::card::{self, CardDetail};
+use super::operations::{A2aResponse, TaskOperations};
+use crate::auth::Caller;
 use crate::gateway::Gateway;
-use crate::reading::{body, media_type as media_type_of};
-use crate::refusal::Refusal;
+use crate::extract::{read_body, media_type as media_type_of};
+use crate::error::ApiError;
 use crate::sse;
 
 /// Seconds after which it may be worth another try.
@@ -27,13 +27,13 @@ pub(crate) async fn rpc(
     State(gateway): State<Gateway>,
     caller: Caller,
     request: HttpRequest,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let (headers, uri) = (request.headers().clone(), request.uri().clone());
     let bytes = match is_json(&headers) {
-        true => Some(body(request, &gateway).await?),
+        true => Some(read_body(request, &gateway).await?),
         false => None,
     };
-    let said = said_version(&headers, &uri);
+    let said = requested_version(&headers, &uri);
     let read = match bytes {
         Some(bytes) => rpc::read(&bytes, said.as_deref()),
         None => {
@@ -47,9 +47,9 @@ pub(crate) async fn rpc(
     };
     let wire = WireFormat::rpc(version);
     let streams = call.request.method().is_streaming();
-    Ok(match carry_out(&gateway, &caller, (call, wire), &headers).await {
-        Ok(Answered::Value(value)) => json(rpc::success(&id, value), "application/json"),
-        Ok(Answered::Stream(events)) => {
+    Ok(match execute(&gateway, &caller, (call, wire), &headers).await {
+        Ok(A2aResponse::Value(value)) => json(rpc::success(&id, value), "application/json"),
+        Ok(A2aResponse::Stream(events)) => {
             let frames = events.map(move |event| frame(&rpc::success(&id, event.write(wire))));
             sse::stream(&gateway, &caller, frames)
         }
@@ -67,57 +67,57 @@ pub(crate) async fn rest(
     State(gateway): State<Gateway>,
     caller: Caller,
     request: HttpRequest,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let (headers, uri) = (request.headers().clone(), request.uri().clone());
     let verb = match *request.method() {
         Method::GET => Verb::Get,
         Method::POST => Verb::Post,
         Method::DELETE => Verb::Delete,
-        _ => return Ok(nothing_here(&uri)),
+        _ => return Ok(not_found(&uri)),
     };
-    let bytes = body(request, &gateway).await?;
+    let bytes = read_body(request, &gateway).await?;
     let version = if path(&uri).starts_with("/v1/") { ProtocolVersion::V0_3 } else { ProtocolVersion::V1_0 };
-    let body = match sent_body(&headers, &bytes) {
+    let body = match json_body(&headers, &bytes) {
         Ok(body) => body,
-        Err(error) => return Ok(failed(&error, version)),
+        Err(error) => return Ok(error_response(&error, version)),
     };
     let sent = rest::HttpRequest { verb, path: path(&uri).to_owned(), query: query(&uri), body };
-    let Some(read) = rest::read(&sent, said_version(&headers, &uri).as_deref()) else {
-        return Ok(nothing_here(&uri));
+    let Some(read) = rest::read(&sent, requested_version(&headers, &uri).as_deref()) else {
+        return Ok(not_found(&uri));
     };
     let (call, version) = match read {
         Ok(read) => read,
-        Err(error) => return Ok(failed(&error, version)),
+        Err(error) => return Ok(error_response(&error, version)),
     };
     let wire = WireFormat::rest(version);
-    Ok(match carry_out(&gateway, &caller, (call, wire), &headers).await {
-        Ok(Answered::Value(value)) => json(value, media_type(version)),
-        Ok(Answered::Stream(events)) => {
+    Ok(match execute(&gateway, &caller, (call, wire), &headers).await {
+        Ok(A2aResponse::Value(value)) => json(value, media_type(version)),
+        Ok(A2aResponse::Stream(events)) => {
             sse::stream(&gateway, &caller, events.map(move |event| frame(&event.write(wire))))
         }
-        Err(error) => failed(&error, version),
+        Err(error) => error_response(&error, version),
     })
 }
 
-async fn carry_out(
+async fn execute(
     gateway: &Gateway,
     caller: &Caller,
     (call, wire): (A2aCall, WireFormat),
     headers: &HeaderMap,
-) -> Result<Answered, ProtocolError> {
+) -> Result<A2aResponse, ProtocolError> {
     if wire.version() == ProtocolVersion::V0_3 && !gateway.settings().a2a.older_version {
         let message = "A2A version '0.3' is not supported here; 1.0 is";
         return Err(ProtocolError::new(ErrorKind::VersionNotSupported, message));
     }
     if call.request == A2aRequest::ExtendedCard {
-        return Ok(Answered::Value(card::written(gateway, headers, Telling::Callers, wire.version())));
+        return Ok(A2aResponse::Value(card::render_card(gateway, headers, CardDetail::Callers, wire.version())));
     }
-    let desk = Desk { gateway: gateway.clone(), caller: caller.clone() };
-    desk.carry_out(call, wire).await
+    let desk = TaskOperations { gateway: gateway.clone(), caller: caller.clone() };
+    desk.execute(call, wire).await
 }
 
 /// What the request says about its version: in a header, or behind the `?`.
-fn said_version(headers: &HeaderMap, uri: &Uri) -> Option<String> {
+fn requested_version(headers: &HeaderMap, uri: &Uri) -> Option<String> {
     let header = headers.get(ProtocolVersion::HEADER).map(|said| said.to_str().unwrap_or("?").to_owned());
     header.or_else(|| query(uri).into_iter().find(|(name, _)| name == ProtocolVersion::HEADER).map(|(_, said)| said))
 }
@@ -131,7 +131,7 @@ fn not_json() -> ProtocolError {
     ProtocolError::new(ErrorKind::ContentTypeNotSupported, message)
 }
 
-fn sent_body(headers: &HeaderMap, bytes: &Bytes) -> Result<Option<Value>, ProtocolError> {
+fn json_body(headers: &HeaderMap, bytes: &Bytes) -> Result<Option<Value>, ProtocolError> {
     if bytes.is_empty() {
         return Ok(None);
     }
@@ -162,7 +162,7 @@ fn json(value: Value, media_type: &'static str) -> Response {
     ([(header::CONTENT_TYPE, HeaderValue::from_static(media_type))], value.to_string()).into_response()
 }
 
-fn failed(error: &ProtocolError, version: ProtocolVersion) -> Response {
+fn error_response(error: &ProtocolError, version: ProtocolVersion) -> Response {
     let status = StatusCode::from_u16(error.kind.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = (status, json(error.write_rest(version), media_type(version))).into_response();
     if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
@@ -171,10 +171,10 @@ fn failed(error: &ProtocolError, version: ProtocolVersion) -> Response {
     response
 }
 
-fn nothing_here(uri: &Uri) -> Response {
+fn not_found(uri: &Uri) -> Response {
     let path = lango_net::sanitize::one_line(uri.path(), 200);
     let error = ProtocolError::new(ErrorKind::MethodNotFound, format!("there is nothing at {path}"));
-    failed(&error, ProtocolVersion::V1_0)
+    error_response(&error, ProtocolVersion::V1_0)
 }
 
 fn frame(value: &Value) -> Frame {

@@ -17,17 +17,17 @@ pub(crate) struct Thread {
 }
 
 #[derive(Default)]
-pub(crate) struct Listeners {
+pub(crate) struct SessionSubscribers {
     threads: Mutex<HashMap<Thread, Sender<Update>>>,
 }
 
-impl Listeners {
-    pub fn listen(&self, thread: &Thread) -> Receiver<Update> {
+impl SessionSubscribers {
+    pub fn subscribe(&self, thread: &Thread) -> Receiver<Update> {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         threads.entry(thread.clone()).or_insert_with(|| broadcast::channel(BACKLOG).0).subscribe()
     }
 
-    pub fn tell(&self, thread: &Thread, update: &Update) {
+    pub fn publish(&self, thread: &Thread, update: &Update) {
         let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = threads.get(thread) {
             let _ = sender.send(update.clone());
@@ -35,7 +35,7 @@ impl Listeners {
     }
 
     /// Called by whoever stops listening, after it has.
-    pub fn tidy(&self, thread: &Thread) {
+    pub fn remove_if_unused(&self, thread: &Thread) {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         if threads.get(thread).is_some_and(|sender| sender.receiver_count() == 0) {
             threads.remove(thread);

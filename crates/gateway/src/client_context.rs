@@ -7,7 +7,7 @@ use futures::future::{BoxFuture, FutureExt, ready};
 use lango_domain::seams::{ContextError, ContextRequest, ContextSource};
 use lango_domain::{Label, Labelled, token_estimate};
 
-use crate::listeners::Thread;
+use crate::subscribers::Thread;
 
 /// The name under which it stands in the log.
 pub(crate) const SOURCE: &str = "client";
@@ -15,20 +15,20 @@ pub(crate) const SOURCE: &str = "client";
 const CAP: usize = 6_000;
 
 #[derive(Clone, Default)]
-pub(crate) struct Brought {
+pub(crate) struct ClientContext {
     texts: Arc<Mutex<HashMap<Thread, String>>>,
 }
 
 /// Holds what was brought for as long as the turn needs it.
-pub(crate) struct Held {
-    brought: Brought,
+pub(crate) struct ClientContextGuard {
+    brought: ClientContext,
     thread: Thread,
 }
 
-impl Brought {
-    pub fn hold(&self, thread: &Thread, text: String) -> Held {
+impl ClientContext {
+    pub fn insert(&self, thread: &Thread, text: String) -> ClientContextGuard {
         self.texts().insert(thread.clone(), text);
-        Held { brought: self.clone(), thread: thread.clone() }
+        ClientContextGuard { brought: self.clone(), thread: thread.clone() }
     }
 
     fn texts(&self) -> std::sync::MutexGuard<'_, HashMap<Thread, String>> {
@@ -37,17 +37,17 @@ impl Brought {
 }
 
 /// As much of a text as is read.
-pub(crate) fn bounded(text: &str) -> String {
+pub(crate) fn truncate(text: &str) -> String {
     token_estimate::truncate(text.trim(), CAP).to_owned()
 }
 
-impl Drop for Held {
+impl Drop for ClientContextGuard {
     fn drop(&mut self) {
         self.brought.texts().remove(&self.thread);
     }
 }
 
-impl ContextSource for Brought {
+impl ContextSource for ClientContext {
     fn name(&self) -> &str {
         SOURCE
     }

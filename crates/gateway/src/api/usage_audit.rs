@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::sessions::Items;
-use crate::gate::Caller;
+use crate::auth::Caller;
 use crate::gateway::Gateway;
-use crate::reading::{Asked, SessionName, session_named};
-use crate::refusal::Refusal;
+use crate::extract::{QueryParams, SessionName, parse_session_id};
+use crate::error::ApiError;
 
 const MOST_CALLS: usize = 1_000;
 const USUAL_CALLS: usize = 100;
@@ -45,9 +45,9 @@ async fn own_session(
     name: Option<&str>,
     gateway: &Gateway,
     caller: &Caller,
-) -> Result<Option<SessionId>, Refusal> {
+) -> Result<Option<SessionId>, ApiError> {
     let Some(name) = name else { return Ok(None) };
-    let session = session_named(name)?;
+    let session = parse_session_id(name)?;
     gateway.store().session(caller.principal(), &session).await?;
     Ok(Some(session))
 }
@@ -56,8 +56,8 @@ async fn own_session(
 pub(crate) async fn usage(
     State(gateway): State<Gateway>,
     caller: Caller,
-    Asked(of): Asked<UsageOf>,
-) -> Result<Json<Value>, Refusal> {
+    QueryParams(of): QueryParams<UsageOf>,
+) -> Result<Json<Value>, ApiError> {
     let session = own_session(of.session.as_deref(), &gateway, &caller).await?;
     let mut bill = UsageReport::default();
     for row in gateway.store().usage(caller.principal(), session.as_ref()).await? {
@@ -109,8 +109,8 @@ impl AuditItem {
 pub(crate) async fn audit(
     State(gateway): State<Gateway>,
     caller: Caller,
-    Asked(of): Asked<CallsOf>,
-) -> Result<Json<Items<AuditItem>>, Refusal> {
+    QueryParams(of): QueryParams<CallsOf>,
+) -> Result<Json<Items<AuditItem>>, ApiError> {
     let session = own_session(of.session.as_deref(), &gateway, &caller).await?;
     let most = of.limit.map_or(USUAL_CALLS, NonZeroUsize::get).min(MOST_CALLS);
     let entries = gateway.store().audit(caller.principal(), session.as_ref(), most).await?;

@@ -13,93 +13,93 @@ use lango_remote::a2a::{
 use tokio::sync::broadcast::{self, Receiver, Sender};
 use tokio_util::sync::CancellationToken;
 
-use super::courier::Outbox;
-use super::history::{recall_question, remember};
-use super::kept::Kept;
-use super::worker::{Step, Steps};
+use super::push_sender::Outbox;
+use super::history::{append_question, append_message};
+use super::stored_task::StoredTask;
+use super::worker::{TaskStep, TaskSteps};
 use crate::gateway::Gateway;
 
 /// Whoever falls behind by more is told how the task stands, instead of how it came there.
 const BACKLOG: usize = 256;
 
 #[derive(Default)]
-pub(crate) struct Board {
-    tasks: Mutex<HashMap<String, Arc<Live>>>,
+pub(crate) struct LiveTasks {
+    tasks: Mutex<HashMap<String, Arc<LiveTask>>>,
 }
 
 /// A task that can change at any moment.
-pub(crate) struct Live {
-    state: Mutex<State>,
+pub(crate) struct LiveTask {
+    state: Mutex<LiveTaskState>,
     /// One change at a time: kept, then shown.
     changing: tokio::sync::Mutex<()>,
     events: Sender<StreamEvent>,
 }
 
-struct State {
-    kept: Kept,
+struct LiveTaskState {
+    kept: StoredTask,
     /// While somebody works on it.
     work: Option<CancellationToken>,
     outbox: Arc<Outbox>,
 }
 
 /// A task as it stands, and what happens to it from then on.
-pub(crate) struct Watch {
-    pub live: Arc<Live>,
+pub(crate) struct TaskSubscription {
+    pub live: Arc<LiveTask>,
     pub task: Task,
     pub events: Receiver<StreamEvent>,
 }
 
-impl Board {
+impl LiveTasks {
     /// A live task of the principal's.
-    pub fn get(&self, principal: &Principal, id: &str) -> Option<Arc<Live>> {
+    pub fn get(&self, principal: &Principal, id: &str) -> Option<Arc<LiveTask>> {
         let live = self.tasks().get(id).cloned()?;
         let is_own = live.state().kept.principal == *principal;
         is_own.then_some(live)
     }
 
     /// Makes a task live; one that is already stays as it is.
-    pub fn open(&self, kept: Kept) -> Arc<Live> {
+    pub fn open(&self, kept: StoredTask) -> Arc<LiveTask> {
         let id = kept.task.id.to_string();
         let new = || {
-            let state = Mutex::new(State { kept, work: None, outbox: Arc::default() });
+            let state = Mutex::new(LiveTaskState { kept, work: None, outbox: Arc::default() });
             let (changing, events) = (tokio::sync::Mutex::default(), broadcast::channel(BACKLOG).0);
-            Arc::new(Live { state, changing, events })
+            Arc::new(LiveTask { state, changing, events })
         };
         Arc::clone(self.tasks().entry(id).or_insert_with(new))
     }
 
     /// Lets go of a task, if nobody works on it or watches it.
-    pub fn tidy(&self, live: &Live) {
+    pub fn remove_if_idle(&self, live: &LiveTask) {
         let mut tasks = self.tasks();
         let state = live.state();
-        if state.work.is_none() && (state.kept.is_over() || live.events.receiver_count() == 0) {
+        if state.work.is_none() && (state.kept.is_terminal() || live.events.receiver_count() == 0) {
             tasks.remove(state.kept.task.id.as_str());
         }
     }
 
     /// Takes away a task that never began.
-    pub fn remove(&self, live: &Live) {
+    pub fn remove(&self, live: &LiveTask) {
         let id = live.state().kept.task.id.to_string();
         self.tasks().remove(&id);
     }
 
-    fn tasks(&self) -> MutexGuard<'_, HashMap<String, Arc<Live>>> {
+    fn tasks(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveTask>>> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Live {
-    pub fn kept(&self) -> Kept {
+impl LiveTask {
+    pub fn stored(&self) -> StoredTask {
         self.state().kept.clone()
     }
 
-    pub fn watch(self: &Arc<Self>) -> Watch {
+    pub fn watch(self: &Arc<Self>) -> TaskSubscription {
         let state = self.state();
-        Watch { live: Arc::clone(self), task: state.kept.task.clone(), events: self.events.subscribe() }
+        TaskSubscription { live: Arc::clone(self), task: state.kept.task.clone(), events: self.events.subscribe() }
     }
 
     /// Takes the task to work on it; nothing where somebody does already.
-    pub fn take_up(&self) -> Option<CancellationToken> {
+    pub fn start_work(&self) -> Option<CancellationToken> {
         let mut state = self.state();
         if state.work.is_some() {
             return None;
@@ -109,100 +109,100 @@ impl Live {
         Some(cancel)
     }
 
-    pub fn lay_down(&self) {
+    pub fn finish_work(&self) {
         self.state().work = None;
     }
 
     /// Whoever works on it ends; false where nobody does.
-    pub fn stop(&self) -> bool {
+    pub fn cancel_work(&self) -> bool {
         let state = self.state();
         state.work.iter().for_each(CancellationToken::cancel);
         state.work.is_some()
     }
 
-    pub fn is_worked_on(&self) -> bool {
+    pub fn is_running(&self) -> bool {
         self.state().work.is_some()
     }
 
     /// Keeps a step, shows it, and tells those who left an address. A task that is over stays as it is.
-    pub async fn step(&self, gateway: &Gateway, step: Step) {
+    pub async fn apply_step(&self, gateway: &Gateway, step: TaskStep) {
         let _one = self.changing.lock().await;
-        self.change(gateway, self.kept(), step).await;
+        self.change(gateway, self.stored(), step).await;
     }
 
     /// Adds what the caller said, with the step that follows from it; nothing else happens to the task in between. What
     /// was heard before has no step of its own.
-    pub async fn hear(
+    pub async fn add_message(
         &self,
         gateway: &Gateway,
         message: Message,
-        find_out: impl FnOnce() -> Result<Step, ProtocolError>,
+        find_out: impl FnOnce() -> Result<TaskStep, ProtocolError>,
     ) -> Result<(), ProtocolError> {
         let _one = self.changing.lock().await;
-        if self.state().kept.has_heard(&message) {
+        if self.state().kept.has_message(&message) {
             return Ok(());
         }
         let step = find_out()?;
-        let mut kept = self.kept();
-        recall_question(&mut kept.task);
-        remember(&mut kept.task, message);
+        let mut kept = self.stored();
+        append_question(&mut kept.task);
+        append_message(&mut kept.task, message);
         self.change(gateway, kept, step).await;
         Ok(())
     }
 
     /// Invariant: only whoever holds `changing` calls this, so that what is kept is what was shown last.
-    async fn change(&self, gateway: &Gateway, mut kept: Kept, step: Step) {
-        if kept.is_over() || says_nothing_new(&kept.task.status, &step) {
+    async fn change(&self, gateway: &Gateway, mut kept: StoredTask, step: TaskStep) {
+        if kept.is_terminal() || says_nothing_new(&kept.task.status, &step) {
             return;
         }
-        let is_chunk = matches!(step, Step::Artifact { .. });
+        let is_chunk = matches!(step, TaskStep::Artifact { .. });
         let event = apply(&mut kept, step, gateway.now());
-        if !is_chunk && let Err(trouble) = gateway.store().update_task(kept.row()).await {
+        if !is_chunk && let Err(trouble) = gateway.store().update_task(kept.to_row()).await {
             tracing::error!(%trouble, "a task could not be kept");
         }
         let mut state = self.state();
         state.kept = kept;
         let Some(event) = event else { return };
         if let StreamEvent::Status(_) = event {
-            gateway.a2a().courier.tell(gateway, &state.outbox, state.kept.task.clone());
+            gateway.a2a().courier.notify(gateway, &state.outbox, state.kept.task.clone());
         }
         let _ = self.events.send(event);
     }
 
     /// Carries the work to its end; it always leaves the task over or waiting.
-    pub async fn carry(self: Arc<Self>, gateway: Gateway, mut steps: Steps) {
+    pub async fn run_steps(self: Arc<Self>, gateway: Gateway, mut steps: TaskSteps) {
         while let Some(step) = steps.next().await {
-            self.step(&gateway, step).await;
+            self.apply_step(&gateway, step).await;
         }
-        let state = self.kept().task.status.state;
+        let state = self.stored().task.status.state;
         if !state.is_terminal() && !state.is_interrupted() {
-            self.step(&gateway, Step::saying(TaskState::Failed, "The work ended without a result.")).await;
+            self.apply_step(&gateway, TaskStep::with_message(TaskState::Failed, "The work ended without a result.")).await;
         }
-        self.lay_down();
-        gateway.a2a().board.tidy(&self);
+        self.finish_work();
+        gateway.a2a().board.remove_if_idle(&self);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LiveTaskState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What a step makes of a task, and what watchers are told.
-pub(crate) fn apply(kept: &mut Kept, step: Step, now: Timestamp) -> Option<StreamEvent> {
+pub(crate) fn apply(kept: &mut StoredTask, step: TaskStep, now: Timestamp) -> Option<StreamEvent> {
     match step {
-        Step::Turn(turn) => {
+        TaskStep::Turn(turn) => {
             kept.turn = Some(turn);
             None
         }
-        Step::Status { state, words } => {
+        TaskStep::Status { state, words } => {
             kept.asked = None;
-            Some(stand(&mut kept.task, state, words, now))
+            Some(set_status(&mut kept.task, state, words, now))
         }
-        Step::Question { call, words } => {
+        TaskStep::Question { call, words } => {
             kept.asked = Some(call);
-            Some(stand(&mut kept.task, TaskState::InputRequired, Some(words), now))
+            Some(set_status(&mut kept.task, TaskState::InputRequired, Some(words), now))
         }
-        Step::Artifact { artifact, append, last } => {
+        TaskStep::Artifact { artifact, append, last } => {
             let (id, context) = (kept.task.id.clone(), kept.task.context.clone());
             merge(&mut kept.task.artifacts, &artifact, append);
             let (last_chunk, metadata) = (last, Metadata::new());
@@ -212,7 +212,7 @@ pub(crate) fn apply(kept: &mut Kept, step: Step, now: Timestamp) -> Option<Strea
     }
 }
 
-fn stand(task: &mut Task, state: TaskState, words: Option<String>, now: Timestamp) -> StreamEvent {
+fn set_status(task: &mut Task, state: TaskState, words: Option<String>, now: Timestamp) -> StreamEvent {
     let (id, context) = (task.id.clone(), task.context.clone());
     let message = words.map(|words| {
         let own = MessageId::new(format!("{id}-{}", now.as_nanosecond()));
@@ -245,6 +245,6 @@ fn join(parts: &mut Vec<Part>, new: &Part) {
     }
 }
 
-fn says_nothing_new(status: &TaskStatus, step: &Step) -> bool {
-    *step == Step::state(status.state) && status.message.is_none()
+fn says_nothing_new(status: &TaskStatus, step: &TaskStep) -> bool {
+    *step == TaskStep::state(status.state) && status.message.is_none()
 }

@@ -8,8 +8,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::gateway::Gateway;
-use crate::refusal::Refusal;
-use crate::settings::Settings;
+use crate::error::ApiError;
+use crate::settings::ServerSettings;
 
 /// What pages of other origins may send and read.
 const PREFLIGHT: [(HeaderName, HeaderValue); 2] = [
@@ -23,7 +23,7 @@ const EXPOSED: HeaderValue = HeaderValue::from_static("x-lango-session, retry-af
 
 /// The names and pages that are let through.
 #[derive(Clone, Debug)]
-pub(crate) struct Places {
+pub(crate) struct OriginPolicy {
     hosts: Vec<String>,
     origins: Vec<String>,
     /// Whether every address of this machine is listened on: then any address may be named. No page of somebody else's
@@ -33,15 +33,15 @@ pub(crate) struct Places {
 
 /// Where a request comes from.
 #[derive(Clone, Debug, PartialEq)]
-enum From {
+enum RequestOrigin {
     /// A program, or a page that this server itself gave out.
     Here,
     /// A page that the settings allow.
     Elsewhere(HeaderValue),
 }
 
-impl Places {
-    pub fn new(settings: &Settings) -> Self {
+impl OriginPolicy {
+    pub fn new(settings: &ServerSettings) -> Self {
         let mut hosts: Vec<String> = settings.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
         if !settings.host.is_loopback() && !settings.host.is_unspecified() {
             hosts.push(settings.host.to_string());
@@ -50,17 +50,17 @@ impl Places {
         Self { hosts, origins: origins.collect(), takes_any_address: settings.host.is_unspecified() }
     }
 
-    fn check(&self, headers: &HeaderMap, uri: &Uri) -> Result<From, Refusal> {
+    fn check_origin(&self, headers: &HeaderMap, uri: &Uri) -> Result<RequestOrigin, ApiError> {
         let host = self.host(headers, uri)?;
-        let Some(origin) = headers.get(header::ORIGIN) else { return Ok(From::Here) };
+        let Some(origin) = headers.get(header::ORIGIN) else { return Ok(RequestOrigin::Here) };
         let text = origin.to_str().unwrap_or_default().to_ascii_lowercase();
         if text.strip_prefix("http://").or(text.strip_prefix("https://")) == Some(host.as_str()) {
-            return Ok(From::Here);
+            return Ok(RequestOrigin::Here);
         }
         if self.origins.contains(&text) {
-            return Ok(From::Elsewhere(origin.clone()));
+            return Ok(RequestOrigin::Elsewhere(origin.clone()));
         }
-        Err(Refusal::new(
+        Err(ApiError::new(
             StatusCode::FORBIDDEN,
             "origin",
             "pages of this origin may not speak to this server",
@@ -69,7 +69,7 @@ impl Places {
     }
 
     /// The authority that the request is for, if it is one of ours.
-    fn host(&self, headers: &HeaderMap, uri: &Uri) -> Result<String, Refusal> {
+    fn host(&self, headers: &HeaderMap, uri: &Uri) -> Result<String, ApiError> {
         let mut all = headers.get_all(header::HOST).iter();
         let named = match (all.next(), all.next()) {
             (Some(host), None) => host.to_str().unwrap_or_default().to_ascii_lowercase(),
@@ -80,7 +80,7 @@ impl Places {
         if self.is_ours(&named) && !is_absolute_elsewhere {
             return Ok(named);
         }
-        Err(Refusal::new(
+        Err(ApiError::new(
             StatusCode::MISDIRECTED_REQUEST,
             "host",
             "this server does not go by that name",
@@ -89,7 +89,7 @@ impl Places {
     }
 
     fn is_ours(&self, authority: &str) -> bool {
-        let Some(name) = without_port(authority) else { return false };
+        let Some(name) = host_name(authority) else { return false };
         let name = name.strip_suffix('.').unwrap_or(name);
         let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         name == "localhost"
@@ -99,7 +99,7 @@ impl Places {
 }
 
 /// The name of an authority; nothing for what is none.
-fn without_port(authority: &str) -> Option<&str> {
+fn host_name(authority: &str) -> Option<&str> {
     let (name, rest) = match authority.find(']') {
         Some(end) if authority.starts_with('[') => authority.split_at(end + 1),
         _ => authority.split_at(authority.find(':').unwrap_or(authority.len())),
@@ -111,15 +111,15 @@ fn without_port(authority: &str) -> Option<&str> {
 
 /// Refuses what comes from elsewhere, and tells browsers about pages that may come.
 pub(crate) async fn check(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
-    let from = match gateway.places().check(request.headers(), request.uri()) {
+    let from = match gateway.places().check_origin(request.headers(), request.uri()) {
         Ok(from) => from,
         Err(refusal) => return refusal.into_response(),
     };
-    let From::Elsewhere(origin) = from else { return next.run(request).await };
+    let RequestOrigin::Elsewhere(origin) = from else { return next.run(request).await };
     let asks_first = request.method() == Method::OPTIONS
         && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
     let mut response = if asks_first {
-        let allowed = [(header::ACCESS_CONTROL_ALLOW_HEADERS, allowed(request.headers()))];
+        let allowed = [(header::ACCESS_CONTROL_ALLOW_HEADERS, allowed_headers(request.headers()))];
         (StatusCode::NO_CONTENT, PREFLIGHT, allowed).into_response()
     } else {
         next.run(request).await
@@ -132,7 +132,7 @@ pub(crate) async fn check(State(gateway): State<Gateway>, request: Request, next
 }
 
 /// The headers that may be sent, for whoever asks which.
-fn allowed(headers: &HeaderMap) -> HeaderValue {
+fn allowed_headers(headers: &HeaderMap) -> HeaderValue {
     let asked = headers.get_all(header::ACCESS_CONTROL_REQUEST_HEADERS).iter();
     let asked = asked.filter_map(|names| names.to_str().ok()).flat_map(|names| names.split(','));
     let names = asked.filter_map(|name| HeaderName::from_bytes(name.trim().as_bytes()).ok());
@@ -148,21 +148,21 @@ fn allowed(headers: &HeaderMap) -> HeaderValue {
 mod tests {
     use super::*;
 
-    fn places() -> Places {
-        Places::new(&Settings {
+    fn places() -> OriginPolicy {
+        OriginPolicy::new(&ServerSettings {
             hosts: vec!["Lango.example.org".into()],
             origins: vec!["https://chat.example.org/".into()],
-            ..Settings::default()
+            ..ServerSettings::default()
         })
     }
 
-    fn from(host: &str, origin: Option<&str>) -> Result<From, StatusCode> {
+    fn from(host: &str, origin: Option<&str>) -> Result<RequestOrigin, StatusCode> {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, HeaderValue::from_str(host).unwrap());
         if let Some(origin) = origin {
             headers.insert(header::ORIGIN, HeaderValue::from_str(origin).unwrap());
         }
-        places().check(&headers, &Uri::from_static("/v1/models")).map_err(|refusal| refusal.status)
+        places().check_origin(&headers, &Uri::from_static("/v1/models")).map_err(|refusal| refusal.status)
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
         for host in
             ["localhost", "LOCALHOST:7420", "127.0.0.1:1", "127.9.9.9", "[::1]:7420", "lango.example.org:443"]
         {
-            assert_eq!(from(host, None), Ok(From::Here), "{host}");
+            assert_eq!(from(host, None), Ok(RequestOrigin::Here), "{host}");
         }
         for host in [
             "evil.example",
@@ -189,17 +189,17 @@ mod tests {
 
     #[test]
     fn where_every_address_is_listened_on_any_may_be_named_but_no_name() {
-        let settings = Settings { host: "0.0.0.0".parse().unwrap(), ..Settings::default() };
-        let places = Places::new(&settings);
+        let settings = ServerSettings { host: "0.0.0.0".parse().unwrap(), ..ServerSettings::default() };
+        let places = OriginPolicy::new(&settings);
         assert!(places.is_ours("192.168.1.5:7420") && places.is_ours("[fd00::1]"));
         assert!(!places.is_ours("evil.example") && !places.is_ours("1.2.3.4.evil.example"));
     }
 
     #[test]
     fn only_pages_of_this_server_and_named_ones_may_speak() {
-        assert_eq!(from("localhost:7420", Some("http://localhost:7420")), Ok(From::Here));
+        assert_eq!(from("localhost:7420", Some("http://localhost:7420")), Ok(RequestOrigin::Here));
         let named = from("localhost:7420", Some("https://chat.example.org"));
-        assert!(matches!(named, Ok(From::Elsewhere(_))));
+        assert!(matches!(named, Ok(RequestOrigin::Elsewhere(_))));
         for origin in [
             "http://localhost:3000",
             "null",
@@ -215,12 +215,12 @@ mod tests {
     fn a_request_without_one_clear_host_is_refused() {
         let mut headers = HeaderMap::new();
         let uri = Uri::from_static("/");
-        assert!(places().check(&headers, &uri).is_err());
+        assert!(places().check_origin(&headers, &uri).is_err());
         headers.append(header::HOST, HeaderValue::from_static("localhost"));
         headers.append(header::HOST, HeaderValue::from_static("evil.example"));
-        assert!(places().check(&headers, &uri).is_err());
+        assert!(places().check_origin(&headers, &uri).is_err());
         headers.remove(header::HOST);
         headers.append(header::HOST, HeaderValue::from_static("localhost"));
-        assert!(places().check(&headers, &Uri::from_static("http://evil.example/")).is_err());
+        assert!(places().check_origin(&headers, &Uri::from_static("http://evil.example/")).is_err());
     }
 }

@@ -7,42 +7,42 @@ use lango_remote::a2a::{
 use lango_store::PushConfigRow;
 use serde_json::{Value, json};
 
-use super::desk::Desk;
-use super::kept::{broken, trouble};
+use super::operations::TaskOperations;
+use super::stored_task::{internal_error, store_error};
 
 const UNNAMED: &str = "default";
 const MOST_URL: usize = 2_000;
 const MOST_SECRET: usize = 4_000;
 
 /// An address, and the version that whoever left it speaks.
-pub(crate) struct Listener {
+pub(crate) struct PushTarget {
     pub config: PushConfig,
     pub version: ProtocolVersion,
 }
 
-impl Listener {
+impl PushTarget {
     pub fn read(kept: &PushConfigRow) -> Result<Self, ProtocolError> {
-        let value: Value = serde_json::from_str(&kept.body).map_err(|_| broken())?;
+        let value: Value = serde_json::from_str(&kept.body).map_err(|_| internal_error())?;
         let version = value.get("version").and_then(Value::as_str).and_then(ProtocolVersion::named);
         let config = value.get("config").and_then(|config| PushConfig::read(config, WireFormat::V1).ok());
         match (config, version) {
             (Some(config), Some(version)) => Ok(Self { config, version }),
-            _ => Err(broken()),
+            _ => Err(internal_error()),
         }
     }
 }
 
-impl Desk {
-    pub async fn listen(&self, config: PushConfig, wire: WireFormat) -> Result<PushConfig, ProtocolError> {
+impl TaskOperations {
+    pub async fn create_push_config(&self, config: PushConfig, wire: WireFormat) -> Result<PushConfig, ProtocolError> {
         let Some(task) = config.task.clone() else {
             return Err(ProtocolError::new(ErrorKind::InvalidParams, "`taskId` is missing"));
         };
-        self.check_listener(&config)?;
-        self.owns(&task).await?;
-        self.keep_listener(&task, config, wire).await
+        self.validate_push_config(&config)?;
+        self.check_owner(&task).await?;
+        self.store_push_config(&task, config, wire).await
     }
 
-    pub async fn listener(
+    pub async fn get_push_config(
         &self,
         task: &TaskId,
         id: Option<PushConfigId>,
@@ -55,18 +55,18 @@ impl Desk {
         })
     }
 
-    pub async fn listeners(&self, task: &TaskId, wire: WireFormat) -> Result<Value, ProtocolError> {
+    pub async fn list_push_configs(&self, task: &TaskId, wire: WireFormat) -> Result<Value, ProtocolError> {
         Ok(write_push_configs(&self.all_listeners(task).await?, wire))
     }
 
-    pub async fn stop_listening(&self, task: &TaskId, id: &PushConfigId) -> Result<(), ProtocolError> {
-        self.owns(task).await?;
+    pub async fn delete_push_config(&self, task: &TaskId, id: &PushConfigId) -> Result<(), ProtocolError> {
+        self.check_owner(task).await?;
         let gone = self.gateway.store().delete_push_config(task.as_str(), id.as_str());
-        gone.await.map_err(trouble)
+        gone.await.map_err(store_error)
     }
 
     /// Refused at once: what could never be sent to. Where a name leads is looked at when it is sent to.
-    pub fn check_listener(&self, config: &PushConfig) -> Result<(), ProtocolError> {
+    pub fn validate_push_config(&self, config: &PushConfig) -> Result<(), ProtocolError> {
         if self.gateway.settings().a2a.push_addresses == 0 {
             let message = "push notifications are not sent from here";
             return Err(ProtocolError::new(ErrorKind::PushNotSupported, message));
@@ -90,7 +90,7 @@ impl Desk {
         Ok(())
     }
 
-    pub async fn keep_listener(
+    pub async fn store_push_config(
         &self,
         task: &TaskId,
         mut config: PushConfig,
@@ -103,7 +103,7 @@ impl Desk {
         let listener = PushConfigRow { id, body: body.to_string() };
         let most = self.gateway.settings().a2a.push_addresses;
         let kept = self.gateway.store().upsert_push_config(task.as_str(), listener, most);
-        if kept.await.map_err(trouble)? {
+        if kept.await.map_err(store_error)? {
             return Ok(config);
         }
         let message = format!("this task has {most} push notification configs, and no more are kept");
@@ -111,8 +111,8 @@ impl Desk {
     }
 
     async fn all_listeners(&self, task: &TaskId) -> Result<Vec<PushConfig>, ProtocolError> {
-        self.owns(task).await?;
-        let kept = self.gateway.store().push_configs(task.as_str()).await.map_err(trouble)?;
-        kept.iter().map(|kept| Listener::read(kept).map(|listener| listener.config)).collect()
+        self.check_owner(task).await?;
+        let kept = self.gateway.store().push_configs(task.as_str()).await.map_err(store_error)?;
+        kept.iter().map(|kept| PushTarget::read(kept).map(|listener| listener.config)).collect()
     }
 }

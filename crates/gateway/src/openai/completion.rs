@@ -5,55 +5,55 @@ use lango_domain::failure::FailureCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::voice::Voice;
-use crate::refusal::Refusal;
+use super::stream_merge::StreamMerger;
+use crate::error::ApiError;
 
 /// What is known of a turn so far.
 #[derive(Default)]
-pub(super) struct Told {
-    voice: Voice,
+pub(super) struct TurnAccumulator {
+    voice: StreamMerger,
     answers: Vec<String>,
     usage: Usage,
-    denied: Vec<Denied>,
-    end: End,
+    denied: Vec<DeniedCall>,
+    end: TurnEnd,
 }
 
 /// How the turn ended.
 #[derive(Default)]
-enum End {
+enum TurnEnd {
     /// It was stopped before it could say.
     #[default]
     Open,
     Done,
-    Failed(Refusal),
+    Failed(ApiError),
 }
 
 /// A call that did not run because nobody allowed it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct Denied {
+pub(crate) struct DeniedCall {
     pub tool: String,
     /// Why not, and what can be done about it.
     pub why: &'static str,
 }
 
-impl Told {
+impl TurnAccumulator {
     /// Takes an update in; gives what is to be heard of it.
-    pub fn take(&mut self, update: &Update) -> Vec<String> {
+    pub fn push(&mut self, update: &Update) -> Vec<String> {
         match update {
             Update::Event(event) => match &event.body {
                 EventBody::Answer { text } => self.answers.push(text.trim().to_owned()),
                 EventBody::Usage(usage) => self.add(usage),
                 EventBody::Approval { tool, state, .. } => self.denied.extend(denied(tool, *state)),
-                EventBody::TurnDone => self.end = End::Done,
+                EventBody::TurnDone => self.end = TurnEnd::Done,
                 EventBody::TurnFailed { code, message, hint } => {
-                    self.end = End::Failed(Refusal::turn_failed(*code, message, hint));
+                    self.end = TurnEnd::Failed(ApiError::turn_failed(*code, message, hint));
                 }
                 _ => {}
             },
-            Update::Broken(error) => self.end = End::Failed(Refusal::from(error.clone())),
+            Update::Broken(error) => self.end = TurnEnd::Failed(ApiError::from(error.clone())),
             Update::Delta { .. } | Update::Printed { .. } => {}
         }
-        self.voice.take(update)
+        self.voice.push(update)
     }
 
     /// What is still to be heard.
@@ -62,11 +62,11 @@ impl Told {
     }
 
     /// Why there is no answer.
-    pub fn failure(&self) -> Option<Refusal> {
+    pub fn failure(&self) -> Option<ApiError> {
         match &self.end {
-            End::Done => None,
-            End::Failed(refusal) => Some(refusal.clone()),
-            End::Open => Some(Refusal::turn_failed(
+            TurnEnd::Done => None,
+            TurnEnd::Failed(refusal) => Some(refusal.clone()),
+            TurnEnd::Open => Some(ApiError::turn_failed(
                 FailureCode::Cancelled,
                 "the turn was stopped before its end",
                 "ask again in a moment",
@@ -83,7 +83,7 @@ impl Told {
     }
 }
 
-fn denied(tool: &str, state: ApprovalState) -> Option<Denied> {
+fn denied(tool: &str, state: ApprovalState) -> Option<DeniedCall> {
     let why = match state {
         ApprovalState::Denied => "it was not allowed",
         ApprovalState::TimedOut => {
@@ -94,7 +94,7 @@ fn denied(tool: &str, state: ApprovalState) -> Option<Denied> {
         }
         ApprovalState::Asked | ApprovalState::Approved | ApprovalState::Interrupted => return None,
     };
-    Some(Denied { tool: tool.to_owned(), why })
+    Some(DeniedCall { tool: tool.to_owned(), why })
 }
 
 /// What every piece of one completion has in common.
@@ -113,13 +113,13 @@ pub(crate) struct CompletionBody {
     pub object: &'static str,
     pub created: i64,
     pub model: String,
-    pub choices: Vec<WholeChoice>,
+    pub choices: Vec<CompletionChoice>,
     pub usage: UsageBody,
-    pub lango: Aside,
+    pub lango: LangoExtension,
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct WholeChoice {
+pub(crate) struct CompletionChoice {
     pub index: u32,
     pub message: AnswerMessage,
     #[schemars(extend("const" = "stop"))]
@@ -147,24 +147,24 @@ pub(crate) struct ChunkBody {
     pub object: &'static str,
     pub created: i64,
     pub model: String,
-    pub choices: Vec<PieceChoice>,
+    pub choices: Vec<ChunkChoice>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageBody>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub lango: Option<Aside>,
+    pub lango: Option<LangoExtension>,
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct PieceChoice {
+pub(crate) struct ChunkChoice {
     pub index: u32,
-    pub delta: Delta,
+    pub delta: ChunkDelta,
     /// Null, and `stop` in the last piece.
     #[schemars(extend("enum" = ["stop", null]))]
     pub finish_reason: Option<&'static str>,
 }
 
 #[derive(Default, Serialize, JsonSchema)]
-pub(crate) struct Delta {
+pub(crate) struct ChunkDelta {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -193,15 +193,15 @@ pub(crate) struct CompletionDetails {
 
 /// What only Lango says.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Aside {
+pub(crate) struct LangoExtension {
     /// Where the conversation is kept.
     pub session: String,
     /// Calls that did not run because nobody allowed them.
-    pub denied: Vec<Denied>,
+    pub denied: Vec<DeniedCall>,
 }
 
 impl Completion {
-    pub fn whole(&self, told: &Told) -> CompletionBody {
+    pub fn full(&self, told: &TurnAccumulator) -> CompletionBody {
         let (role, content) = ("assistant", told.answers.join("\n\n"));
         let message = AnswerMessage { role, content, refusal: None };
         CompletionBody {
@@ -209,44 +209,44 @@ impl Completion {
             object: "chat.completion",
             created: self.created,
             model: self.model.clone(),
-            choices: vec![WholeChoice { index: 0, message, finish_reason: "stop", logprobs: None }],
+            choices: vec![CompletionChoice { index: 0, message, finish_reason: "stop", logprobs: None }],
             usage: usage_body(&told.usage),
             lango: self.aside(told),
         }
     }
 
     pub fn begin(&self) -> ChunkBody {
-        self.chunk(Delta { role: Some("assistant"), content: Some(String::new()) }, None)
+        self.chunk(ChunkDelta { role: Some("assistant"), content: Some(String::new()) }, None)
     }
 
-    pub fn piece(&self, text: String) -> ChunkBody {
-        self.chunk(Delta { role: None, content: Some(text) }, None)
+    pub fn text_chunk(&self, text: String) -> ChunkBody {
+        self.chunk(ChunkDelta { role: None, content: Some(text) }, None)
     }
 
-    pub fn end(&self, told: &Told) -> ChunkBody {
+    pub fn end(&self, told: &TurnAccumulator) -> ChunkBody {
         let lango = Some(self.aside(told));
-        ChunkBody { lango, ..self.chunk(Delta::default(), Some("stop")) }
+        ChunkBody { lango, ..self.chunk(ChunkDelta::default(), Some("stop")) }
     }
 
-    pub fn usage(&self, told: &Told) -> ChunkBody {
+    pub fn usage(&self, told: &TurnAccumulator) -> ChunkBody {
         let usage = Some(usage_body(&told.usage));
-        ChunkBody { choices: Vec::new(), usage, ..self.chunk(Delta::default(), None) }
+        ChunkBody { choices: Vec::new(), usage, ..self.chunk(ChunkDelta::default(), None) }
     }
 
-    fn chunk(&self, delta: Delta, finish_reason: Option<&'static str>) -> ChunkBody {
+    fn chunk(&self, delta: ChunkDelta, finish_reason: Option<&'static str>) -> ChunkBody {
         ChunkBody {
             id: self.id.clone(),
             object: "chat.completion.chunk",
             created: self.created,
             model: self.model.clone(),
-            choices: vec![PieceChoice { index: 0, delta, finish_reason }],
+            choices: vec![ChunkChoice { index: 0, delta, finish_reason }],
             usage: None,
             lango: None,
         }
     }
 
-    fn aside(&self, told: &Told) -> Aside {
-        Aside { session: self.session.clone(), denied: told.denied.clone() }
+    fn aside(&self, told: &TurnAccumulator) -> LangoExtension {
+        LangoExtension { session: self.session.clone(), denied: told.denied.clone() }
     }
 }
 

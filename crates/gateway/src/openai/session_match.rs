@@ -15,55 +15,55 @@ use lango_domain::{AgentName, Label};
 use lango_engine::{LegacyMessage, LegacyRole, replay_author};
 use sha2::{Digest, Sha256};
 
-use super::chat::{Chat, Said};
-use crate::brought::SOURCE;
+use super::chat::{ChatRequest, ChatMessage};
+use crate::client_context::SOURCE;
 use crate::gateway::Gateway;
-use crate::listeners::Thread;
-use crate::refusal::Refusal;
-use crate::turns::Addressee;
+use crate::subscribers::Thread;
+use crate::error::ApiError;
+use crate::turns::TurnTarget;
 
 /// Of conversations that began with the same words, so many of the newest are looked at.
 const MOST_CANDIDATES: usize = 8;
 
 /// Sessions that somebody is about to go on with.
 #[derive(Clone, Default)]
-pub(crate) struct Claims {
+pub(crate) struct SessionClaims {
     claimed: Arc<Mutex<HashSet<Thread>>>,
 }
 
 /// Keeps others from going on with the same session until the turn has begun.
-pub(crate) struct Claim {
-    claims: Claims,
+pub(crate) struct SessionClaim {
+    claims: SessionClaims,
     thread: Thread,
 }
 
-impl Claims {
-    fn claim(&self, thread: &Thread) -> Option<Claim> {
+impl SessionClaims {
+    fn claim(&self, thread: &Thread) -> Option<SessionClaim> {
         let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
-        claimed.insert(thread.clone()).then(|| Claim { claims: self.clone(), thread: thread.clone() })
+        claimed.insert(thread.clone()).then(|| SessionClaim { claims: self.clone(), thread: thread.clone() })
     }
 }
 
-impl Drop for Claim {
+impl Drop for SessionClaim {
     fn drop(&mut self) {
         self.claims.claimed.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.thread);
     }
 }
 
 /// Where the turn is to run.
-pub(crate) struct Place {
+pub(crate) struct SessionMatch {
     pub session: SessionId,
     /// Whether nothing is in it yet.
     pub is_new: bool,
-    pub claim: Option<Claim>,
+    pub claim: Option<SessionClaim>,
 }
 
 /// The session for a conversation.
-pub(crate) async fn place(gateway: &Gateway, principal: &Principal, chat: &Chat) -> Result<Place, Refusal> {
-    let beginning = beginning(chat);
+pub(crate) async fn find_or_create_session(gateway: &Gateway, principal: &Principal, chat: &ChatRequest) -> Result<SessionMatch, ApiError> {
+    let beginning = session_prefix(chat);
     let session = SessionId::new(format!("{beginning}{}", gateway.new_id()));
     if chat.history.is_empty() {
-        return Ok(Place { session, is_new: true, claim: None });
+        return Ok(SessionMatch { session, is_new: true, claim: None });
     }
     for found in gateway.store().sessions_with_prefix(principal, &beginning, MOST_CANDIDATES).await? {
         let thread = Thread { principal: principal.clone(), session: found };
@@ -72,19 +72,19 @@ pub(crate) async fn place(gateway: &Gateway, principal: &Principal, chat: &Chat)
             continue;
         }
         let key = SessionKeyRef { session: &thread.session, principal };
-        if is_what_was_said(&gateway.store().load(key, HistoryWindow::Everything).await?, &chat.history) {
-            return Ok(Place { session: thread.session, is_new: false, claim: Some(claim) });
+        if matches_history(&gateway.store().load(key, HistoryWindow::Everything).await?, &chat.history) {
+            return Ok(SessionMatch { session: thread.session, is_new: false, claim: Some(claim) });
         }
     }
     // Before the history is in it, because then it is what others with the same history look for.
     let claim = gateway.claims().claim(&Thread { principal: principal.clone(), session: session.clone() });
     let key = SessionKeyRef { session: &session, principal };
-    gateway.store().append(key, imported(gateway, chat)).await?;
-    Ok(Place { session, is_new: false, claim })
+    gateway.store().append(key, import_history(gateway, chat)).await?;
+    Ok(SessionMatch { session, is_new: false, claim })
 }
 
 /// What the names of a conversation's sessions begin with: it says nothing, and the same beginnings share it.
-fn beginning(chat: &Chat) -> String {
+fn session_prefix(chat: &ChatRequest) -> String {
     let mut hash = Sha256::new();
     for text in [&chat.model, &chat.system, chat.first_request()] {
         hash.update((text.len() as u64).to_le_bytes());
@@ -98,17 +98,17 @@ fn beginning(chat: &Chat) -> String {
 }
 
 /// Whether the log holds exactly this conversation, and has come to its end.
-fn is_what_was_said(log: &[Arc<Event>], history: &[Said]) -> bool {
+fn matches_history(log: &[Arc<Event>], history: &[ChatMessage]) -> bool {
     let is_settled = log.last().is_some_and(|event| matches!(event.body, EventBody::TurnDone));
     let mut history = history.iter();
     for turn in turns(log) {
         if let Some(asked) = turn.asked
-            && !matches!(history.next(), Some(Said::Asked(text)) if text == asked.trim())
+            && !matches!(history.next(), Some(ChatMessage::Asked(text)) if text == asked.trim())
         {
             return false;
         }
         let heard = |text: &String| turn.spoken().iter().any(|spoken| spoken == text);
-        if !matches!(history.next(), Some(Said::Answered(text)) if heard(text)) {
+        if !matches!(history.next(), Some(ChatMessage::Answered(text)) if heard(text)) {
             return false;
         }
     }
@@ -117,26 +117,26 @@ fn is_what_was_said(log: &[Arc<Event>], history: &[Said]) -> bool {
 
 /// What of a turn reached whoever asked.
 #[derive(Default)]
-struct Heard<'a> {
+struct VisibleTurn<'a> {
     asked: Option<&'a str>,
     answers: Vec<&'a str>,
     /// Answers, and what was said in passing before them.
     words: Vec<&'a str>,
 }
 
-impl Heard<'_> {
+impl VisibleTurn<'_> {
     /// The answer as it is given whole, and as it is streamed.
     fn spoken(&self) -> [String; 2] {
         [self.answers.join("\n\n").trim().to_owned(), self.words.join("\n\n").trim().to_owned()]
     }
 }
 
-fn turns(log: &[Arc<Event>]) -> Vec<Heard<'_>> {
+fn turns(log: &[Arc<Event>]) -> Vec<VisibleTurn<'_>> {
     let mut places: HashMap<&TurnId, usize> = HashMap::new();
-    let mut turns: Vec<Heard<'_>> = Vec::new();
+    let mut turns: Vec<VisibleTurn<'_>> = Vec::new();
     for event in log {
         let at = *places.entry(&event.turn).or_insert_with(|| {
-            turns.push(Heard::default());
+            turns.push(VisibleTurn::default());
             turns.len() - 1
         });
         match &event.body {
@@ -153,18 +153,18 @@ fn turns(log: &[Arc<Event>]) -> Vec<Heard<'_>> {
 }
 
 /// The client's history as a log; an answer is the root's, since nobody knows better (S70).
-fn imported(gateway: &Gateway, chat: &Chat) -> Vec<NewEvent> {
+fn import_history(gateway: &Gateway, chat: &ChatRequest) -> Vec<NewEvent> {
     let root = match &chat.to {
-        Addressee::Alone(agent) => agent.clone(),
-        Addressee::Team => gateway.team().runner.root().clone(),
+        TurnTarget::Alone(agent) => agent.clone(),
+        TurnTarget::Team => gateway.team().runner.root().clone(),
     };
     let (at, mut number) = (gateway.now(), 0);
     let mut drafts: Vec<NewEvent> = Vec::new();
     let mut is_open = false;
     for said in &chat.history {
         let (role, text) = match said {
-            Said::Asked(text) => (LegacyRole::User, text),
-            Said::Answered(text) => (LegacyRole::Assistant, text),
+            ChatMessage::Asked(text) => (LegacyRole::User, text),
+            ChatMessage::Answered(text) => (LegacyRole::Assistant, text),
         };
         let message = LegacyMessage { role, content: text.clone(), author: None };
         number += usize::from(!is_open);
@@ -184,7 +184,7 @@ fn imported(gateway: &Gateway, chat: &Chat) -> Vec<NewEvent> {
 }
 
 fn context(system: &str) -> EventBody {
-    EventBody::Context { source: SOURCE.to_owned(), text: crate::brought::bounded(system) }
+    EventBody::Context { source: SOURCE.to_owned(), text: crate::client_context::truncate(system) }
 }
 
 fn draft(turn: &TurnId, root: &AgentName, author: Author, body: EventBody, at: jiff::Timestamp) -> NewEvent {

@@ -12,7 +12,7 @@ use reqwest::{Client, Url};
 use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
-use super::listening::Listener;
+use super::push_config::PushTarget;
 use crate::gateway::Gateway;
 
 const CONNECT: Duration = Duration::from_secs(5);
@@ -23,7 +23,7 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(3
 const MOST_WAITING: usize = 8;
 const TOKEN: &str = "X-A2A-Notification-Token";
 
-pub(crate) struct Courier {
+pub(crate) struct PushSender {
     client: OnceLock<Client>,
     reach: AddressPolicy,
     /// What is on its way. Turns do not wait for it.
@@ -33,11 +33,11 @@ pub(crate) struct Courier {
 /// A task's news that wait for those before them, the oldest first.
 #[derive(Default)]
 pub(crate) struct Outbox {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<OutboxQueue>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct OutboxQueue {
     news: VecDeque<Task>,
     is_carried: bool,
 }
@@ -68,18 +68,18 @@ impl Outbox {
         waiting.news.drain(..surplus);
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, OutboxQueue> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Courier {
+impl PushSender {
     pub fn new(reach: AddressPolicy) -> Self {
         Self { client: OnceLock::new(), reach, errands: TaskTracker::new() }
     }
 
     /// Returns when everything is sent or given up. For when no task changes any more.
-    pub async fn settled(&self) {
+    pub async fn flush(&self) {
         self.errands.close();
         self.errands.wait().await;
     }
@@ -92,7 +92,7 @@ impl Courier {
     }
 
     /// Tells how a task stands, after what was told before.
-    pub fn tell(&self, gateway: &Gateway, outbox: &Arc<Outbox>, mut task: Task) {
+    pub fn notify(&self, gateway: &Gateway, outbox: &Arc<Outbox>, mut task: Task) {
         task.history.clear();
         if !outbox.put(task) {
             return;
@@ -101,7 +101,7 @@ impl Courier {
         self.errands.spawn(async move {
             while let Some(task) = outbox.take() {
                 gateway.a2a().courier.carry(&gateway, &task).await;
-                if gateway.parking().is_cancelled() {
+                if gateway.suspend_turns().is_cancelled() {
                     outbox.hurry();
                 }
             }
@@ -110,16 +110,16 @@ impl Courier {
 
     async fn carry(&self, gateway: &Gateway, task: &Task) {
         let kept = gateway.store().push_configs(task.id.as_str()).await.unwrap_or_default();
-        let listeners: Vec<Listener> = kept.iter().filter_map(|kept| Listener::read(kept).ok()).collect();
+        let listeners: Vec<PushTarget> = kept.iter().filter_map(|kept| PushTarget::read(kept).ok()).collect();
         // What is begun when the server stops has until its very end; what was begun before makes room for it.
-        let end = if gateway.parking().is_cancelled() { gateway.over() } else { gateway.parking() };
+        let end = if gateway.suspend_turns().is_cancelled() { gateway.close_connections() } else { gateway.suspend_turns() };
         let deliveries = listeners.iter().map(|listener| self.deliver(gateway, task, listener));
         if end.run_until_cancelled(join_all(deliveries)).await.is_none() {
             tracing::warn!(task = %task.id, "news of a task were not taken before the server ended");
         }
     }
 
-    async fn deliver(&self, gateway: &Gateway, task: &Task, listener: &Listener) {
+    async fn deliver(&self, gateway: &Gateway, task: &Task, listener: &PushTarget) {
         let news = match listener.version {
             ProtocolVersion::V1_0 => StreamEvent::Task(task.clone()).write(WireFormat::V1),
             ProtocolVersion::V0_3 => task.write(WireFormat::V03Rpc),
@@ -132,14 +132,14 @@ impl Courier {
                     |why| tracing::warn!(task = %task.id, %why, "news of a task were not taken"),
                 );
             };
-            if !is_worth_another_try(why) || gateway.parking().is_cancelled() {
+            if !is_retryable(why) || gateway.suspend_turns().is_cancelled() {
                 return tracing::warn!(task = %task.id, %why, "news of a task were refused");
             }
             tokio::time::sleep(pause).await;
         }
     }
 
-    async fn send(&self, listener: &Listener, news: &Value) -> Result<(), FetchError> {
+    async fn send(&self, listener: &PushTarget, news: &Value) -> Result<(), FetchError> {
         let url = self.check(&listener.config.url)?;
         let media_type = match listener.version {
             ProtocolVersion::V1_0 => lango_remote::a2a::rest::CONTENT_TYPE,
@@ -169,7 +169,7 @@ impl Courier {
     }
 }
 
-fn is_worth_another_try(why: &FetchError) -> bool {
+fn is_retryable(why: &FetchError) -> bool {
     match why {
         FetchError::Status(status) => *status >= 500 || matches!(status, 408 | 429),
         FetchError::Connection(_) | FetchError::UnknownHost(_) | FetchError::TimedOut(_) => true,

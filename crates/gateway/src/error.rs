@@ -13,7 +13,7 @@ use serde::Serialize;
 
 /// A request that is not carried out.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Refusal {
+pub struct ApiError {
     pub status: StatusCode,
     pub code: String,
     pub message: String,
@@ -22,7 +22,7 @@ pub struct Refusal {
     pub retry_after: Option<Duration>,
 }
 
-impl Refusal {
+impl ApiError {
     pub fn new(status: StatusCode, code: &str, message: impl Into<String>, hint: impl Into<String>) -> Self {
         let (message, hint) = (message.into(), hint.into());
         Self { status, code: code.to_owned(), message, hint, retry_after: None }
@@ -37,18 +37,18 @@ impl Refusal {
         Self::new(StatusCode::NOT_FOUND, "not_found", message, "`GET /api/sessions` lists what is yours")
     }
 
-    pub fn closing() -> Self {
+    pub fn shutting_down() -> Self {
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "closing",
             "the server is about to end and begins nothing new",
             "try again in a moment",
         )
-        .after(Duration::from_secs(5))
+        .with_retry_after(Duration::from_secs(5))
     }
 
     #[must_use]
-    pub fn after(mut self, wait: Duration) -> Self {
+    pub fn with_retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self
     }
@@ -107,7 +107,7 @@ pub struct ErrorDetail {
     pub param: Option<String>,
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = (self.status, Json(self.body())).into_response();
         let headers = response.headers_mut();
@@ -121,7 +121,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-impl From<SqliteStoreError> for Refusal {
+impl From<SqliteStoreError> for ApiError {
     fn from(trouble: SqliteStoreError) -> Self {
         match trouble {
             SqliteStoreError::NoSession(_) => Self::not_found(trouble.to_string()),
@@ -130,22 +130,22 @@ impl From<SqliteStoreError> for Refusal {
             }
             other => {
                 tracing::error!(trouble = %other, "the store has trouble");
-                broken_store()
+                store_unavailable()
             }
         }
     }
 }
 
-impl From<StoreError> for Refusal {
+impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         tracing::error!(%error, "the store has trouble");
-        broken_store()
+        store_unavailable()
     }
 }
 
 /// Paths and causes are for whoever runs the server; they are in its log.
-fn broken_store() -> Refusal {
-    Refusal::new(
+fn store_unavailable() -> ApiError {
+    ApiError::new(
         StatusCode::INTERNAL_SERVER_ERROR,
         "store",
         "what is kept could not be read or written",

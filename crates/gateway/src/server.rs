@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
 use crate::gateway::Gateway;
-use crate::patient::Patient;
+use crate::write_timeout::WriteTimeout;
 
 /// More headers than this no honest client sends.
 const MOST_HEADERS: usize = 64;
@@ -33,45 +33,45 @@ impl Gateway {
     /// answers they need; those that take too long are stopped where they are. Returns when everything is said and kept.
     pub async fn serve(&self, listener: TcpListener, told_to_end: impl Future<Output = ()>) {
         let connections = TaskTracker::new();
-        self.settle_tasks();
+        self.recover_tasks();
         let wind_down = async {
             told_to_end.await;
-            self.wind_down().await;
+            self.shut_down().await;
         };
         tokio::select! {
-            () = self.take_connections(listener, &connections) => {}
+            () = self.accept_connections(listener, &connections) => {}
             () = wind_down => {}
         }
-        self.over().cancel();
+        self.close_connections().cancel();
         connections.close();
         let _ = tokio::time::timeout(LAST_WORDS, connections.wait()).await;
         self.team().runner.wait_for_hooks().await;
     }
 
     /// Whoever waits for news of tasks that an earlier process left is told; nobody waits for that.
-    fn settle_tasks(&self) {
+    fn recover_tasks(&self) {
         if self.settings().a2a.is_enabled {
             let gateway = self.clone();
-            self.pumps().spawn(async move { crate::a2a::settle(&gateway, None).await });
+            self.turn_tasks().spawn(async move { crate::a2a::recover_orphaned_tasks(&gateway, None).await });
         }
     }
 
-    async fn wind_down(&self) {
-        self.closing().cancel();
-        self.pumps().close();
+    async fn shut_down(&self) {
+        self.shutdown_started().cancel();
+        self.turn_tasks().close();
         let courier = &self.a2a().courier;
         let ending = async {
-            self.pumps().wait().await;
-            courier.settled().await;
+            self.turn_tasks().wait().await;
+            courier.flush().await;
         };
         if tokio::time::timeout(self.settings().grace(), ending).await.is_err() {
-            self.parking().cancel();
-            self.pumps().wait().await;
-            let _ = tokio::time::timeout(LAST_NEWS, courier.settled()).await;
+            self.suspend_turns().cancel();
+            self.turn_tasks().wait().await;
+            let _ = tokio::time::timeout(LAST_NEWS, courier.flush()).await;
         }
     }
 
-    async fn take_connections(&self, listener: TcpListener, connections: &TaskTracker) {
+    async fn accept_connections(&self, listener: TcpListener, connections: &TaskTracker) {
         let router = self.router();
         let places = Arc::new(Semaphore::new(self.settings().connections.get().min(Semaphore::MAX_PERMITS)));
         while let Ok(place) = Arc::clone(&places).acquire_owned().await {
@@ -109,7 +109,7 @@ impl Connection {
     async fn converse(&self, stream: TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
         let settings = self.gateway.settings();
-        let stream = TokioIo::new(Patient::new(stream, settings.write_time()));
+        let stream = TokioIo::new(WriteTimeout::new(stream, settings.write_time()));
         let route = TowerToHyperService::new(self.router.clone());
         let conversation = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -120,7 +120,7 @@ impl Connection {
         tokio::pin!(conversation);
         tokio::select! {
             ended = conversation.as_mut() => return ended.map_err(io::Error::other),
-            () = self.gateway.over().cancelled() => conversation.as_mut().graceful_shutdown(),
+            () = self.gateway.close_connections().cancelled() => conversation.as_mut().graceful_shutdown(),
         }
         conversation.await.map_err(io::Error::other)
     }

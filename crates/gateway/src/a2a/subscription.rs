@@ -7,17 +7,17 @@ use futures::stream::{self, StreamExt};
 use lango_remote::a2a::{StreamEvent, Task};
 use tokio::sync::broadcast::error::RecvError;
 
-use super::board::{Live, Watch};
-use super::desk::Events;
+use super::live_tasks::{LiveTask, TaskSubscription};
+use super::operations::TaskEventStream;
 use crate::gateway::Gateway;
-use crate::streams::Opened;
+use crate::stream_limit::StreamPermit;
 
 /// What is said last when the server ends is heard within this.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// How long a task is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Until {
+pub(crate) enum StreamUntil {
     /// Until it is over or waits for something.
     Rest,
     /// The same, though it may be waiting at this moment.
@@ -25,7 +25,7 @@ pub(crate) enum Until {
     End,
 }
 
-impl Until {
+impl StreamUntil {
     fn is_reached_by(self, event: &StreamEvent) -> bool {
         match self {
             Self::Rest | Self::RestAgain => event.is_last(),
@@ -50,21 +50,21 @@ fn is_end(event: &StreamEvent) -> bool {
 }
 
 /// The task when it has come there.
-pub(crate) async fn done(watch: Watch, until: Until) -> Task {
-    let mut following = Following::new(watch, until);
+pub(crate) async fn wait_until(watch: TaskSubscription, until: StreamUntil) -> Task {
+    let mut following = TaskFollower::new(watch, until);
     while let Some(_event) = following.next().await {}
-    following.live.kept().task
+    following.live.stored().task
 }
 
 /// The task as it stands, then everything that happens to it.
-pub(crate) fn watched(gateway: &Gateway, watch: Watch, until: Until, place: Opened) -> Events {
-    let leaving = Leaving { gateway: gateway.clone(), live: Arc::clone(&watch.live) };
+pub(crate) fn task_stream(gateway: &Gateway, watch: TaskSubscription, until: StreamUntil, place: StreamPermit) -> TaskEventStream {
+    let leaving = SubscriptionGuard { gateway: gateway.clone(), live: Arc::clone(&watch.live) };
     // Work that runs is waited for when the server ends; what only waits is not.
-    let closing = match watch.live.is_worked_on() {
-        true => gateway.over().clone(),
-        false => gateway.closing().clone(),
+    let closing = match watch.live.is_running() {
+        true => gateway.close_connections().clone(),
+        false => gateway.shutdown_started().clone(),
     };
-    let following = (Following::new(watch, until), place, leaving);
+    let following = (TaskFollower::new(watch, until), place, leaving);
     stream::unfold(following, |(mut following, place, leaving)| async move {
         following.next().await.map(|event| (event, (following, place, leaving)))
     })
@@ -75,27 +75,27 @@ pub(crate) fn watched(gateway: &Gateway, watch: Watch, until: Until, place: Open
     .boxed()
 }
 
-struct Following {
-    live: Arc<Live>,
-    watch: Option<Watch>,
+struct TaskFollower {
+    live: Arc<LiveTask>,
+    watch: Option<TaskSubscription>,
     events: Option<tokio::sync::broadcast::Receiver<StreamEvent>>,
-    until: Until,
+    until: StreamUntil,
 }
 
-impl Following {
-    fn new(watch: Watch, until: Until) -> Self {
+impl TaskFollower {
+    fn new(watch: TaskSubscription, until: StreamUntil) -> Self {
         Self { live: Arc::clone(&watch.live), watch: Some(watch), events: None, until }
     }
 
     async fn next(&mut self) -> Option<StreamEvent> {
-        if let Some(Watch { task, events, .. }) = self.watch.take() {
+        if let Some(TaskSubscription { task, events, .. }) = self.watch.take() {
             self.events = (!self.until.is_reached_at_first(&task)).then_some(events);
             return Some(StreamEvent::Task(task));
         }
         let event = match self.events.as_mut()?.recv().await {
             Ok(event) => event,
             Err(RecvError::Lagged(_)) => {
-                let Watch { task, events, .. } = self.live.watch();
+                let TaskSubscription { task, events, .. } = self.live.watch();
                 self.events = Some(events);
                 StreamEvent::Task(task)
             }
@@ -109,13 +109,13 @@ impl Following {
 }
 
 /// Whoever watched last lets the task go.
-struct Leaving {
+struct SubscriptionGuard {
     gateway: Gateway,
-    live: Arc<Live>,
+    live: Arc<LiveTask>,
 }
 
-impl Drop for Leaving {
+impl Drop for SubscriptionGuard {
     fn drop(&mut self) {
-        self.gateway.a2a().board.tidy(&self.live);
+        self.gateway.a2a().board.remove_if_idle(&self.live);
     }
 }

@@ -8,18 +8,18 @@ use axum::http::StatusCode;
 use lango_domain::event::Principal;
 use tokio::time::Instant;
 
-use crate::refusal::Refusal;
-use crate::settings::Settings;
+use crate::error::ApiError;
+use crate::settings::ServerSettings;
 
 /// More buckets than this are looked through for full ones, which need not be kept.
 const MOST_BUCKETS: usize = 1_024;
 
-pub(crate) struct Pace {
+pub(crate) struct RateLimiter {
     per_minute: f64,
     turns: usize,
     turns_per_principal: usize,
     buckets: Mutex<HashMap<String, Bucket>>,
-    running: Mutex<Running>,
+    running: Mutex<TurnCounts>,
 }
 
 /// What a token may still ask for; fills up again as time passes.
@@ -29,19 +29,19 @@ struct Bucket {
 }
 
 #[derive(Default)]
-struct Running {
+struct TurnCounts {
     all: usize,
     of: HashMap<Principal, usize>,
 }
 
 /// A turn's place; free again when it is dropped.
-pub(crate) struct Slot {
-    pace: Arc<Pace>,
+pub(crate) struct TurnPermit {
+    pace: Arc<RateLimiter>,
     principal: Principal,
 }
 
-impl Pace {
-    pub fn new(settings: &Settings) -> Self {
+impl RateLimiter {
+    pub fn new(settings: &ServerSettings) -> Self {
         Self {
             per_minute: f64::from(settings.requests_per_minute.get()),
             turns: settings.turns.get(),
@@ -52,7 +52,7 @@ impl Pace {
     }
 
     /// Counts a request of a token.
-    pub fn request(&self, token: &str) -> Result<(), Refusal> {
+    pub fn check_request(&self, token: &str) -> Result<(), ApiError> {
         let now = Instant::now();
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= MOST_BUCKETS {
@@ -66,13 +66,13 @@ impl Pace {
         }
         bucket.left = left;
         let wait = Duration::from_secs_f64((1.0 - left) * 60.0 / self.per_minute);
-        Err(Refusal::new(
+        Err(ApiError::new(
             StatusCode::TOO_MANY_REQUESTS,
             "rate",
             format!("more than {} requests a minute with this token", self.per_minute),
             "wait a moment; server.requestsPerMinute sets the limit",
         )
-        .after(wait))
+        .with_retry_after(wait))
     }
 
     fn filled(&self, bucket: &Bucket, now: Instant) -> f64 {
@@ -81,36 +81,36 @@ impl Pace {
     }
 
     /// A place for a turn, if there is one.
-    pub fn turn(self: &Arc<Self>, principal: &Principal) -> Result<Slot, Refusal> {
+    pub fn acquire_turn(self: &Arc<Self>, principal: &Principal) -> Result<TurnPermit, ApiError> {
         let mut running = self.running();
         if running.all >= self.turns {
             let message = format!("{} turns are running, and no more run at once", running.all);
             let hint = "try again when one has ended; server.turns sets the limit";
-            let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "turns", message, hint);
-            return Err(refusal.after(Duration::from_secs(1)));
+            let refusal = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "turns", message, hint);
+            return Err(refusal.with_retry_after(Duration::from_secs(1)));
         }
         let own = running.of.get(principal).copied().unwrap_or(0);
         if own >= self.turns_per_principal {
             let message = format!("{own} of your turns are running, and no more run at once");
             let hint = "try again when one has ended; server.turnsPerPrincipal sets the limit";
-            let refusal = Refusal::new(StatusCode::TOO_MANY_REQUESTS, "turns", message, hint);
-            return Err(refusal.after(Duration::from_secs(1)));
+            let refusal = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "turns", message, hint);
+            return Err(refusal.with_retry_after(Duration::from_secs(1)));
         }
         running.all += 1;
         running.of.insert(principal.clone(), own + 1);
-        Ok(Slot { pace: Arc::clone(self), principal: principal.clone() })
+        Ok(TurnPermit { pace: Arc::clone(self), principal: principal.clone() })
     }
 
     pub fn turns_running(&self) -> usize {
         self.running().all
     }
 
-    fn running(&self) -> std::sync::MutexGuard<'_, Running> {
+    fn running(&self) -> std::sync::MutexGuard<'_, TurnCounts> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Slot {
+impl Drop for TurnPermit {
     fn drop(&mut self) {
         let mut running = self.pace.running();
         running.all = running.all.saturating_sub(1);
@@ -126,39 +126,39 @@ mod tests {
     use super::*;
     use std::num::{NonZeroU32, NonZeroUsize};
 
-    fn pace(settings: Settings) -> Arc<Pace> {
-        Arc::new(Pace::new(&settings))
+    fn pace(settings: ServerSettings) -> Arc<RateLimiter> {
+        Arc::new(RateLimiter::new(&settings))
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_token_that_asks_too_often_waits_and_others_do_not() {
         let pace =
-            pace(Settings { requests_per_minute: NonZeroU32::new(60).unwrap(), ..Settings::default() });
+            pace(ServerSettings { requests_per_minute: NonZeroU32::new(60).unwrap(), ..ServerSettings::default() });
         for _ in 0..60 {
-            pace.request("a").unwrap();
+            pace.check_request("a").unwrap();
         }
-        let refused = pace.request("a").unwrap_err();
+        let refused = pace.check_request("a").unwrap_err();
         assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
         assert!(refused.retry_after.unwrap() <= Duration::from_secs(1));
-        pace.request("b").unwrap();
+        pace.check_request("b").unwrap();
         tokio::time::advance(Duration::from_millis(1_100)).await;
-        pace.request("a").unwrap();
-        assert!(pace.request("a").is_err());
+        pace.check_request("a").unwrap();
+        assert!(pace.check_request("a").is_err());
     }
 
     #[test]
     fn places_are_counted_and_come_back() {
         let two = NonZeroUsize::new(2).unwrap();
         let three = NonZeroUsize::new(3).unwrap();
-        let pace = pace(Settings { turns: three, turns_per_principal: two, ..Settings::default() });
+        let pace = pace(ServerSettings { turns: three, turns_per_principal: two, ..ServerSettings::default() });
         let (ann, bob) = (Principal::new("ann"), Principal::new("bob"));
-        let first = pace.turn(&ann).unwrap();
-        let _second = pace.turn(&ann).unwrap();
-        assert_eq!(pace.turn(&ann).err().unwrap().status, StatusCode::TOO_MANY_REQUESTS);
-        let _third = pace.turn(&bob).unwrap();
-        assert_eq!(pace.turn(&bob).err().unwrap().status, StatusCode::SERVICE_UNAVAILABLE);
+        let first = pace.acquire_turn(&ann).unwrap();
+        let _second = pace.acquire_turn(&ann).unwrap();
+        assert_eq!(pace.acquire_turn(&ann).err().unwrap().status, StatusCode::TOO_MANY_REQUESTS);
+        let _third = pace.acquire_turn(&bob).unwrap();
+        assert_eq!(pace.acquire_turn(&bob).err().unwrap().status, StatusCode::SERVICE_UNAVAILABLE);
         drop(first);
         assert_eq!(pace.turns_running(), 2);
-        pace.turn(&bob).unwrap();
+        pace.acquire_turn(&bob).unwrap();
     }
 }

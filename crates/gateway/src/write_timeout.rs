@@ -9,14 +9,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
 /// Breaks off when nothing could be written for too long; reading has limits of its own.
-pub(crate) struct Patient<T> {
+pub(crate) struct WriteTimeout<T> {
     stream: T,
     patience: Duration,
     /// Runs while something waits to be written.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
-impl<T> Patient<T> {
+impl<T> WriteTimeout<T> {
     pub fn new(stream: T, patience: Duration) -> Self {
         Self { stream, patience, deadline: None }
     }
@@ -35,7 +35,7 @@ impl<T> Patient<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Patient<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for WriteTimeout<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -45,7 +45,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Patient<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Patient<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -85,7 +85,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn whoever_takes_nothing_is_cut_off_and_whoever_is_slow_is_not() {
         let (near, mut far) = tokio::io::duplex(8);
-        let mut near = Patient::new(near, Duration::from_secs(30));
+        let mut near = WriteTimeout::new(near, Duration::from_secs(30));
         let slow = tokio::spawn(async move {
             let mut taken = 0;
             while taken < 64 {

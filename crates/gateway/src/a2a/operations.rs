@@ -13,44 +13,44 @@ use lango_store::{NewTask, TaskCreation, TokenScope, SqliteStoreError};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::board::{Live, Watch};
-use super::history::remember;
-use super::kept::{Kept, broken, refused, trouble};
-use super::looking::{Looked, Standing};
-use super::watching::{Until, done, watched};
-use super::worker::{Answer, Assignment, Step, Steps};
-use crate::gate::Caller;
+use super::live_tasks::{LiveTask, TaskSubscription};
+use super::history::append_message;
+use super::stored_task::{StoredTask, internal_error, from_api_error, store_error};
+use super::task_lookup::{TaskLookup, TaskActivity};
+use super::subscription::{StreamUntil, wait_until, task_stream};
+use super::worker::{AnswerRight, TaskAssignment, TaskStep, TaskSteps};
+use crate::auth::Caller;
 use crate::gateway::Gateway;
-use crate::reading::session_named;
-use crate::streams::Opened;
+use crate::extract::parse_session_id;
+use crate::stream_limit::StreamPermit;
 
 /// Work that is told to end has so long to do so.
 const ENDING: Duration = Duration::from_secs(20);
 
-pub(crate) type Events = BoxStream<'static, StreamEvent>;
+pub(crate) type TaskEventStream = BoxStream<'static, StreamEvent>;
 
 /// What a request is answered with.
-pub(crate) enum Answered {
+pub(crate) enum A2aResponse {
     Value(Value),
-    Stream(Events),
+    Stream(TaskEventStream),
 }
 
 /// What became of a message.
-enum Sent {
+enum SendOutcome {
     Message(Message),
-    Watch(Watch),
+    Watch(TaskSubscription),
     /// Sent before, and nothing follows.
     Task(Task),
 }
 
 #[derive(Clone)]
-pub(crate) struct Desk {
+pub(crate) struct TaskOperations {
     pub gateway: Gateway,
     pub caller: Caller,
 }
 
-impl Desk {
-    pub async fn carry_out(&self, call: A2aCall, wire: WireFormat) -> Result<Answered, ProtocolError> {
+impl TaskOperations {
+    pub async fn execute(&self, call: A2aCall, wire: WireFormat) -> Result<A2aResponse, ProtocolError> {
         if call.tenant.is_some() {
             let message = "there are no tenants here; use the address of the card";
             return Err(ProtocolError::new(ErrorKind::InvalidParams, message).about("field", "tenant"));
@@ -58,66 +58,66 @@ impl Desk {
         let value = match call.request {
             A2aRequest::SendMessage(send) => self.send_and_wait(*send, wire).await?.write(wire),
             A2aRequest::StreamMessage(send) => {
-                return self.send_and_watch(*send, wire).await.map(Answered::Stream);
+                return self.send_streaming(*send, wire).await.map(A2aResponse::Stream);
             }
             A2aRequest::GetTask { task, history } => {
-                shortened(self.look(&task).await?.kept.task, history).write(wire)
+                truncate_history(self.look(&task).await?.kept.task, history).write(wire)
             }
             A2aRequest::ListTasks(list) => self.list(list).await?.write(wire),
             A2aRequest::CancelTask { task } => {
                 let desk = self.clone();
-                self.undisturbed(async move { desk.cancel(&task).await }).await?.write(wire)
+                self.run_to_completion(async move { desk.cancel(&task).await }).await?.write(wire)
             }
-            A2aRequest::SubscribeToTask { task } => return self.subscribe(&task).await.map(Answered::Stream),
-            A2aRequest::CreatePushConfig(config) => self.listen(config, wire).await?.write(wire),
-            A2aRequest::GetPushConfig { task, config } => self.listener(&task, config).await?.write(wire),
-            A2aRequest::ListPushConfigs { task } => self.listeners(&task, wire).await?,
+            A2aRequest::SubscribeToTask { task } => return self.subscribe(&task).await.map(A2aResponse::Stream),
+            A2aRequest::CreatePushConfig(config) => self.create_push_config(config, wire).await?.write(wire),
+            A2aRequest::GetPushConfig { task, config } => self.get_push_config(&task, config).await?.write(wire),
+            A2aRequest::ListPushConfigs { task } => self.list_push_configs(&task, wire).await?,
             A2aRequest::DeletePushConfig { task, config } => {
-                self.stop_listening(&task, &config).await?;
+                self.delete_push_config(&task, &config).await?;
                 if wire == WireFormat::V03Rpc { Value::Null } else { json!({}) }
             }
             // The card needs the address that was asked, and is answered before it comes here.
             A2aRequest::ExtendedCard => return Err(unsupported("the card is asked for at its own address")),
         };
-        Ok(Answered::Value(value))
+        Ok(A2aResponse::Value(value))
     }
 
     async fn send_and_wait(&self, send: SendMessage, wire: WireFormat) -> Result<SendReply, ProtocolError> {
         let (waiting, history) = (send.waiting, send.history);
         let task = match self.send(send, wire).await? {
-            Sent::Message(message) => return Ok(SendReply::Message(message)),
-            Sent::Task(task) => task,
-            Sent::Watch(watch) if waiting == ReturnMode::NotAtAll => watch.task,
-            Sent::Watch(watch) => done(watch, Until::Rest).await,
+            SendOutcome::Message(message) => return Ok(SendReply::Message(message)),
+            SendOutcome::Task(task) => task,
+            SendOutcome::Watch(watch) if waiting == ReturnMode::NotAtAll => watch.task,
+            SendOutcome::Watch(watch) => wait_until(watch, StreamUntil::Rest).await,
         };
-        Ok(SendReply::Task(shortened(task, history)))
+        Ok(SendReply::Task(truncate_history(task, history)))
     }
 
-    async fn send_and_watch(&self, send: SendMessage, wire: WireFormat) -> Result<Events, ProtocolError> {
+    async fn send_streaming(&self, send: SendMessage, wire: WireFormat) -> Result<TaskEventStream, ProtocolError> {
         let place = self.stream_place()?;
         Ok(match self.send(send, wire).await? {
-            Sent::Message(message) => only(StreamEvent::Message(message)),
-            Sent::Task(task) => only(StreamEvent::Task(task)),
-            Sent::Watch(watch) => watched(&self.gateway, watch, Until::Rest, place),
+            SendOutcome::Message(message) => only(StreamEvent::Message(message)),
+            SendOutcome::Task(task) => only(StreamEvent::Task(task)),
+            SendOutcome::Watch(watch) => task_stream(&self.gateway, watch, StreamUntil::Rest, place),
         })
     }
 
-    async fn send(&self, send: SendMessage, wire: WireFormat) -> Result<Sent, ProtocolError> {
+    async fn send(&self, send: SendMessage, wire: WireFormat) -> Result<SendOutcome, ProtocolError> {
         if send.message.role != Role::User {
             let message = "only messages of the user are taken; the agent speaks for itself";
             return Err(ProtocolError::new(ErrorKind::InvalidParams, message).about("field", "message.role"));
         }
         self.check_modes(&send)?;
         if let Some(config) = &send.push {
-            self.check_listener(config)?;
+            self.validate_push_config(config)?;
         }
         let desk = self.clone();
-        self.undisturbed(async move {
+        self.run_to_completion(async move {
             match send.message.task.clone() {
-                Some(task) => desk.go_on(&task, send, wire).await,
+                Some(task) => desk.continue_task(&task, send, wire).await,
                 None => match desk.gateway.a2a().worker.reply(&send.message) {
-                    Some(reply) => Ok(Sent::Message(reply)),
-                    None => desk.begin(send, wire).await,
+                    Some(reply) => Ok(SendOutcome::Message(reply)),
+                    None => desk.create_task(send, wire).await,
                 },
             }
         })
@@ -125,14 +125,14 @@ impl Desk {
     }
 
     /// Comes to its end though the caller may leave: nothing is half begun.
-    async fn undisturbed<T: Send + 'static>(
+    async fn run_to_completion<T: Send + 'static>(
         &self,
         doing: impl Future<Output = Result<T, ProtocolError>> + Send + 'static,
     ) -> Result<T, ProtocolError> {
-        self.gateway.pumps().spawn(doing).await.unwrap_or_else(|_| Err(broken()))
+        self.gateway.turn_tasks().spawn(doing).await.unwrap_or_else(|_| Err(internal_error()))
     }
 
-    async fn begin(&self, send: SendMessage, wire: WireFormat) -> Result<Sent, ProtocolError> {
+    async fn create_task(&self, send: SendMessage, wire: WireFormat) -> Result<SendOutcome, ProtocolError> {
         let session = match &send.message.context {
             Some(context) => session_of(context)?,
             None => self.gateway.new_session(),
@@ -140,11 +140,11 @@ impl Desk {
         let board = &self.gateway.a2a().board;
         // Live before it is kept, so that nobody finds it kept and takes it for left behind.
         let live = board.open(self.new_task(session, send.message.clone()));
-        match self.keep_new(&live.kept(), &send.message).await {
+        match self.store_new_task(&live.stored(), &send.message).await {
             Ok(TaskCreation::New) => {}
             Ok(TaskCreation::Repeated(row)) => {
                 board.remove(&live);
-                return self.again(&TaskId::new(row.id)).await;
+                return self.resend_outcome(&TaskId::new(row.id)).await;
             }
             Ok(TaskCreation::TooMany) => {
                 board.remove(&live);
@@ -153,24 +153,24 @@ impl Desk {
             }
             Err(error) => {
                 board.remove(&live);
-                return Err(trouble(error));
+                return Err(store_error(error));
             }
         }
         let watch = live.watch();
         if let Err(error) = self.start(&live, send, wire).await {
             board.remove(&live);
             let forgotten = self.gateway.store().delete_task(self.caller.principal(), watch.task.id.as_str());
-            forgotten.await.map_err(trouble)?;
+            forgotten.await.map_err(store_error)?;
             return Err(error);
         }
-        Ok(Sent::Watch(watch))
+        Ok(SendOutcome::Watch(watch))
     }
 
-    async fn keep_new(&self, kept: &Kept, message: &Message) -> Result<TaskCreation, SqliteStoreError> {
+    async fn store_new_task(&self, kept: &StoredTask, message: &Message) -> Result<TaskCreation, SqliteStoreError> {
         let settings = &self.gateway.settings().a2a;
         let since = self.gateway.now().checked_sub(settings.repeat_time());
         let new = NewTask {
-            row: kept.row(),
+            row: kept.to_row(),
             message: message.id.to_string(),
             repeated_since: since.unwrap_or(jiff::Timestamp::MIN),
             most: settings.tasks.get(),
@@ -178,16 +178,16 @@ impl Desk {
         self.gateway.store().create_task(new).await
     }
 
-    async fn start(&self, live: &Arc<Live>, send: SendMessage, wire: WireFormat) -> Result<(), ProtocolError> {
+    async fn start(&self, live: &Arc<LiveTask>, send: SendMessage, wire: WireFormat) -> Result<(), ProtocolError> {
         if let Some(config) = send.push {
-            self.keep_listener(&live.kept().task.id, config, wire).await?;
+            self.store_push_config(&live.stored().task.id, config, wire).await?;
         }
-        let steps = self.take_up(live, send.message)?;
-        self.gateway.pumps().spawn(Arc::clone(live).carry(self.gateway.clone(), steps));
+        let steps = self.start_steps(live, send.message)?;
+        self.gateway.turn_tasks().spawn(Arc::clone(live).run_steps(self.gateway.clone(), steps));
         Ok(())
     }
 
-    fn new_task(&self, session: SessionId, message: Message) -> Kept {
+    fn new_task(&self, session: SessionId, message: Message) -> StoredTask {
         let now = self.gateway.now();
         let id = TaskId::new(format!("task-{}", self.gateway.new_id()));
         let context = ContextId::new(session.as_str());
@@ -200,104 +200,104 @@ impl Desk {
             history: Vec::new(),
             metadata: Metadata::new(),
         };
-        remember(&mut task, message);
+        append_message(&mut task, message);
         let principal = self.caller.principal().clone();
-        Kept { task, principal, session, turn: None, asked: None, created: now }
+        StoredTask { task, principal, session, turn: None, asked: None, created: now }
     }
 
     /// A message that came before: its task as it stands, followed from here.
-    async fn again(&self, task: &TaskId) -> Result<Sent, ProtocolError> {
+    async fn resend_outcome(&self, task: &TaskId) -> Result<SendOutcome, ProtocolError> {
         let looked = self.look(task).await?;
         Ok(match looked.standing {
-            Standing::Live(live) if !looked.kept.task.status.state.is_interrupted() => {
-                Sent::Watch(live.watch())
+            TaskActivity::Live(live) if !looked.kept.task.status.state.is_interrupted() => {
+                SendOutcome::Watch(live.watch())
             }
-            _ => Sent::Task(looked.kept.task),
+            _ => SendOutcome::Task(looked.kept.task),
         })
     }
 
     /// A message for a task that is there already.
-    async fn go_on(&self, id: &TaskId, send: SendMessage, wire: WireFormat) -> Result<Sent, ProtocolError> {
-        let Looked { kept, standing } = self.look(id).await?;
+    async fn continue_task(&self, id: &TaskId, send: SendMessage, wire: WireFormat) -> Result<SendOutcome, ProtocolError> {
+        let TaskLookup { kept, standing } = self.look(id).await?;
         if send.message.context.as_ref().is_some_and(|context| Some(context) != kept.task.context.as_ref()) {
             let message = "this task belongs to another context";
             return Err(
                 ProtocolError::new(ErrorKind::InvalidParams, message).about("field", "message.contextId")
             );
         }
-        if kept.has_heard(&send.message) {
-            return self.again(id).await;
+        if kept.has_message(&send.message) {
+            return self.resend_outcome(id).await;
         }
         let live = match standing {
-            Standing::Over => {
+            TaskActivity::Over => {
                 let message = "the task is over; send the message without a task to go on in its context";
                 return Err(unsupported(message).about("taskId", id.as_str()));
             }
-            Standing::Elsewhere => return Err(unsupported("another process works on this task")),
-            Standing::Live(live) => live,
-            Standing::Waits => self.gateway.a2a().board.open(kept.clone()),
+            TaskActivity::Elsewhere => return Err(unsupported("another process works on this task")),
+            TaskActivity::Live(live) => live,
+            TaskActivity::Waits => self.gateway.a2a().board.open(kept.clone()),
         };
         // Whoever watches keeps the task live.
         let _watch = live.watch();
         if let Some(config) = send.push {
-            self.keep_listener(id, config, wire).await?;
+            self.store_push_config(id, config, wire).await?;
         }
         let message = Message { task: Some(id.clone()), context: kept.task.context.clone(), ..send.message };
-        if !live.is_worked_on() {
-            let steps = self.take_up(&live, message.clone())?;
-            live.hear(&self.gateway, message, || Ok(Step::state(TaskState::Working))).await?;
+        if !live.is_running() {
+            let steps = self.start_steps(&live, message.clone())?;
+            live.add_message(&self.gateway, message, || Ok(TaskStep::state(TaskState::Working))).await?;
             let watch = live.watch();
-            self.gateway.pumps().spawn(Arc::clone(&live).carry(self.gateway.clone(), steps));
-            return Ok(Sent::Watch(watch));
+            self.gateway.turn_tasks().spawn(Arc::clone(&live).run_steps(self.gateway.clone(), steps));
+            return Ok(SendOutcome::Watch(watch));
         }
         self.answer(&live, message).await
     }
 
     /// A message for a task that is being worked on.
-    async fn answer(&self, live: &Arc<Live>, message: Message) -> Result<Sent, ProtocolError> {
-        let heard = live.hear(&self.gateway, message.clone(), || {
-            let assignment = self.assignment(live.kept(), message, CancellationToken::new());
-            self.gateway.a2a().worker.hear(&self.gateway, &assignment)
+    async fn answer(&self, live: &Arc<LiveTask>, message: Message) -> Result<SendOutcome, ProtocolError> {
+        let heard = live.add_message(&self.gateway, message.clone(), || {
+            let assignment = self.assignment(live.stored(), message, CancellationToken::new());
+            self.gateway.a2a().worker.on_message(&self.gateway, &assignment)
         });
         heard.await?;
-        Ok(Sent::Watch(live.watch()))
+        Ok(SendOutcome::Watch(live.watch()))
     }
 
     /// Has somebody work on the task; what they do is to be carried.
-    fn take_up(&self, live: &Live, message: Message) -> Result<Steps, ProtocolError> {
-        let Some(cancel) = live.take_up() else { return Err(unsupported("the task is being worked on")) };
-        let assignment = self.assignment(live.kept(), message, cancel);
+    fn start_steps(&self, live: &LiveTask, message: Message) -> Result<TaskSteps, ProtocolError> {
+        let Some(cancel) = live.start_work() else { return Err(unsupported("the task is being worked on")) };
+        let assignment = self.assignment(live.stored(), message, cancel);
         let taken = self.gateway.a2a().worker.work(&self.gateway, assignment);
-        taken.inspect_err(|_| live.lay_down())
+        taken.inspect_err(|_| live.finish_work())
     }
 
-    pub fn assignment(&self, kept: Kept, message: Message, cancel: CancellationToken) -> Assignment {
-        let answer = match self.caller.needs(&[TokenScope::Approve]) {
-            Ok(()) => Answer::MayAnswer,
-            Err(_) => Answer::MayNot,
+    pub fn assignment(&self, kept: StoredTask, message: Message, cancel: CancellationToken) -> TaskAssignment {
+        let answer = match self.caller.require_any(&[TokenScope::Approve]) {
+            Ok(()) => AnswerRight::MayAnswer,
+            Err(_) => AnswerRight::MayNot,
         };
-        let Kept { task, principal, session, turn, asked, .. } = kept;
-        Assignment { principal, session, turn, answer, asked, task, message, cancel }
+        let StoredTask { task, principal, session, turn, asked, .. } = kept;
+        TaskAssignment { principal, session, turn, answer, asked, task, message, cancel }
     }
 
     async fn cancel(&self, id: &TaskId) -> Result<Task, ProtocolError> {
-        let Looked { kept, standing } = self.look(id).await?;
+        let TaskLookup { kept, standing } = self.look(id).await?;
         let refuse =
             |why: &str| ProtocolError::new(ErrorKind::TaskNotCancelable, why).about("taskId", id.as_str());
         let live = match standing {
-            Standing::Over => return Err(refuse("the task is over")),
-            Standing::Elsewhere => return Err(refuse("another process works on this task")),
-            Standing::Live(live) => live,
-            Standing::Waits => self.gateway.a2a().board.open(kept),
+            TaskActivity::Over => return Err(refuse("the task is over")),
+            TaskActivity::Elsewhere => return Err(refuse("another process works on this task")),
+            TaskActivity::Live(live) => live,
+            TaskActivity::Waits => self.gateway.a2a().board.open(kept),
         };
         let watch = live.watch();
-        if live.stop() {
-            let _ = tokio::time::timeout(ENDING, done(watch, Until::End)).await;
+        if live.cancel_work() {
+            let _ = tokio::time::timeout(ENDING, wait_until(watch, StreamUntil::End)).await;
         } else {
-            live.step(&self.gateway, Step::state(TaskState::Canceled)).await;
+            live.apply_step(&self.gateway, TaskStep::state(TaskState::Canceled)).await;
         }
-        self.gateway.a2a().board.tidy(&live);
-        let task = live.kept().task;
+        self.gateway.a2a().board.remove_if_idle(&live);
+        let task = live.stored().task;
         match task.status.state {
             TaskState::Canceled => Ok(task),
             state if state.is_terminal() => Err(refuse("the task ended before it could be canceled")),
@@ -305,33 +305,33 @@ impl Desk {
         }
     }
 
-    async fn subscribe(&self, id: &TaskId) -> Result<Events, ProtocolError> {
+    async fn subscribe(&self, id: &TaskId) -> Result<TaskEventStream, ProtocolError> {
         let place = self.stream_place()?;
-        let Looked { kept, standing } = self.look(id).await?;
+        let TaskLookup { kept, standing } = self.look(id).await?;
         let live = match standing {
-            Standing::Over => {
+            TaskActivity::Over => {
                 return Err(unsupported("the task is over; get it instead").about("taskId", id.as_str()));
             }
-            Standing::Elsewhere => return Ok(only(StreamEvent::Task(kept.task))),
-            Standing::Live(live) => live,
-            Standing::Waits => self.gateway.a2a().board.open(kept),
+            TaskActivity::Elsewhere => return Ok(only(StreamEvent::Task(kept.task))),
+            TaskActivity::Live(live) => live,
+            TaskActivity::Waits => self.gateway.a2a().board.open(kept),
         };
-        Ok(watched(&self.gateway, live.watch(), Until::RestAgain, place))
+        Ok(task_stream(&self.gateway, live.watch(), StreamUntil::RestAgain, place))
     }
 
-    fn stream_place(&self) -> Result<Opened, ProtocolError> {
-        self.gateway.open_stream(self.caller.principal()).map_err(refused)
+    fn stream_place(&self) -> Result<StreamPermit, ProtocolError> {
+        self.gateway.open_stream(self.caller.principal()).map_err(from_api_error)
     }
 }
 
 fn session_of(context: &ContextId) -> Result<SessionId, ProtocolError> {
-    session_named(context.as_str()).map_err(|refusal| {
+    parse_session_id(context.as_str()).map_err(|refusal| {
         ProtocolError::new(ErrorKind::InvalidParams, refusal.message).about("field", "message.contextId")
     })
 }
 
 /// With the last messages only.
-pub(crate) fn shortened(mut task: Task, history: Option<u32>) -> Task {
+pub(crate) fn truncate_history(mut task: Task, history: Option<u32>) -> Task {
     if let Some(most) = history {
         let surplus = task.history.len().saturating_sub(most as usize);
         task.history.drain(..surplus);
@@ -339,7 +339,7 @@ pub(crate) fn shortened(mut task: Task, history: Option<u32>) -> Task {
     task
 }
 
-fn only(event: StreamEvent) -> Events {
+fn only(event: StreamEvent) -> TaskEventStream {
     Box::pin(futures::stream::once(std::future::ready(event)))
 }
 

@@ -6,11 +6,11 @@ use lango_domain::event::{CallId, Principal, SessionId, TurnId};
 use lango_remote::a2a::{ErrorKind, Message, ProtocolError, Task, WireFormat};
 use lango_store::TaskRow;
 
-use crate::refusal::Refusal;
+use crate::error::ApiError;
 
 /// A task, and what the protocol does not say about it.
 #[derive(Clone, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct StoredTask {
     pub task: Task,
     pub principal: Principal,
     pub session: SessionId,
@@ -20,18 +20,18 @@ pub(crate) struct Kept {
     pub created: Timestamp,
 }
 
-impl Kept {
-    pub fn read(row: TaskRow) -> Result<Self, ProtocolError> {
+impl StoredTask {
+    pub fn from_row(row: TaskRow) -> Result<Self, ProtocolError> {
         let value = serde_json::from_str(&row.body).ok();
         let Some(task) = value.and_then(|value| Task::read(&value, WireFormat::V1).ok()) else {
             tracing::error!(task = row.id, "a kept task cannot be read");
-            return Err(broken());
+            return Err(internal_error());
         };
         let TaskRow { principal, session, turn, created, .. } = row;
         Ok(Self { task, principal, session, turn, asked: None, created })
     }
 
-    pub fn row(&self) -> TaskRow {
+    pub fn to_row(&self) -> TaskRow {
         let state = self.task.status.state;
         TaskRow {
             id: self.task.id.to_string(),
@@ -47,27 +47,27 @@ impl Kept {
     }
 
     /// Whether this very message was heard before. Some clients give one id to all that they send; other words are another message.
-    pub fn has_heard(&self, message: &Message) -> bool {
+    pub fn has_message(&self, message: &Message) -> bool {
         self.task.history.iter().any(|heard| heard.id == message.id && heard.parts == message.parts)
     }
 
-    pub fn is_over(&self) -> bool {
+    pub fn is_terminal(&self) -> bool {
         self.task.status.state.is_terminal()
     }
 }
 
 /// What happened inside is in the log of whoever runs the server.
-pub(crate) fn broken() -> ProtocolError {
+pub(crate) fn internal_error() -> ProtocolError {
     ProtocolError::new(ErrorKind::Internal, "what is kept could not be read or written")
 }
 
-pub(crate) fn trouble(trouble: lango_store::SqliteStoreError) -> ProtocolError {
+pub(crate) fn store_error(trouble: lango_store::SqliteStoreError) -> ProtocolError {
     tracing::error!(%trouble, "the store has trouble with a task");
-    broken()
+    internal_error()
 }
 
 /// What the server refuses, in words of the protocol.
-pub(crate) fn refused(refusal: Refusal) -> ProtocolError {
+pub(crate) fn from_api_error(refusal: ApiError) -> ProtocolError {
     let kind = match refusal.status {
         StatusCode::TOO_MANY_REQUESTS => ErrorKind::Busy,
         StatusCode::SERVICE_UNAVAILABLE => ErrorKind::Unavailable,

@@ -4,7 +4,7 @@ use lango_domain::event::{Author, EventBody, Event, Update};
 
 /// What was said in a turn, in an order that can be read.
 #[derive(Default)]
-pub(super) struct Voice {
+pub(super) struct StreamMerger {
     /// Who speaks, and what was heard of its reply.
     speaker: Option<(String, String)>,
     /// Answers that came while somebody else spoke.
@@ -12,9 +12,9 @@ pub(super) struct Voice {
     has_spoken: bool,
 }
 
-impl Voice {
+impl StreamMerger {
     /// What is to be heard now.
-    pub fn take(&mut self, update: &Update) -> Vec<String> {
+    pub fn push(&mut self, update: &Update) -> Vec<String> {
         match update {
             Update::Delta { author, text } => self.delta(author.as_str(), text),
             Update::Event(event) => self.event(event),
@@ -25,7 +25,7 @@ impl Voice {
     /// Whatever still waits.
     pub fn end(&mut self) -> Vec<String> {
         self.speaker = None;
-        self.give_floor()
+        self.flush_waiting()
     }
 
     /// Words of whoever speaks, or begins to; those of others come with their answers.
@@ -50,7 +50,7 @@ impl Voice {
             EventBody::Usage(_) | EventBody::Approval { .. } | EventBody::Context { .. } | EventBody::Digest { .. } => Vec::new(),
             EventBody::Answer { text } if is_speaker => {
                 let mut pieces: Vec<String> = self.rest(text).into_iter().collect();
-                pieces.extend(self.give_floor());
+                pieces.extend(self.flush_waiting());
                 pieces
             }
             EventBody::Answer { text } if self.speaker.is_none() => vec![self.apart(text)],
@@ -61,7 +61,7 @@ impl Voice {
             // Whatever else it does, it has said what it had to say.
             _ if is_speaker => {
                 self.speaker = None;
-                self.give_floor()
+                self.flush_waiting()
             }
             _ => Vec::new(),
         }
@@ -79,7 +79,7 @@ impl Voice {
         }
     }
 
-    fn give_floor(&mut self) -> Vec<String> {
+    fn flush_waiting(&mut self) -> Vec<String> {
         let waiting = std::mem::take(&mut self.waiting);
         waiting.into_iter().map(|text| self.apart(&text)).collect()
     }
@@ -120,8 +120,8 @@ mod tests {
     }
 
     fn heard(updates: &[Update]) -> String {
-        let mut voice = Voice::default();
-        let mut pieces: Vec<String> = updates.iter().flat_map(|update| voice.take(update)).collect();
+        let mut voice = StreamMerger::default();
+        let mut pieces: Vec<String> = updates.iter().flat_map(|update| voice.push(update)).collect();
         pieces.extend(voice.end());
         pieces.concat()
     }
