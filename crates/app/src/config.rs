@@ -18,14 +18,14 @@ use lango_team::MarkdownFolder;
 use serde_json::Value;
 
 use crate::environment::Environment;
-use crate::settings::{Agent, Settings};
+use crate::settings::{AgentSettings, Settings};
 use hiding::Placed;
 use merge::Merged;
 use project::{Folders, Named, Said, Withheld};
 
 pub use asked::{Asked, Shown, ShownFile};
-pub use merge::Origin;
-pub use reference::{Entry, commented_file, entries, reference_page};
+pub use merge::SettingOrigin;
+pub use reference::{SettingDoc, commented_file, setting_docs, reference_page};
 
 /// A configuration that cannot be used, said to whoever wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,7 +58,7 @@ pub struct Overrides {
 
 /// Settings, and where they come from.
 #[derive(Clone, Debug)]
-pub struct Loaded {
+pub struct LoadedConfig {
     pub settings: Settings,
     /// The files that were read, weakest first.
     pub files: Vec<PathBuf>,
@@ -79,19 +79,19 @@ pub(crate) enum FilesOf<'a> {
 
 /// One source of settings.
 struct Layer {
-    source: Source,
+    source: ConfigSource,
     node: SpannedValue,
 }
 
 /// Who says so.
 #[derive(Clone, Debug)]
-enum Source {
+enum ConfigSource {
     File(PathBuf),
     Variable(String),
     Set(String),
 }
 
-impl Loaded {
+impl LoadedConfig {
     pub fn read(environment: &Environment, overrides: &Overrides) -> Result<Self, ConfigError> {
         let schema = Settings::schema();
         let files = files(environment, overrides.config.as_deref())?;
@@ -108,14 +108,14 @@ impl Loaded {
         merge::refuse_unknown_keys(&schema, &layers)?;
         let (mut folders, mut warnings) = (Folders::new(), Vec::new());
         for layer in &mut layers {
-            if matches!((&layer.source, &project), (Source::File(path), Some(own)) if path == own) {
+            if matches!((&layer.source, &project), (ConfigSource::File(path), Some(own)) if path == own) {
                 let (confirmed, warning) = withhold(&schema, environment, layer);
                 folders = confirmed;
                 warnings.extend(warning);
             }
         }
         let merged = Merged::of(&schema, layers, environment)?;
-        let agent = Agent {
+        let agent = AgentSettings {
             team: merged.read("agent")?,
             engine: merged.read("agent")?,
             models: merged.read("agent")?,
@@ -142,12 +142,12 @@ impl Loaded {
     }
 
     /// Where the value of a dotted key was set; nothing for a default.
-    pub fn origin(&self, key: &str) -> Option<&Origin> {
+    pub fn origin(&self, key: &str) -> Option<&SettingOrigin> {
         self.merged.origin(key)
     }
 
     /// Where a dotted key, or what stands below it, was set.
-    pub fn origins_under(&self, key: &str) -> impl Iterator<Item = &Origin> {
+    pub fn origins_under(&self, key: &str) -> impl Iterator<Item = &SettingOrigin> {
         self.merged.origins_under(key)
     }
 
@@ -159,7 +159,7 @@ impl Loaded {
         folder: &Path,
     ) -> Result<FilesOf<'_>, ConfigError> {
         match (&self.project, self.origin(key)) {
-            (Some((own, folders)), Some(Origin::File { path, .. })) if own == path => {
+            (Some((own, folders)), Some(SettingOrigin::File { path, .. })) if own == path => {
                 let unread = || ConfigError::new(format!("`{key}`: this project's folder was not read"));
                 folders.get(key).map(FilesOf::Project).ok_or_else(unread)
             }
@@ -170,7 +170,7 @@ impl Loaded {
     /// A path from the settings, relative to the file it was written in, else to the working folder.
     pub fn resolve(&self, environment: &Environment, key: &str, path: &Path) -> PathBuf {
         let base = match self.origin(key) {
-            Some(Origin::File { path, .. }) => path.parent(),
+            Some(SettingOrigin::File { path, .. }) => path.parent(),
             _ => None,
         };
         base.map_or_else(|| environment.working_folder.join(path), |base| base.join(path))
@@ -179,7 +179,7 @@ impl Loaded {
 
 /// Takes out of a project's layer what was not confirmed, and says so; gives the folders of one that was.
 fn withhold(schema: &Value, environment: &Environment, layer: &mut Layer) -> (Folders, Option<String>) {
-    let Source::File(path) = &layer.source else { return (Folders::new(), None) };
+    let ConfigSource::File(path) = &layer.source else { return (Folders::new(), None) };
     let said = Said::of(schema, &layer.node);
     if said.is_all_open() {
         return (Folders::new(), None);

@@ -13,7 +13,7 @@ pub struct Environment {
 
 impl Environment {
     /// That of this process; variables that are not text are left out.
-    pub fn of_this_process() -> io::Result<Self> {
+    pub fn from_process() -> io::Result<Self> {
         if std::env::var_os("LANGO_HOME").is_some_and(|home| home.to_str().is_none()) {
             return Err(io::Error::other("LANGO_HOME is not valid UTF-8"));
         }

@@ -11,33 +11,33 @@ use lango_remote::{RemoteTeam, RemoteAvailability};
 use lango_store::{SqliteStore, token_value};
 use uuid::Uuid;
 
-use crate::beside::beside;
-use crate::colleagues::{colleagues, keep_looking_for};
-use crate::config::{ConfigError, Loaded};
-use crate::conversation::{CannotStart, connect, parts};
+use crate::hooks::turn_hooks;
+use crate::remote_agents::{connect_remote_agents, refresh_in_background};
+use crate::config::{ConfigError, LoadedConfig};
+use crate::assistant::{StartError, connect_models, runner_parts};
 use crate::environment::Environment;
-use crate::sessions::forget_files;
+use crate::store::delete_session_files;
 use crate::stores::Stores;
-use crate::tape::Tape;
+use crate::recording::Recording;
 use crate::team::assemble_team_with;
 
 /// A server that is ready to listen.
-pub struct Served {
+pub struct GatewayServer {
     pub gateway: Gateway,
     /// Who is asked, for people.
     pub model_name: String,
     /// What the user should know about the files that the team was read from.
     pub warnings: Vec<String>,
-    workshop: Workshop,
+    workshop: TeamBuilder,
     /// Which state of the colleagues the team was built of.
     built_of: u64,
 }
 
-impl Served {
+impl GatewayServer {
     /// Whoever can be reached only later, or not any more, joins or leaves the team between turns. Never ends.
-    pub async fn follow_colleagues(&self) {
+    pub async fn watch_remote_agents(&self) {
         let colleagues = &self.workshop.colleagues;
-        keep_looking_for(colleagues);
+        refresh_in_background(colleagues);
         let mut built_of = self.built_of;
         loop {
             colleagues.wait_for_change(built_of).await;
@@ -55,42 +55,42 @@ impl Served {
 pub type MakeTools = Box<dyn Fn() -> Result<Vec<Tool>, ConfigError> + Send + Sync>;
 
 /// Puts a server around the team that the settings describe.
-pub fn serve(
-    loaded: &Loaded,
+pub fn build_server(
+    loaded: &LoadedConfig,
     environment: &Environment,
     stores: &Stores,
     make_tools: MakeTools,
-) -> Result<Served, CannotStart> {
+) -> Result<GatewayServer, StartError> {
     let store = stores.open()?;
     let now: Arc<dyn Fn() -> Timestamp + Send + Sync> = Arc::new(Timestamp::now);
     let lobby = ClientBridge::new(store.clone(), Arc::clone(&now));
-    let workshop = Workshop {
+    let workshop = TeamBuilder {
         loaded: loaded.clone(),
         environment: environment.clone(),
         make_tools,
-        colleagues: colleagues(loaded, environment)?,
+        colleagues: connect_remote_agents(loaded, environment)?,
         lobby: lobby.clone(),
         store: store.clone(),
     };
     let built_of = workshop.colleagues.generation();
-    let Built { team, model_name, warnings } = workshop.build()?;
+    let BuiltTeam { team, model_name, warnings } = workshop.build()?;
     let home = environment.clone();
     let parts = lango_gateway::GatewayParts {
         settings: loaded.settings.server.clone(),
         store,
         lobby,
         team,
-        forget: Arc::new(move |principal, session| forget_files(&home, principal, session)),
+        forget: Arc::new(move |principal, session| delete_session_files(&home, principal, session)),
         surroundings: GatewayClockAndIds { now, new_id: Arc::new(|| Uuid::now_v7().to_string()) },
     };
     let tasks = TaskBackend { reach: loaded.settings.net.reach(), ..TaskBackend::default() };
     let gateway = Gateway::with_tasks(parts, tasks);
-    Ok(Served { gateway, model_name, warnings, workshop, built_of })
+    Ok(GatewayServer { gateway, model_name, warnings, workshop, built_of })
 }
 
 /// What a team is built from, whenever that is.
-struct Workshop {
-    loaded: Loaded,
+struct TeamBuilder {
+    loaded: LoadedConfig,
     environment: Environment,
     make_tools: MakeTools,
     colleagues: RemoteTeam,
@@ -98,34 +98,34 @@ struct Workshop {
     store: SqliteStore,
 }
 
-struct Built {
+struct BuiltTeam {
     team: ServedTeam,
     model_name: String,
     warnings: Vec<String>,
 }
 
-impl Workshop {
-    fn build(&self) -> Result<Built, CannotStart> {
+impl TeamBuilder {
+    fn build(&self) -> Result<BuiltTeam, StartError> {
         let (loaded, environment) = (&self.loaded, &self.environment);
         let team = assemble_team_with(loaded, environment, (self.make_tools)()?, &self.colleagues)?;
-        let connected = connect(loaded, environment, &team)?;
+        let connected = connect_models(loaded, environment, &team)?;
         let warnings = loaded.warnings.iter().cloned().chain(team.warnings()).collect();
-        let facts = TeamInfo::of(&team.tree).with_absent(out_of_reach(&self.colleagues));
+        let facts = TeamInfo::of(&team.tree).with_absent(unreachable_agents(&self.colleagues));
         let model_name = connected.name();
-        let mut beside = beside(loaded, environment, &self.store, &Tape::Off, &connected)?;
+        let mut beside = turn_hooks(loaded, environment, &self.store, &Recording::Off, &connected)?;
         beside.sources.push(self.lobby.context_source());
-        let parts = parts(loaded, team.tree, connected.models, beside, &self.store);
+        let parts = runner_parts(loaded, team.tree, connected.models, beside, &self.store);
         let runner = Runner::new(RunnerParts {
             approver: Some(self.lobby.approver()),
             remotes: self.colleagues.agents().into_iter().map(|member| (member.name, member.agent)).collect(),
             ..parts
         });
-        Ok(Built { team: ServedTeam::new(facts, runner), model_name, warnings })
+        Ok(BuiltTeam { team: ServedTeam::new(facts, runner), model_name, warnings })
     }
 }
 
 /// Who of the colleagues is not in the team at the moment that somebody asks.
-fn out_of_reach(colleagues: &RemoteTeam) -> UnreachableAgents {
+fn unreachable_agents(colleagues: &RemoteTeam) -> UnreachableAgents {
     let colleagues = colleagues.clone();
     Arc::new(move || {
         let absent = colleagues.statuses().into_iter().filter_map(|status| match status.standing {

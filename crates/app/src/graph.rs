@@ -9,7 +9,7 @@ use lango_store::SqliteStore;
 use crate::stores::Stores;
 
 /// The graph that is kept in this store.
-pub fn graph(store: SqliteStore) -> Graph {
+pub fn open_graph(store: SqliteStore) -> Graph {
     Graph::new(Arc::new(store), Arc::new(Timestamp::now))
 }
 
@@ -19,7 +19,7 @@ pub fn lazy_graph(stores: &Stores) -> LazyGraph {
     LazyGraph::new(move || {
         stores
             .open()
-            .map(|store| Arc::new(graph(store)))
+            .map(|store| Arc::new(open_graph(store)))
             .map_err(|trouble| GraphError::Broken(trouble.to_string()))
     })
 }

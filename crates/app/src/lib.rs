@@ -1,39 +1,39 @@
 //! Assembly: configuration in, running system out. The only crate that reads the environment.
 
-mod beside;
-mod colleagues;
+mod hooks;
+mod remote_agents;
 pub mod config;
-mod conversation;
+mod assistant;
 mod environment;
 mod gateway;
 mod graph;
-mod hands;
-mod knowing;
-mod library;
+mod toolset;
+mod knowledge_base;
+mod documents;
 mod memory;
 mod ollama;
 mod request;
-mod sessions;
+mod store;
 mod settings;
 mod stores;
-mod tape;
+mod recording;
 mod team;
 
-pub use colleagues::{colleagues, keep_looking_for, no_colleagues};
-pub use config::{ConfigError, Loaded, Overrides};
-pub use conversation::{
-    CannotStart, Conversation, Means, check_models, chosen_models, known_secrets, new_session,
+pub use remote_agents::{connect_remote_agents, refresh_in_background, no_remote_agents};
+pub use config::{ConfigError, LoadedConfig, Overrides};
+pub use assistant::{
+    StartError, Assistant, AssistantOptions, check_models, chosen_models, known_secrets, new_session,
 };
 pub use environment::Environment;
-pub use gateway::{MakeTools, Served, new_token_value, serve};
-pub use graph::{graph, lazy_graph};
-pub use hands::{Hands, confinement, keeping, workspace_folder};
-pub use knowing::knowing;
-pub use library::{knowledge_tools, library, typed};
-pub use memory::{chronicle, memory_tools};
+pub use gateway::{MakeTools, GatewayServer, new_token_value, build_server};
+pub use graph::{open_graph, lazy_graph};
+pub use toolset::{Toolset, confinement, undo_storage, workspace_folder};
+pub use knowledge_base::open_knowledge_base;
+pub use documents::{knowledge_tools, open_document_index, user_ingest_source};
+pub use memory::{open_memory, memory_tools};
 pub use request::Request;
-pub use sessions::{before_restore, forget_files, keep_retention, store_place};
+pub use store::{pre_restore_backup_path, delete_session_files, apply_retention, store_location};
 pub use settings::Settings;
 pub use stores::Stores;
-pub use tape::{Player, Recorder, Strictness, Tape, TapeError};
-pub use team::{Team, assemble_team, assemble_team_with};
+pub use recording::{Replayer, Recorder, Strictness, Recording, RecordingError};
+pub use team::{AssembledTeam, assemble_team, assemble_team_with};

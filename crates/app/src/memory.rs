@@ -12,62 +12,62 @@ use lango_knowledge::secret_scan::SecretScanner;
 use lango_models::SelectedModel;
 use lango_store::SqliteStore;
 
-use crate::config::Loaded;
-use crate::conversation::{CannotStart, jitter, known_secrets, observing_model};
+use crate::config::LoadedConfig;
+use crate::assistant::{StartError, jitter, known_secrets, observer_model};
 use crate::environment::Environment;
 use crate::stores::Stores;
-use crate::tape::Tape;
+use crate::recording::Recording;
 
 /// The chronicler's tools, where memory is switched on (S82).
-pub fn memory_tools(loaded: &Loaded, environment: &Environment, stores: &Stores) -> Vec<Tool> {
+pub fn memory_tools(loaded: &LoadedConfig, environment: &Environment, stores: &Stores) -> Vec<Tool> {
     if !loaded.settings.observational_memory.enabled {
         return Vec::new();
     }
     let (loaded, environment, stores) = (loaded.clone(), environment.clone(), stores.clone());
     tools(Lazy::new(move || {
         let store = stores.open().map_err(|trouble| trouble.to_string())?;
-        chronicle(&loaded, &environment, store).map(Arc::new).map_err(|error| error.to_string())
+        open_memory(&loaded, &environment, store).map(Arc::new).map_err(|error| error.to_string())
     }))
 }
 
 /// The memory that is kept in this store. It can be looked at and forgotten where no model can be asked.
-pub fn chronicle(
-    loaded: &Loaded,
+pub fn open_memory(
+    loaded: &LoadedConfig,
     environment: &Environment,
     store: SqliteStore,
-) -> Result<ObservationalMemory, CannotStart> {
-    let chosen = observing_model(loaded, environment, None).ok();
-    put_together(loaded, environment, store, chosen.as_ref())
+) -> Result<ObservationalMemory, StartError> {
+    let chosen = observer_model(loaded, environment, None).ok();
+    build_memory(loaded, environment, store, chosen.as_ref())
 }
 
 /// What stands beside the turns of a conversation that asks this model. What is recorded must be the same when it is
 /// played again, so nothing is recalled then.
-pub(crate) fn beside(
-    loaded: &Loaded,
+pub(crate) fn memory_hooks(
+    loaded: &LoadedConfig,
     environment: &Environment,
     store: &SqliteStore,
-    tape: &Tape,
+    tape: &Recording,
     in_force: Option<&SelectedModel>,
-) -> Result<TurnHooks, CannotStart> {
+) -> Result<TurnHooks, StartError> {
     let (true, Some(in_force)) = (loaded.settings.observational_memory.enabled, in_force) else {
         return Ok(TurnHooks::default());
     };
-    let chosen = observing_model(loaded, environment, Some(in_force))?;
-    let chronicle = Arc::new(put_together(loaded, environment, store.clone(), Some(&chosen))?);
+    let chosen = observer_model(loaded, environment, Some(in_force))?;
+    let chronicle = Arc::new(build_memory(loaded, environment, store.clone(), Some(&chosen))?);
     let mut beside = TurnHooks { afterwards: vec![Arc::clone(&chronicle) as _], ..TurnHooks::default() };
-    if matches!(tape, Tape::Off) {
+    if matches!(tape, Recording::Off) {
         beside.sources = vec![Arc::clone(&chronicle) as _];
         beside.digests = Some(chronicle);
     }
     Ok(beside)
 }
 
-fn put_together(
-    loaded: &Loaded,
+fn build_memory(
+    loaded: &LoadedConfig,
     environment: &Environment,
     store: SqliteStore,
     chosen: Option<&SelectedModel>,
-) -> Result<ObservationalMemory, CannotStart> {
+) -> Result<ObservationalMemory, StartError> {
     let observer = match chosen.filter(|chosen| !chosen.is_offline()) {
         None => Observer::Rules,
         Some(chosen) => {

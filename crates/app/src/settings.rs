@@ -14,7 +14,7 @@ use serde_json::Value;
 #[serde(rename_all = "camelCase", default)]
 pub struct Settings {
     /// The team and how it works.
-    pub agent: Agent,
+    pub agent: AgentSettings,
     /// Where models are.
     pub providers: Providers,
     /// US dollars per million tokens, by the beginning of a model's name; stand before the built-in table.
@@ -24,7 +24,7 @@ pub struct Settings {
     /// Where sessions are kept.
     pub store: lango_store::StoreSettings,
     /// What may happen without a question.
-    pub security: Security,
+    pub security: SecuritySettings,
     /// The workspace and commands.
     pub tools: lango_tools::ToolsSettings,
     /// How texts become vectors, for documents.
@@ -49,14 +49,14 @@ pub struct Settings {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Security {
+pub struct SecuritySettings {
     /// Which calls of tools run, which are asked about, which never run.
     pub approval: ApprovalPolicy,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Agent {
+pub struct AgentSettings {
     #[serde(flatten)]
     pub team: lango_team::TeamSettings,
     #[serde(flatten)]

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lango_store::{StoreLocation, SqliteStore, SqliteStoreError};
 
-use crate::config::Loaded;
+use crate::config::LoadedConfig;
 use crate::environment::Environment;
-use crate::sessions::store_place;
+use crate::store::store_location;
 
 /// The store of this process. Whoever needs it first opens it; everybody else gets the same one, so that what is kept in
 /// memory only is one database, too. Cheap to clone.
@@ -18,8 +18,8 @@ pub struct Stores {
 
 impl Stores {
     /// Nothing is opened before it is asked for.
-    pub fn new(loaded: &Loaded, environment: &Environment) -> Self {
-        Self { place: store_place(loaded, environment), opened: Arc::default() }
+    pub fn new(loaded: &LoadedConfig, environment: &Environment) -> Self {
+        Self { place: store_location(loaded, environment), opened: Arc::default() }
     }
 
     /// What could not be opened is tried again.

@@ -10,12 +10,12 @@ use lango_team::{
     build_agent_tree,
 };
 
-use crate::colleagues::colleagues;
-use crate::config::{ConfigError, FilesOf, Loaded};
+use crate::remote_agents::connect_remote_agents;
+use crate::config::{ConfigError, FilesOf, LoadedConfig};
 use crate::environment::Environment;
 
 /// A team, and what it was built from.
-pub struct Team {
+pub struct AssembledTeam {
     pub tree: AgentTree,
     pub specs: Vec<AgentSpec>,
     /// Files of the user's that hold no agent.
@@ -28,20 +28,20 @@ pub struct Team {
 
 /// Builds the team that the settings describe around `tools`, with whoever can be reached elsewhere.
 pub fn assemble_team(
-    loaded: &Loaded,
+    loaded: &LoadedConfig,
     environment: &Environment,
     tools: Vec<Tool>,
-) -> Result<Team, ConfigError> {
-    assemble_team_with(loaded, environment, tools, &colleagues(loaded, environment)?)
+) -> Result<AssembledTeam, ConfigError> {
+    assemble_team_with(loaded, environment, tools, &connect_remote_agents(loaded, environment)?)
 }
 
 /// The same, with these colleagues as they stand now.
 pub fn assemble_team_with(
-    loaded: &Loaded,
+    loaded: &LoadedConfig,
     environment: &Environment,
     tools: Vec<Tool>,
     colleagues: &RemoteTeam,
-) -> Result<Team, ConfigError> {
+) -> Result<AssembledTeam, ConfigError> {
     let settings = &loaded.settings.agent.team;
     let roster = roster(loaded, environment)?;
     let prompts = prompts(loaded, environment)?;
@@ -55,9 +55,9 @@ pub fn assemble_team_with(
         remote_agents: cards(colleagues),
         sub_agent_prompt: Some(prompt_function(&prompts, &roster.specs)),
     })
-    .map_err(|error| cannot_build(loaded, &roster.mistakes, error))?;
-    let (remotes, about_remotes) = (colleagues.statuses(), about(loaded, colleagues));
-    Ok(Team { tree, specs: roster.specs, mistakes: roster.mistakes, remotes, prompts, about_remotes })
+    .map_err(|error| build_error(loaded, &roster.mistakes, error))?;
+    let (remotes, about_remotes) = (colleagues.statuses(), remote_warnings(loaded, colleagues));
+    Ok(AssembledTeam { tree, specs: roster.specs, mistakes: roster.mistakes, remotes, prompts, about_remotes })
 }
 
 fn cards(colleagues: &RemoteTeam) -> Vec<RemoteCard> {
@@ -66,7 +66,7 @@ fn cards(colleagues: &RemoteTeam) -> Vec<RemoteCard> {
 }
 
 /// What the user should know about agents elsewhere.
-fn about(loaded: &Loaded, colleagues: &RemoteTeam) -> Vec<String> {
+fn remote_warnings(loaded: &LoadedConfig, colleagues: &RemoteTeam) -> Vec<String> {
     let settings = &loaded.settings;
     let mut warnings = colleagues.warnings();
     if settings.agent.team.mode() == TeamMode::Single
@@ -87,7 +87,7 @@ fn about(loaded: &Loaded, colleagues: &RemoteTeam) -> Vec<String> {
 }
 
 /// The error with where its cause was written, and with the files that could not be read: they may be the cause.
-fn cannot_build(loaded: &Loaded, mistakes: &[AgentFileError], error: BuildError) -> ConfigError {
+fn build_error(loaded: &LoadedConfig, mistakes: &[AgentFileError], error: BuildError) -> ConfigError {
     let (key, hint) = match &error {
         BuildError::Claim(ClaimError::UnknownAgent { agent, hint }) => (Some(agent), hint.clone()),
         BuildError::Claim(ClaimError::TakesNoTools { agent } | ClaimError::EmptyPrefix { agent }) => {
@@ -102,7 +102,7 @@ fn cannot_build(loaded: &Loaded, mistakes: &[AgentFileError], error: BuildError)
     ConfigError { message: lines.join("\n"), hint }
 }
 
-fn prompts(loaded: &Loaded, environment: &Environment) -> Result<PromptSources, ConfigError> {
+fn prompts(loaded: &LoadedConfig, environment: &Environment) -> Result<PromptSources, ConfigError> {
     let Some(folder) = &loaded.settings.agent.team.prompts_dir else { return Ok(PromptSources::default()) };
     match loaded.files_of(environment, "agent.promptsDir", folder)? {
         FilesOf::Project(files) => PromptSources::from_files(files).map_err(unreadable),
@@ -114,7 +114,7 @@ fn unreadable(error: impl std::error::Error) -> ConfigError {
     ConfigError::new(error.to_string())
 }
 
-pub(crate) fn roster(loaded: &Loaded, environment: &Environment) -> Result<AgentRegistry, ConfigError> {
+pub(crate) fn roster(loaded: &LoadedConfig, environment: &Environment) -> Result<AgentRegistry, ConfigError> {
     let settings = &loaded.settings.agent.team;
     let own = match &settings.agents_dir {
         Some(folder) => Some(match loaded.files_of(environment, "agent.agentsDir", folder)? {
@@ -144,9 +144,9 @@ fn prompt_function(prompts: &PromptSources, specs: &[AgentSpec]) -> lango_team::
     })
 }
 
-impl Team {
+impl AssembledTeam {
     /// The agent of that name, whether or not it got tools.
-    pub fn defined(&self, agent: &str) -> Option<&AgentName> {
+    pub fn find_agent(&self, agent: &str) -> Option<&AgentName> {
         let names = self.specs.iter().map(|spec| &spec.name).chain([&self.tree.root.name]);
         names.into_iter().find(|name| **name == *agent)
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
-use lango_app::{Conversation, Environment, Loaded, Means, Overrides, Stores, Tape};
+use lango_app::{Assistant, Environment, LoadedConfig, AssistantOptions, Overrides, Stores, Recording};
 use lango_domain::event::{EventBody, Principal, SessionId, Update};
 use lango_engine::TurnRequest;
 use lango_testkit::endless;
@@ -87,9 +87,9 @@ pub fn child(child: &Child) -> Result<()> {
     let (loaded, environment) = settings(child)?;
     let code = tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
         let stores = Stores::new(&loaded, &environment);
-        let (tools, tape) = (Vec::new(), &Tape::Off);
-        let means = Means { stores: &stores, tools, approver: None, tape, colleagues: None };
-        let conversation = Conversation::open(&loaded, &environment, means)?;
+        let (tools, tape) = (Vec::new(), &Recording::Off);
+        let means = AssistantOptions { stores: &stores, tools, approver: None, tape, colleagues: None };
+        let conversation = Assistant::open(&loaded, &environment, means)?;
         let (session, principal) = (SessionId::new("s"), Principal::local());
         let mut updates = conversation.runner.run(TurnRequest::typed(session, principal, "hello"));
         let mut code = "answered".to_owned();
@@ -106,7 +106,7 @@ pub fn child(child: &Child) -> Result<()> {
     Ok(())
 }
 
-fn settings(child: &Child) -> Result<(Loaded, Environment)> {
+fn settings(child: &Child) -> Result<(LoadedConfig, Environment)> {
     let home = |folder: &Path| folder.join("home").display().to_string();
     let variables = [("LANGO_HOME".to_owned(), home(&child.folder))].into();
     let environment = Environment { variables, working_folder: child.folder.clone() };
@@ -118,6 +118,6 @@ fn settings(child: &Child) -> Result<(Loaded, Environment)> {
         "agent.model=m",
     ];
     let overrides = Overrides { config: None, set: set.map(str::to_owned).to_vec() };
-    let loaded = Loaded::read(&environment, &overrides).map_err(|error| anyhow::anyhow!(error.message))?;
+    let loaded = LoadedConfig::read(&environment, &overrides).map_err(|error| anyhow::anyhow!(error.message))?;
     Ok((loaded, environment))
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use futures::StreamExt;
-use lango_app::{Conversation, Environment, Hands, Loaded, Means, Overrides, Stores, Tape};
+use lango_app::{Assistant, Environment, Toolset, LoadedConfig, AssistantOptions, Overrides, Stores, Recording};
 use lango_domain::event::{EventBody, CallId, Event, Principal, SessionId, Update};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_engine::TurnRequest;
@@ -43,12 +43,12 @@ pub struct Child {
 /// One turn of the product, with its own tools; what they do to two files can be counted.
 pub fn child(child: &Child) -> Result<()> {
     let (loaded, environment) = settings(&child.folder, &child.base_url)?;
-    let hands = Hands::new(&loaded, &environment).map_err(|error| anyhow::anyhow!(error.message))?;
+    let hands = Toolset::new(&loaded, &environment).map_err(|error| anyhow::anyhow!(error.message))?;
     let tools = hands.tools();
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
         let stores = Stores::new(&loaded, &environment);
-        let means = Means { stores: &stores, tools, approver: None, tape: &Tape::Off, colleagues: None };
-        let conversation = Conversation::open(&loaded, &environment, means)?;
+        let means = AssistantOptions { stores: &stores, tools, approver: None, tape: &Recording::Off, colleagues: None };
+        let conversation = Assistant::open(&loaded, &environment, means)?;
         let (session, principal) = (SessionId::new(child.session.as_str()), Principal::local());
         let mut updates = match &child.text {
             Some(text) => conversation.runner.run(TurnRequest::typed(session, principal, text.clone())),
@@ -69,7 +69,7 @@ pub fn child(child: &Child) -> Result<()> {
     })
 }
 
-fn settings(folder: &Path, base_url: &str) -> Result<(Loaded, Environment)> {
+fn settings(folder: &Path, base_url: &str) -> Result<(LoadedConfig, Environment)> {
     let variables = [("LANGO_HOME".to_owned(), folder.join("home").display().to_string())].into();
     let environment = Environment { variables, working_folder: folder.to_path_buf() };
     let set = [
@@ -81,7 +81,7 @@ fn settings(folder: &Path, base_url: &str) -> Result<(Loaded, Environment)> {
         &format!("tools.workspace={}", folder.join(WORKSPACE).display()),
     ];
     let overrides = Overrides { config: None, set: set.map(str::to_owned).to_vec() };
-    let loaded = Loaded::read(&environment, &overrides).map_err(|error| anyhow::anyhow!(error.message))?;
+    let loaded = LoadedConfig::read(&environment, &overrides).map_err(|error| anyhow::anyhow!(error.message))?;
     Ok((loaded, environment))
 }
 

@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::CommandFactory;
-use lango_app::{Environment, Hands, Loaded, Stores, Team, assemble_team, knowledge_tools};
+use lango_app::{Environment, Toolset, LoadedConfig, Stores, AssembledTeam, assemble_team, knowledge_tools};
 use lango_domain::Tool;
 use lango_domain::event::SessionId;
 use lango_team::sample_tool_names;
@@ -99,9 +99,9 @@ fn session_named(name: Option<&str>) -> Result<SessionId, Failure> {
 }
 
 /// What `store.retentionDays` asks for, when the work is done: what was just used is not old.
-async fn forget_old_sessions(setting: &Setting, conversation: &lango_app::Conversation) {
+async fn forget_old_sessions(setting: &Setting, conversation: &lango_app::Assistant) {
     let (now, store) = (jiff::Timestamp::now(), &conversation.store);
-    let kept = lango_app::keep_retention(&setting.loaded, &setting.environment, store, now).await;
+    let kept = lango_app::apply_retention(&setting.loaded, &setting.environment, store, now).await;
     if let Err(trouble) = kept {
         crate::output::warn(&[format!("old sessions could not be deleted: {trouble}")], Form::Plain);
     }
@@ -112,7 +112,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
 /// What follows turns comes to its end: the answer is shown already. Ctrl-C skips it; what was not done is done behind
 /// the next turn.
-async fn settle(conversation: &lango_app::Conversation) {
+async fn settle(conversation: &lango_app::Assistant) {
     tokio::select! {
         () = conversation.runner.wait_for_hooks() => {}
         () = tokio::time::sleep(LONGEST_WAIT) => {}
@@ -123,7 +123,7 @@ async fn settle(conversation: &lango_app::Conversation) {
 /// Where a command runs: environment, configuration, and what is kept.
 struct Setting {
     environment: Environment,
-    loaded: Loaded,
+    loaded: LoadedConfig,
     stores: Stores,
 }
 
@@ -137,7 +137,7 @@ impl Setting {
         let environment = environment()?;
         let mut overrides = global.overrides();
         overrides.set.extend(said);
-        let loaded = Loaded::read(&environment, &overrides)?;
+        let loaded = LoadedConfig::read(&environment, &overrides)?;
         let stores = Stores::new(&loaded, &environment);
         Ok(Self { environment, loaded, stores })
     }
@@ -154,17 +154,17 @@ impl Setting {
     }
 
     /// Hands, and what knows things.
-    fn tools_of(&self, hands: &Hands) -> Result<Vec<Tool>, Failure> {
+    fn tools_of(&self, hands: &Toolset) -> Result<Vec<Tool>, Failure> {
         let mut tools = hands.tools();
         tools.extend(knowledge_tools(&self.loaded, &self.environment, hands, &self.stores)?);
         Ok(tools)
     }
 
-    fn hands(&self) -> Result<Hands, Failure> {
-        Ok(Hands::new(&self.loaded, &self.environment)?)
+    fn hands(&self) -> Result<Toolset, Failure> {
+        Ok(Toolset::new(&self.loaded, &self.environment)?)
     }
 
-    fn team(&self, tools: &ToolNames) -> Result<Team, Failure> {
+    fn team(&self, tools: &ToolNames) -> Result<AssembledTeam, Failure> {
         Ok(assemble_team(&self.loaded, &self.environment, self.tools(tools)?)?)
     }
 }
@@ -185,7 +185,7 @@ fn damage(store: &lango_store::SqliteStore) -> Vec<String> {
 }
 
 fn environment() -> Result<Environment, Failure> {
-    Environment::of_this_process()
+    Environment::from_process()
         .map_err(|error| Failure::usage(format!("cannot find the working folder: {error}")))
 }
 

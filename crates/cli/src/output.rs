@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
-use lango_app::{CannotStart, ConfigError};
+use lango_app::{StartError, ConfigError};
 use lango_models::SelectionError;
 use lango_store::SqliteStoreError;
 use serde_json::{Value, json};
@@ -164,13 +164,13 @@ impl From<SqliteStoreError> for Failure {
     }
 }
 
-impl From<CannotStart> for Failure {
-    fn from(error: CannotStart) -> Self {
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
         match error {
-            CannotStart::Config(error) => error.into(),
-            CannotStart::NoModel(error) => error.into(),
-            CannotStart::Model(error) => Self::model(error.to_string()),
-            CannotStart::Store(trouble) => trouble.into(),
+            StartError::Config(error) => error.into(),
+            StartError::NoModel(error) => error.into(),
+            StartError::Model(error) => Self::model(error.to_string()),
+            StartError::Store(trouble) => trouble.into(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, anyhow};
 use futures::StreamExt;
-use lango_app::{Conversation, Environment, Loaded, Means, Overrides, Stores, Tape, new_session};
+use lango_app::{Assistant, Environment, LoadedConfig, AssistantOptions, Overrides, Stores, Recording, new_session};
 use lango_domain::Tool;
 use lango_domain::event::{EventBody, Principal, Update};
 use lango_engine::TurnRequest;
@@ -14,15 +14,15 @@ use super::report::{Judged, NOBODY};
 
 /// Asks `provider` (and `model`, where one is named) about each sample.
 pub fn judge_all<'a>(samples: &'a [Sample], provider: &str, model: Option<&str>) -> Result<Vec<Judged<'a>>> {
-    let environment = Environment::of_this_process().context("the working folder")?;
+    let environment = Environment::from_process().context("the working folder")?;
     let model = model.map(|model| format!("agent.model={model}"));
     let set = std::iter::once(format!("agent.provider={provider}")).chain(model).collect();
-    let loaded = Loaded::read(&environment, &Overrides { config: None, set })
+    let loaded = LoadedConfig::read(&environment, &Overrides { config: None, set })
         .map_err(|error| anyhow!(error.message))?;
     let tools = sample_tool_names().into_iter().map(Tool::stub).collect();
     let stores = Stores::new(&loaded, &environment);
-    let means = Means { stores: &stores, tools, approver: None, tape: &Tape::Off, colleagues: None };
-    let conversation = Conversation::open(&loaded, &environment, means)?;
+    let means = AssistantOptions { stores: &stores, tools, approver: None, tape: &Recording::Off, colleagues: None };
+    let conversation = Assistant::open(&loaded, &environment, means)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut judged = Vec::new();
@@ -35,7 +35,7 @@ pub fn judge_all<'a>(samples: &'a [Sample], provider: &str, model: Option<&str>)
 }
 
 /// Whom the orchestrator transfers to, or that it answers by itself.
-async fn first_decision(conversation: &Conversation, text: &str) -> Result<usize> {
+async fn first_decision(conversation: &Assistant, text: &str) -> Result<usize> {
     let (session, principal) = (new_session(), Principal::local());
     let mut updates = conversation.runner.run(TurnRequest::typed(session, principal, text));
     while let Some(update) = updates.next().await {

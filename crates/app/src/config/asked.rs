@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::hiding::Placed;
 use super::project::{Named, Said};
-use super::{ConfigError, Loaded, Overrides, file, merge, project_file, trust};
+use super::{ConfigError, LoadedConfig, Overrides, file, merge, project_file, trust};
 use crate::environment::Environment;
 use crate::settings::Settings;
 
@@ -39,7 +39,7 @@ pub struct ShownFile {
     pub text: String,
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// What the file of the working folder asks for; nothing where there is none that would need confirming.
     pub fn asked(environment: &Environment, overrides: &Overrides) -> Result<Option<Asked>, ConfigError> {
         let Some(path) = project_file(environment, overrides) else { return Ok(None) };

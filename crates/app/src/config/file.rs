@@ -8,7 +8,7 @@ use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{ConfigError, Layer, Source, hiding};
+use super::{ConfigError, Layer, ConfigSource, hiding};
 
 /// A larger file is not a configuration.
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -42,7 +42,7 @@ fn understood(path: &Path, content: Result<Vec<u8>, Unreadable>) -> Result<Layer
     };
     // Editors look there for help with the file.
     entries.retain(|entry| entry.key != "$schema");
-    Ok(Layer { source: Source::File(path.to_owned()), node })
+    Ok(Layer { source: ConfigSource::File(path.to_owned()), node })
 }
 
 fn parse(path: &Path, text: &str) -> Result<SpannedValue, ConfigError> {

@@ -9,18 +9,18 @@ use lango_domain::text;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::{ConfigError, Layer, Source, hiding, variables};
+use super::{ConfigError, Layer, ConfigSource, hiding, variables};
 use crate::environment::Environment;
 
 /// Where a value was set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum SettingOrigin {
     File { path: PathBuf, line: usize },
     Variable(String),
     Set(String),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { path, line } => write!(f, "{}:{line}", path.display()),
@@ -30,12 +30,12 @@ impl fmt::Display for Origin {
     }
 }
 
-impl Source {
-    fn at(&self, line: usize) -> Origin {
+impl ConfigSource {
+    fn at(&self, line: usize) -> SettingOrigin {
         match self {
-            Self::File(path) => Origin::File { path: path.clone(), line },
-            Self::Variable(name) => Origin::Variable(name.clone()),
-            Self::Set(key) => Origin::Set(key.clone()),
+            Self::File(path) => SettingOrigin::File { path: path.clone(), line },
+            Self::Variable(name) => SettingOrigin::Variable(name.clone()),
+            Self::Set(key) => SettingOrigin::Set(key.clone()),
         }
     }
 }
@@ -43,7 +43,7 @@ impl Source {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Merged {
     value: Value,
-    origins: BTreeMap<String, Origin>,
+    origins: BTreeMap<String, SettingOrigin>,
     /// Keys whose value was put together from variables: it is not repeated when it is wrong.
     expanded: BTreeSet<String>,
     schema: Value,
@@ -59,7 +59,7 @@ impl Merged {
         for layer in layers {
             let mut leaves = Vec::new();
             collect_leaves(
-                Place { root: schema, schema: Some(schema), path: &[] },
+                SettingCursor { root: schema, schema: Some(schema), path: &[] },
                 &layer.node,
                 layer.node.line,
                 &mut leaves,
@@ -102,11 +102,11 @@ impl Merged {
         })
     }
 
-    pub(super) fn origin(&self, key: &str) -> Option<&Origin> {
+    pub(super) fn origin(&self, key: &str) -> Option<&SettingOrigin> {
         self.origins.get(key)
     }
 
-    pub(super) fn origins_under(&self, key: &str) -> impl Iterator<Item = &Origin> {
+    pub(super) fn origins_under(&self, key: &str) -> impl Iterator<Item = &SettingOrigin> {
         let is_under = move |known: &str| {
             known.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
@@ -115,7 +115,7 @@ impl Merged {
 
     /// Invariant: a leaf replaces whatever stood at or below its path, and its origin with it. Null takes a setting
     /// back to its default, and so does an empty text where nothing may stand.
-    fn put(&mut self, path: &[String], value: Value, origin: Origin) {
+    fn put(&mut self, path: &[String], value: Value, origin: SettingOrigin) {
         let key = path.join(".");
         let below = format!("{key}.");
         self.origins.retain(|known, _| *known != key && !known.starts_with(&below));
@@ -141,7 +141,7 @@ impl Merged {
         self.expanded.iter().any(|known| is_below(known, key) || is_below(key, known))
     }
 
-    fn nearest_origin(&self, key: &str) -> Option<&Origin> {
+    fn nearest_origin(&self, key: &str) -> Option<&SettingOrigin> {
         let mut key = key;
         loop {
             if let Some(origin) = self.origins.get(key) {
@@ -199,7 +199,7 @@ struct Leaf {
 }
 
 /// Tables of settings are merged key by key, everything else is replaced whole.
-fn collect_leaves(place: Place<'_>, node: &SpannedValue, line: usize, leaves: &mut Vec<Leaf>) {
+fn collect_leaves(place: SettingCursor<'_>, node: &SpannedValue, line: usize, leaves: &mut Vec<Leaf>) {
     let is_group = place.schema.is_some_and(|schema| spanned::is_group(place.root, schema));
     match &node.kind {
         SpannedKind::Map(entries) if is_group || !entries.is_empty() => {
@@ -211,7 +211,7 @@ fn collect_leaves(place: Place<'_>, node: &SpannedValue, line: usize, leaves: &m
                     });
                 let path = [place.path, std::slice::from_ref(&entry.key)].concat();
                 collect_leaves(
-                    Place { root: place.root, schema, path: &path },
+                    SettingCursor { root: place.root, schema, path: &path },
                     &entry.value,
                     entry.line,
                     leaves,
@@ -226,7 +226,7 @@ fn collect_leaves(place: Place<'_>, node: &SpannedValue, line: usize, leaves: &m
 
 /// A position in the settings.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct SettingCursor<'a> {
     root: &'a Value,
     schema: Option<&'a Value>,
     path: &'a [String],
@@ -239,7 +239,7 @@ enum Problem {
 }
 
 impl Problem {
-    fn report(&self, origin: &Origin, key: &str) -> ConfigError {
+    fn report(&self, origin: &SettingOrigin, key: &str) -> ConfigError {
         match self {
             Self::Unset(name) => ConfigError::new(format!(
                 "{origin}: `{key}` takes its value from ${{{name}}}, which is not set"

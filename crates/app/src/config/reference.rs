@@ -9,7 +9,7 @@ use crate::settings::Settings;
 
 /// One setting.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct SettingDoc {
     /// Dotted.
     pub key: String,
     pub kind: String,
@@ -18,35 +18,35 @@ pub struct Entry {
 }
 
 /// Every setting, in the order of the types.
-pub fn entries() -> Vec<Entry> {
+pub fn setting_docs() -> Vec<SettingDoc> {
     let schema = Settings::schema();
     let defaults = super::to_json(&Settings::default());
     let mut entries = Vec::new();
-    collect(&Place { root: &schema, here: &schema, default: &defaults, key: "" }, &mut entries);
+    collect(&ReferenceCursor { root: &schema, here: &schema, default: &defaults, key: "" }, &mut entries);
     entries
 }
 
-struct Place<'a> {
+struct ReferenceCursor<'a> {
     root: &'a Value,
     here: &'a Value,
     default: &'a Value,
     key: &'a str,
 }
 
-fn collect(place: &Place<'_>, entries: &mut Vec<Entry>) {
+fn collect(place: &ReferenceCursor<'_>, entries: &mut Vec<SettingDoc>) {
     for shape in spanned::object_shapes(place.root, place.here) {
         // A table of tables of one kind: its entries are described once.
         if let Some(each) =
             shape.get("additionalProperties").filter(|each| spanned::is_group(place.root, each))
         {
             let key = format!("{}.<{}>", place.key, if place.key == "providers" { "id" } else { "model" });
-            collect(&Place { root: place.root, here: each, default: &Value::Null, key: &key }, entries);
+            collect(&ReferenceCursor { root: place.root, here: each, default: &Value::Null, key: &key }, entries);
         }
         for name in spanned::property_names(shape) {
             let here = &shape["properties"][&name];
             let key = if place.key.is_empty() { name.clone() } else { format!("{}.{name}", place.key) };
             let default = place.default.get(&name).unwrap_or(&Value::Null);
-            let inner = Place { root: place.root, here, default, key: &key };
+            let inner = ReferenceCursor { root: place.root, here, default, key: &key };
             let is_table = |shape: &&Value| {
                 shape.get("properties").is_some()
                     || shape
@@ -62,9 +62,9 @@ fn collect(place: &Place<'_>, entries: &mut Vec<Entry>) {
     }
 }
 
-fn entry(place: &Place<'_>) -> Entry {
+fn entry(place: &ReferenceCursor<'_>) -> SettingDoc {
     let described = place.here.get("description").and_then(Value::as_str).unwrap_or_default();
-    Entry {
+    SettingDoc {
         key: place.key.to_owned(),
         kind: kind(place.root, place.here),
         // What stands under names of the user's has its default in the schema only.
@@ -123,7 +123,7 @@ pub fn commented_file() -> String {
          # ${NAME} in a value stands for the environment variable NAME.\n",
     );
     let mut table = String::new();
-    let mut entries = entries();
+    let mut entries = setting_docs();
     // A table stands in one piece, wherever its settings come from.
     let order: Vec<String> = entries.iter().map(|entry| group_of(entry).to_owned()).collect();
     entries.sort_by_key(|entry| order.iter().position(|group| group == group_of(entry)));
@@ -147,11 +147,11 @@ pub fn commented_file() -> String {
     text.trim_end().to_owned() + "\n"
 }
 
-fn group_of(entry: &Entry) -> &str {
+fn group_of(entry: &SettingDoc) -> &str {
     entry.key.rsplit_once('.').map_or("", |(group, _)| group)
 }
 
-fn toml_text(entry: &Entry) -> String {
+fn toml_text(entry: &SettingDoc) -> String {
     match &entry.default {
         Value::Null => "\"\"".to_owned(),
         Value::Object(map) if map.is_empty() => "{}".to_owned(),
@@ -181,7 +181,7 @@ pub fn reference_page() -> String {
          Written by `cargo xtask bless` from the types; do not edit. `lango init` writes the same as a commented file.\n\n\
          | setting | takes | default | meaning |\n|---|---|---|---|\n",
     );
-    for entry in entries() {
+    for entry in setting_docs() {
         let default = if entry.default.is_null() { String::new() } else { format!("`{}`", entry.default) };
         let _ = writeln!(page, "| `{}` | {} | {default} | {} |", entry.key, entry.kind, entry.description);
     }

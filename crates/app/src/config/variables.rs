@@ -4,7 +4,7 @@ use lango_domain::spanned::{self, SchemaLookup, SpannedEntry, SpannedKind, Spann
 use serde_json::Value;
 
 use super::hiding::{self, Placed};
-use super::{ConfigError, Layer, Source};
+use super::{ConfigError, Layer, ConfigSource};
 use crate::environment::Environment;
 
 const PREFIX: &str = "LANGO_";
@@ -18,7 +18,7 @@ pub(super) fn from_environment(schema: &Value, environment: &Environment) -> Vec
         .map(|(name, value)| {
             let key = key_of_variable(schema, name);
             let node = nested(&key, value_node(&value_for(schema, &key, value)));
-            Layer { source: Source::Variable(name.clone()), node }
+            Layer { source: ConfigSource::Variable(name.clone()), node }
         })
         .collect()
 }
@@ -38,7 +38,7 @@ pub(super) fn from_assignment(schema: &Value, assignment: &str) -> Result<Layer,
     if let Some(place) = Placed::at_root(schema).secret_in(&node.to_value()) {
         return Err(secret_in_arguments(schema, &place));
     }
-    Ok(Layer { source: Source::Set(key.join(".")), node })
+    Ok(Layer { source: ConfigSource::Set(key.join(".")), node })
 }
 
 fn secret_in_arguments(schema: &Value, key: &[String]) -> ConfigError {

@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use lango_app::{Loaded, Overrides};
+use lango_app::{LoadedConfig, Overrides};
 use lango_team::TeamChoice;
 
 use crate::setup::Machine;
@@ -62,11 +62,11 @@ fn a_named_file_is_read_alone() {
         .with_file("work/lango.toml", "[agent]\nmultiAgent = false\n")
         .with_file("work/other.toml", "[agent]\nmaxDelegationRounds = 8\n");
     let overrides = Overrides { config: Some(PathBuf::from("other.toml")), set: vec![] };
-    let loaded = Loaded::read(&machine.environment, &overrides).unwrap();
+    let loaded = LoadedConfig::read(&machine.environment, &overrides).unwrap();
     assert!(loaded.settings.agent.team.multi_agent);
     assert_eq!(loaded.settings.agent.team.max_delegation_rounds, 8);
     let missing = Overrides { config: Some(PathBuf::from("missing.toml")), set: vec![] };
-    assert!(Loaded::read(&machine.environment, &missing).unwrap_err().message.contains("missing.toml"));
+    assert!(LoadedConfig::read(&machine.environment, &missing).unwrap_err().message.contains("missing.toml"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Where the words of every built-in tool come from, and which of them send data out.
 
-use lango_app::{Hands, Stores, knowledge_tools};
+use lango_app::{Toolset, Stores, knowledge_tools};
 use lango_domain::{Tool, Trust};
 
 use crate::setup::Machine;
@@ -53,7 +53,7 @@ const OWN: [&str; 14] = [
 fn tools(set: &[&str]) -> Vec<Tool> {
     let machine = Machine::new();
     let loaded = machine.load(set).unwrap();
-    let hands = Hands::new(&loaded, &machine.environment).unwrap();
+    let hands = Toolset::new(&loaded, &machine.environment).unwrap();
     let stores = Stores::new(&loaded, &machine.environment);
     let mut tools = hands.tools();
     tools.extend(knowledge_tools(&loaded, &machine.environment, &hands, &stores).unwrap());

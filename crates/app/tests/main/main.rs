@@ -18,7 +18,7 @@ mod setup {
     use std::path::Path;
 
     use lango_app::config::Asked;
-    use lango_app::{ConfigError, Environment, Loaded, Overrides};
+    use lango_app::{ConfigError, Environment, LoadedConfig, Overrides};
     use tempfile::TempDir;
 
     /// A machine with a working folder and a home of its own.
@@ -56,12 +56,12 @@ mod setup {
         }
 
         pub fn asked(&self) -> Result<Option<Asked>, ConfigError> {
-            Loaded::asked(&self.environment, &Overrides::default())
+            LoadedConfig::asked(&self.environment, &Overrides::default())
         }
 
-        pub fn load(&self, set: &[&str]) -> Result<Loaded, ConfigError> {
+        pub fn load(&self, set: &[&str]) -> Result<LoadedConfig, ConfigError> {
             let set = set.iter().map(|text| (*text).to_owned()).collect();
-            Loaded::read(&self.environment, &Overrides { config: None, set })
+            LoadedConfig::read(&self.environment, &Overrides { config: None, set })
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a project's own file may do before it is confirmed.
 
-use lango_app::config::entries;
+use lango_app::config::setting_docs;
 
 use crate::setup::Machine;
 
@@ -43,7 +43,7 @@ fn a_file_without_anything_closed_needs_no_confirming() {
 /// B100
 #[test]
 fn a_long_list_of_settings_is_not_told_whole() {
-    let keys = entries();
+    let keys = setting_docs();
     let texts = keys.iter().filter(|entry| entry.kind == "text" && !entry.key.contains('<'));
     let lines: String = texts.clone().map(|entry| format!("{} = \"x\"\n", entry.key)).collect();
     assert!(texts.count() > 8);
@@ -61,7 +61,7 @@ fn what_was_confirmed_elsewhere_or_by_others_does_not_count() {
     std::fs::rename(machine.folder.path().join("work"), &moved).unwrap();
     let mut environment = machine.environment.clone();
     environment.working_folder = moved;
-    let loaded = lango_app::Loaded::read(&environment, &lango_app::Overrides::default()).unwrap();
+    let loaded = lango_app::LoadedConfig::read(&environment, &lango_app::Overrides::default()).unwrap();
     assert!(loaded.settings.agent.team.multi_agent, "another folder is another project");
     let machine = machine.with_file("work/lango.toml", config);
     assert!(!machine.load(&[]).unwrap().settings.agent.team.multi_agent);

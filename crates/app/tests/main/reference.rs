@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use lango_app::config::{commented_file, entries, reference_page};
+use lango_app::config::{commented_file, setting_docs, reference_page};
 use lango_testkit::golden;
 
 use crate::setup::Machine;
@@ -13,7 +13,7 @@ fn the_reference_page_is_as_blessed() {
 
 #[test]
 fn every_setting_is_explained() {
-    for entry in entries() {
+    for entry in setting_docs() {
         assert!(!entry.description.is_empty() && !entry.kind.is_empty(), "{}", entry.key);
     }
 }

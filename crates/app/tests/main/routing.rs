@@ -264,9 +264,9 @@ async fn offline_first_saves_the_orchestrators_call() {
     let set = ["agent.provider=offline", "agent.router=offline-first"];
     let loaded = machine.load(&set).unwrap();
     let tools = stand_ins(&["exec_shell", "cron_add"]);
-    let (stores, tape) = (lango_app::Stores::new(&loaded, &machine.environment), lango_app::Tape::Off);
-    let means = lango_app::Means { stores: &stores, tools, approver: None, tape: &tape, colleagues: None };
-    let conversation = lango_app::Conversation::open(&loaded, &machine.environment, means).unwrap();
+    let (stores, tape) = (lango_app::Stores::new(&loaded, &machine.environment), lango_app::Recording::Off);
+    let means = lango_app::AssistantOptions { stores: &stores, tools, approver: None, tape: &tape, colleagues: None };
+    let conversation = lango_app::Assistant::open(&loaded, &machine.environment, means).unwrap();
     let text = "schedule a backup every night";
     let (session, principal) = (SessionId::new("s"), Principal::local());
     let request = lango_engine::TurnRequest::typed(session, principal, text);

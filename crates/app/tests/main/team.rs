@@ -1,14 +1,14 @@
-use lango_app::{Hands, Team, assemble_team};
+use lango_app::{Toolset, AssembledTeam, assemble_team};
 use lango_team::{ToolClaims, AgentRegistry, Routes};
 use lango_testkit::stand_ins;
 
 use crate::setup::Machine;
 
-fn team(machine: &Machine, tools: &[&str], set: &[&str]) -> Team {
+fn team(machine: &Machine, tools: &[&str], set: &[&str]) -> AssembledTeam {
     assemble_team(&machine.load(set).unwrap(), &machine.environment, stand_ins(tools)).unwrap()
 }
 
-fn names(team: &Team) -> Vec<&str> {
+fn names(team: &AssembledTeam) -> Vec<&str> {
     team.tree.agents().map(|agent| agent.name.as_str()).collect()
 }
 
@@ -16,7 +16,7 @@ fn names(team: &Team) -> Vec<&str> {
 #[test]
 fn every_built_in_tool_has_an_owner() {
     let machine = Machine::new();
-    let hands = Hands::new(&machine.load(&[]).unwrap(), &machine.environment).unwrap();
+    let hands = Toolset::new(&machine.load(&[]).unwrap(), &machine.environment).unwrap();
     let claims = ToolClaims::new(&AgentRegistry::built_in().specs, &Routes::new()).unwrap();
     for tool in hands.tools() {
         assert!(claims.owner(&tool.name).is_some(), "{} belongs to nobody", tool.name);

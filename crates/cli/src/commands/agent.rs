@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use lango_app::{ConfigError, Team};
+use lango_app::{ConfigError, AssembledTeam};
 use lango_domain::{Agent, AgentTree, TeamMode, AgentLocation, SkippedAgent, Tool, token_estimate};
 use lango_remote::{RemoteStatus, RemoteAvailability};
 use lango_team::{CapabilityMap, ToolClaims, RoleToolSet, capability_description, partition_tools};
@@ -29,7 +29,7 @@ fn no_tools() -> ToolNames {
     ToolNames { tools: Some(String::new()) }
 }
 
-fn list(team: &Team) -> Output {
+fn list(team: &AssembledTeam) -> Output {
     let listed: Vec<&Agent> = match team.tree.mode {
         TeamMode::Multi => team.tree.specialists.iter().collect(),
         TeamMode::Single => vec![&team.tree.root],
@@ -56,7 +56,7 @@ fn agent_json(agent: &Agent) -> Value {
 }
 
 /// A remote agent's entry says more: where its card is, how old that is, and what went wrong lately.
-fn with_standing(mut entry: Value, team: &Team) -> Value {
+fn with_standing(mut entry: Value, team: &AssembledTeam) -> Value {
     let is_it = |status: &&RemoteStatus| entry["name"] == status.name.as_str();
     if let Some(RemoteStatus { url, standing: RemoteAvailability::Joined { card_age, trouble, .. }, .. }) =
         team.remotes.iter().find(is_it)
@@ -69,7 +69,7 @@ fn with_standing(mut entry: Value, team: &Team) -> Value {
 }
 
 /// Agents that got no tools, files that hold no agent, and agents elsewhere that cannot be reached.
-fn skipped(team: &Team) -> Vec<SkippedAgent> {
+fn skipped(team: &AssembledTeam) -> Vec<SkippedAgent> {
     let mut skipped = team.tree.skipped.clone();
     for mistake in &team.mistakes {
         let stem =
@@ -131,7 +131,7 @@ fn unmatched_plain(tree: &AgentTree) -> String {
     )
 }
 
-fn tree(team: &Team) -> Output {
+fn tree(team: &AssembledTeam) -> Output {
     let tree = &team.tree;
     let json = json!({
         "root": { "name": tree.root.name, "tools": names(&tree.root.tools) },
@@ -190,7 +190,7 @@ fn partition_json(set: &RoleToolSet) -> Value {
     Value::Object(json)
 }
 
-fn describe(team: &Team, tools: &[String]) -> Output {
+fn describe(team: &AssembledTeam, tools: &[String]) -> Output {
     let map = CapabilityMap::of(&team.specs);
     let tools = || tools.iter().map(String::as_str);
     let description = capability_description(&map, tools());
@@ -198,7 +198,7 @@ fn describe(team: &Team, tools: &[String]) -> Output {
     Output::new(description, json)
 }
 
-fn prompt(team: &Team, agent: Option<&str>) -> Result<Output, Failure> {
+fn prompt(team: &AssembledTeam, agent: Option<&str>) -> Result<Output, Failure> {
     let agent = agent.unwrap_or(team.tree.root.name.as_str());
     let prompt = team.prompt(agent)?;
     let text = prompt.render();

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::process::ExitCode;
 
 use futures::StreamExt;
-use lango_app::{Conversation, Means, Player, Recorder, Request, Strictness, Tape, known_secrets};
+use lango_app::{Assistant, AssistantOptions, Replayer, Recorder, Request, Strictness, Recording, known_secrets};
 use lango_domain::Tool;
 use lango_domain::event::{Principal, SessionId, Update};
 use lango_engine::TurnStream;
@@ -25,13 +25,13 @@ pub fn run(global: &Global, ask: &Ask) -> Result<ExitCode, Failure> {
     }
     let tape = tape(&setting, ask)?;
     let (session, request) = match &tape {
-        Tape::Replay(player) if ask.text.is_empty() => (player.session(), player.request()),
-        Tape::Replay(player) => (player.session(), request_of(&ask.text)?),
+        Recording::Replay(player) if ask.text.is_empty() => (player.session(), player.request()),
+        Recording::Replay(player) => (player.session(), request_of(&ask.text)?),
         _ => (session_named(ask.session.as_deref())?, request_of(&ask.text)?),
     };
     let tools = setting.tools(&ask.tools)?;
     let conversation = conversation(&setting, ask, tools, &tape)?;
-    if let Tape::Record(recorder) = &tape {
+    if let Recording::Record(recorder) = &tape {
         recorder.begin(&session, &request).map_err(|error| Failure::usage(error.to_string()))?;
     }
     let mut show = Show::new(global.json, ask.deltas);
@@ -40,10 +40,10 @@ pub fn run(global: &Global, ask: &Ask) -> Result<ExitCode, Failure> {
     runtime.block_on(turn(&conversation, session, request, &mut show));
     runtime.block_on(super::settle(&conversation));
     runtime.block_on(super::forget_old_sessions(&setting, &conversation));
-    let complaints = tape.complaints();
+    let complaints = tape.problems();
     show.warnings(&complaints);
     show.warnings(&super::damage(&conversation.store));
-    let is_strict = matches!(&tape, Tape::Replay(player) if player.is_strict());
+    let is_strict = matches!(&tape, Recording::Replay(player) if player.is_strict());
     if is_strict && !complaints.is_empty() {
         show.fail_with(3);
     }
@@ -54,18 +54,18 @@ fn conversation(
     setting: &Setting,
     ask: &Ask,
     tools: Vec<Tool>,
-    tape: &Tape,
-) -> Result<Conversation, Failure> {
+    tape: &Recording,
+) -> Result<Assistant, Failure> {
     let (stores, approver) = (&setting.stores, approver(ask.yes));
-    let means = Means { stores, tools, approver, tape, colleagues: None };
-    Ok(Conversation::open(&setting.loaded, &setting.environment, means)?)
+    let means = AssistantOptions { stores, tools, approver, tape, colleagues: None };
+    Ok(Assistant::open(&setting.loaded, &setting.environment, means)?)
 }
 
 /// The turn that a session's last process did not finish.
 fn continue_turn(global: &Global, setting: &Setting, ask: &Ask) -> Result<ExitCode, Failure> {
     let session = session_named(ask.session.as_deref())?;
     let tools = setting.tools(&ask.tools)?;
-    let conversation = conversation(setting, ask, tools, &Tape::Off)?;
+    let conversation = conversation(setting, ask, tools, &Recording::Off)?;
     let runtime = runtime()?;
     let unfinished = runtime.block_on(async {
         conversation.store.session(&Principal::local(), &session).await?;
@@ -84,27 +84,27 @@ fn continue_turn(global: &Global, setting: &Setting, ask: &Ask) -> Result<ExitCo
     Ok(show.finish())
 }
 
-fn tape(setting: &Setting, ask: &Ask) -> Result<Tape, Failure> {
+fn tape(setting: &Setting, ask: &Ask) -> Result<Recording, Failure> {
     if let Some(file) = &ask.record {
         let secrets = known_secrets(&setting.loaded, &setting.environment);
-        return Ok(Tape::Record(
+        return Ok(Recording::Record(
             Recorder::create(file, secrets).map_err(|error| Failure::usage(error.to_string()))?,
         ));
     }
-    let Some(file) = &ask.replay else { return Ok(Tape::Off) };
+    let Some(file) = &ask.replay else { return Ok(Recording::Off) };
     let strictness = if ask.replay_loose { Strictness::Loose } else { Strictness::Strict };
-    Ok(Tape::Replay(Player::open(file, strictness).map_err(|error| Failure::usage(error.to_string()))?))
+    Ok(Recording::Replay(Replayer::open(file, strictness).map_err(|error| Failure::usage(error.to_string()))?))
 }
 
 /// One turn, shown as it comes. The first Ctrl-C cancels it, the second leaves.
-pub async fn turn(conversation: &Conversation, session: SessionId, request: Request, show: &mut Show) {
+pub async fn turn(conversation: &Assistant, session: SessionId, request: Request, show: &mut Show) {
     let updates = conversation.runner.run(request.into_turn(session, Principal::local()));
     follow(updates, show).await;
     conversation.colleagues.wait_for_cancellations().await;
 }
 
 /// The rest of a turn that was interrupted.
-pub async fn go_on(conversation: &Conversation, session: SessionId, show: &mut Show) {
+pub async fn go_on(conversation: &Assistant, session: SessionId, show: &mut Show) {
     follow(conversation.runner.resume(session, Principal::local()), show).await;
     conversation.colleagues.wait_for_cancellations().await;
 }

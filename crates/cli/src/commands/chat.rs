@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use lango_app::{Conversation, Hands, Means, Request, Tape, colleagues, keep_looking_for, new_session};
+use lango_app::{Assistant, Toolset, AssistantOptions, Request, Recording, connect_remote_agents, refresh_in_background, new_session};
 use lango_domain::usage::UsageReport;
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
@@ -28,8 +28,8 @@ pub const HISTORY: &str = "history";
 pub fn run(global: &Global, resume: Option<&str>, yes: bool) -> Result<ExitCode, Failure> {
     let setting = Setting::read(global)?;
     let hands = setting.hands()?;
-    let colleagues = colleagues(&setting.loaded, &setting.environment)?;
-    keep_looking_for(&colleagues);
+    let colleagues = connect_remote_agents(&setting.loaded, &setting.environment)?;
+    refresh_in_background(&colleagues);
     let generation = colleagues.generation();
     let conversation = conversation(&setting, &hands, yes, colleagues)?;
     let show = Show::new(global.json, false);
@@ -76,12 +76,12 @@ pub fn run(global: &Global, resume: Option<&str>, yes: bool) -> Result<ExitCode,
 
 struct Chat<'a> {
     setting: &'a Setting,
-    hands: Hands,
+    hands: Toolset,
     /// Of the colleagues elsewhere, when the conversation was opened.
     generation: u64,
     /// Whether nothing is asked about.
     yes: bool,
-    conversation: Conversation,
+    conversation: Assistant,
     /// The last is the one in use.
     sessions: Vec<SessionId>,
     runtime: tokio::runtime::Runtime,
@@ -107,7 +107,7 @@ impl Chat<'_> {
     fn take_up_changes(&mut self, show: &Show) {
         let colleagues = self.conversation.colleagues.clone();
         let generation = colleagues.generation();
-        let has_new_skills = self.hands.look_again();
+        let has_new_skills = self.hands.reload_skills();
         if !has_new_skills && generation == self.generation {
             return;
         }
@@ -161,18 +161,18 @@ impl Chat<'_> {
 
 fn conversation(
     setting: &Setting,
-    hands: &Hands,
+    hands: &Toolset,
     yes: bool,
     colleagues: RemoteTeam,
-) -> Result<Conversation, Failure> {
+) -> Result<Assistant, Failure> {
     let (tools, approver) = (setting.tools_of(hands)?, approver(yes));
     let (stores, colleagues) = (&setting.stores, Some(colleagues));
-    let means = Means { stores, tools, approver, tape: &Tape::Off, colleagues };
-    Ok(Conversation::open(&setting.loaded, &setting.environment, means)?)
+    let means = AssistantOptions { stores, tools, approver, tape: &Recording::Off, colleagues };
+    Ok(Assistant::open(&setting.loaded, &setting.environment, means)?)
 }
 
 /// The session that is meant: the one of that id, or the one used last.
-async fn resumed(conversation: &Conversation, named: &str) -> Result<SessionId, Failure> {
+async fn resumed(conversation: &Assistant, named: &str) -> Result<SessionId, Failure> {
     let store = &conversation.store;
     if !named.is_empty() {
         return Ok(store.session(&Principal::local(), &SessionId::new(named)).await?.id);

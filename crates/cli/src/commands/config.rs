@@ -7,8 +7,8 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use lango_app::config::{FILE_NAMES, commented_file, entries, to_json};
-use lango_app::{Loaded, Settings, check_models};
+use lango_app::config::{FILE_NAMES, commented_file, setting_docs, to_json};
+use lango_app::{LoadedConfig, Settings, check_models};
 use serde_json::{Value, json};
 
 use super::{Setting, environment};
@@ -27,9 +27,9 @@ pub fn run(global: &Global, command: &ConfigCommand) -> Result<Output, Failure> 
     }
 }
 
-fn show(loaded: &Loaded) -> Output {
+fn show(loaded: &LoadedConfig) -> Output {
     let json = to_json(&loaded.settings);
-    let rows: Vec<(String, String, Option<String>)> = entries()
+    let rows: Vec<(String, String, Option<String>)> = setting_docs()
         .iter()
         .flat_map(|entry| values(&json, &entry.key))
         .map(|(key, value)| {

@@ -3,7 +3,7 @@
 mod exchange;
 mod telling;
 
-use lango_app::graph;
+use lango_app::open_graph;
 use lango_domain::event::Principal;
 use lango_domain::graph::{FactSource, FactSourceFilter};
 use lango_domain::text::one_line;
@@ -21,7 +21,7 @@ const MOST_COUNTED: usize = 20;
 
 pub fn run(global: &Global, command: GraphCommand) -> Result<Output, Failure> {
     let setting = Setting::read(global)?;
-    let graph = graph(setting.stores.open()?);
+    let graph = open_graph(setting.stores.open()?);
     runtime()?.block_on(async {
         match command {
             GraphCommand::Import { files, format } => {

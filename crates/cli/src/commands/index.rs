@@ -7,7 +7,7 @@ mod progress;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use lango_app::{library, typed};
+use lango_app::{open_document_index, user_ingest_source};
 use lango_domain::documents::{DocumentSource, SpanUnit, DocumentFilter};
 use lango_domain::event::Principal;
 use lango_domain::session::StoreError;
@@ -28,7 +28,7 @@ const SHOWN_ROOTS: usize = 20;
 pub fn run(global: &Global, command: &IndexCommand) -> Result<Output, Failure> {
     let setting = Setting::read(global)?;
     let store = setting.stores.open()?;
-    let library = library(&setting.loaded, &setting.environment, store).map_err(failed)?;
+    let library = open_document_index(&setting.loaded, &setting.environment, store).map_err(failed)?;
     runtime()?.block_on(async {
         match command {
             IndexCommand::Add { what, collection, format: Corpus::Files } => {
@@ -240,7 +240,7 @@ async fn add_path(
     path: &Path,
 ) -> Result<IngestReport, DocumentIndexError> {
     let broken = |error| DocumentIndexError::Broken(format!("{}: {error}", path.display()));
-    let taking = typed(&setting.environment, path).map_err(broken)?;
+    let taking = user_ingest_source(&setting.environment, path).map_err(broken)?;
     library.ingest_path(&Principal::local(), collection, &taking, &progress::show).await
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{BufRead as _, IsTerminal as _};
 
-use lango_app::chronicle;
+use lango_app::open_memory;
 use lango_domain::event::{EventBody, Event, Principal, SessionId};
 use lango_domain::memory::{self, MemoryQuery, Memory, MemoryId, MemoryOrigin};
 use lango_domain::session::StoreError;
@@ -22,7 +22,7 @@ const SHOWN_CHARS: usize = 600;
 pub fn run(global: &Global, command: &MemoryCommand) -> Result<Output, Failure> {
     let setting = Setting::read(global)?;
     let store = setting.stores.open()?;
-    let chronicle = chronicle(&setting.loaded, &setting.environment, store.clone())?;
+    let chronicle = open_memory(&setting.loaded, &setting.environment, store.clone())?;
     let output = runtime()?.block_on(async {
         match command {
             MemoryCommand::Status => status(&chronicle).await,

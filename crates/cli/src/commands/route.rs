@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use lango_app::Team;
+use lango_app::AssembledTeam;
 use lango_gateway::RouteResponse;
 use lango_models::offline::{RoutingDecision, OfflineRouter, Routing};
 
@@ -11,7 +11,7 @@ use crate::output::{DIM, Failure, NAME, Output, styled};
 /// Less than this is not worth a line for people.
 const WORTH_SHOWING: f32 = 0.005;
 
-pub fn run(team: &Team, text: &str) -> Result<Output, Failure> {
+pub fn run(team: &AssembledTeam, text: &str) -> Result<Output, Failure> {
     let routing = OfflineRouter::read(&team.tree.root.prompt.render()).route(text);
     let json = serde_json::to_value(RouteResponse::from(&routing)).unwrap_or_default();
     Ok(Output::new(plain(&routing), json).with_warnings(team.warnings()))

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use lango_app::{Environment, Loaded, MakeTools, Served, keep_retention, knowledge_tools};
+use lango_app::{Environment, LoadedConfig, MakeTools, GatewayServer, apply_retention, knowledge_tools};
 use lango_store::SqliteStore;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -21,7 +21,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub fn run(global: &Global, wish: &Serve, form: Form) -> Result<ExitCode, Failure> {
     let setting = Setting::with(global, assignments(wish))?;
     let served =
-        lango_app::serve(&setting.loaded, &setting.environment, &setting.stores, make_tools(&setting)?)?;
+        lango_app::build_server(&setting.loaded, &setting.environment, &setting.stores, make_tools(&setting)?)?;
     warn(&served.warnings, form);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::usage(format!("cannot start: {error}")))?;
@@ -48,7 +48,7 @@ fn assignments(wish: &Serve) -> Vec<String> {
     host.chain(wish.port.iter().map(|port| format!("server.port={port}"))).collect()
 }
 
-async fn serve(setting: &Setting, served: &Served, form: Form) -> Result<(), Failure> {
+async fn serve(setting: &Setting, served: &GatewayServer, form: Form) -> Result<(), Failure> {
     let settings = served.gateway.settings();
     let has_token = !served.gateway.store().tokens().await?.is_empty();
     if !has_token && !settings.host.is_loopback() {
@@ -77,7 +77,7 @@ async fn serve(setting: &Setting, served: &Served, form: Form) -> Result<(), Fai
     ));
     tokio::select! {
         () = served.gateway.serve(listener, ended) => {}
-        () = served.follow_colleagues() => {}
+        () = served.watch_remote_agents() => {}
     }
     Ok(())
 }
@@ -117,9 +117,9 @@ fn told_to_end() -> Result<impl Future<Output = ()>, Failure> {
 }
 
 /// What `store.retentionDays` asks for, now and every day.
-async fn keep_tidy(environment: Environment, loaded: Loaded, store: SqliteStore) {
+async fn keep_tidy(environment: Environment, loaded: LoadedConfig, store: SqliteStore) {
     loop {
-        if let Err(trouble) = keep_retention(&loaded, &environment, &store, jiff::Timestamp::now()).await {
+        if let Err(trouble) = apply_retention(&loaded, &environment, &store, jiff::Timestamp::now()).await {
             warn(&[format!("old sessions could not be deleted: {trouble}")], Form::Plain);
         }
         tokio::time::sleep(DAY).await;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use lango_app::forget_files;
+use lango_app::delete_session_files;
 use lango_domain::Label;
 use lango_domain::event::{EventBody, Branch, EVENT_VERSION, Event, Principal, SessionId, TurnId};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
@@ -242,7 +242,7 @@ async fn delete(setting: &Setting, store: &SqliteStore, sessions: &[String]) -> 
         let said = events(store, &session).await.unwrap_or_default();
         store.delete(&Principal::local(), &session).await?;
         forget_typed(setting, &said);
-        forget_files(&setting.environment, &Principal::local(), &session);
+        delete_session_files(&setting.environment, &Principal::local(), &session);
     }
     let plain = format!("Deleted: {}.\n", sessions.join(", "));
     Ok(Output::new(plain, json!({ "deleted": sessions })))

@@ -19,9 +19,9 @@ pub fn run(global: &Global, command: &SkillCommand) -> Result<Output, Failure> {
     let setting = Setting::read(global)?;
     let hands = setting.hands()?;
     match command {
-        SkillCommand::List => Ok(list(hands.shelf())),
-        SkillCommand::Show { name } => show(hands.shelf(), name),
-        SkillCommand::Add { path, yes } => take_in(&setting, hands.shelf(), path, *yes),
+        SkillCommand::List => Ok(list(hands.skills())),
+        SkillCommand::Show { name } => show(hands.skills(), name),
+        SkillCommand::Add { path, yes } => take_in(&setting, hands.skills(), path, *yes),
         SkillCommand::Check { path } => checked(path),
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use jiff::{Timestamp, ToSpan};
-use lango_app::{keeping, workspace_folder};
+use lango_app::{undo_storage, workspace_folder};
 use lango_domain::text::{one_line, strip_control_chars};
 use lango_tools::files::{TrashedKind, TrashError, Trashed, UndoError, UndoReport};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::output::{DIM, Failure, NAME, Output, styled};
 
 pub fn undo(global: &Global, wish: &Undo) -> Result<Output, Failure> {
     let setting = Setting::read(global)?;
-    let journal = keeping(&setting.environment).journal;
+    let journal = undo_storage(&setting.environment).journal;
     let (root, _) = workspace_folder(&setting.loaded, &setting.environment);
     let root = root.canonicalize().map_err(|error| Failure::usage(format!("{}: {error}", root.display())))?;
     if wish.skip {
@@ -66,7 +66,7 @@ fn told(undone: &UndoReport, only_show: bool) -> String {
 
 pub fn trash(global: &Global, command: &TrashCommand) -> Result<Output, Failure> {
     let setting = Setting::read(global)?;
-    let trash = keeping(&setting.environment).trash;
+    let trash = undo_storage(&setting.environment).trash;
     match command {
         TrashCommand::List => Ok(list(&trash.list())),
         TrashCommand::Restore { which } => {

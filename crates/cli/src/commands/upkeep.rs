@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use jiff::Timestamp;
 use lango_app::{
-    Environment, Loaded, Stores, before_restore, chosen_models, confinement, store_place, workspace_folder,
+    Environment, LoadedConfig, Stores, pre_restore_backup_path, chosen_models, confinement, store_location, workspace_folder,
 };
 use lango_store::{StoreLocation, SqliteStore};
 use lango_tools::shell::SandboxChoice;
@@ -27,8 +27,8 @@ pub fn back_up(global: &Global, file: &Path) -> Result<Output, Failure> {
 
 pub fn restore(global: &Global, file: &Path) -> Result<Output, Failure> {
     let setting = super::Setting::read(global)?;
-    let place = store_place(&setting.loaded, &setting.environment);
-    let kept = before_restore(&place, Timestamp::now());
+    let place = store_location(&setting.loaded, &setting.environment);
+    let kept = pre_restore_backup_path(&place, Timestamp::now());
     runtime()?.block_on(SqliteStore::restore(place, file, &kept))?;
     let plain = format!("Restored. What was there before is in {}.\n", kept.display());
     Ok(Output::new(plain, json!({ "restored": file, "kept": kept })))
@@ -77,7 +77,7 @@ impl Check {
 /// Looks at everything that Lango needs; exit code 1 when something is broken.
 pub fn doctor(global: &Global, form: Form) -> Result<ExitCode, Failure> {
     let environment = environment()?;
-    let checks = match Loaded::read(&environment, &global.overrides()) {
+    let checks = match LoadedConfig::read(&environment, &global.overrides()) {
         Ok(loaded) => look(&loaded, &environment)?,
         Err(error) => {
             let remedy = error.hint.unwrap_or_else(|| "mend the configuration file".to_owned());
@@ -98,13 +98,13 @@ pub fn doctor(global: &Global, form: Form) -> Result<ExitCode, Failure> {
     Ok(if is_broken { ExitCode::from(1) } else { printed })
 }
 
-fn look(loaded: &Loaded, environment: &Environment) -> Result<Vec<Check>, Failure> {
+fn look(loaded: &LoadedConfig, environment: &Environment) -> Result<Vec<Check>, Failure> {
     let files = loaded.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ");
     let files = if files.is_empty() { "no files, the defaults hold".to_owned() } else { files };
     let mut checks = vec![Check::new("config", Status::Pass, files), model(loaded, environment)];
     checks.push(workspace(loaded, environment));
     checks.push(runtime()?.block_on(sandbox(loaded, environment)));
-    let place = store_place(loaded, environment);
+    let place = store_location(loaded, environment);
     if place == StoreLocation::Memory {
         let nothing = Check::new("store", Status::Warn, "sessions are kept in memory only");
         checks.push(nothing.with_remedy("set HOME, LANGO_HOME or store.path"));
@@ -182,7 +182,7 @@ fn permissions(file: &Path) -> Check {
     Check::new("permissions", Status::Pass, "only you can read what is kept")
 }
 
-fn workspace(loaded: &Loaded, environment: &Environment) -> Check {
+fn workspace(loaded: &LoadedConfig, environment: &Environment) -> Check {
     match workspace_folder(loaded, environment) {
         (folder, None) => Check::new("workspace", Status::Pass, folder.display().to_string()),
         (_, Some(why)) => Check::new("workspace", Status::Warn, why).with_remedy("--workspace DIR names one"),
@@ -190,7 +190,7 @@ fn workspace(loaded: &Loaded, environment: &Environment) -> Check {
 }
 
 /// What commands are confined by, as the sandbox says that it is.
-async fn sandbox(loaded: &Loaded, environment: &Environment) -> Check {
+async fn sandbox(loaded: &LoadedConfig, environment: &Environment) -> Check {
     let exec = &loaded.settings.tools.exec;
     if exec.sandbox == SandboxChoice::Off {
         let detail = "switched off: commands can do whatever you can";
@@ -220,7 +220,7 @@ async fn sandbox(loaded: &Loaded, environment: &Environment) -> Check {
     }
 }
 
-fn model(loaded: &Loaded, environment: &Environment) -> Check {
+fn model(loaded: &LoadedConfig, environment: &Environment) -> Check {
     match chosen_models(loaded, environment) {
         Ok(chosen) => match chosen.first() {
             Some((_, chosen)) if chosen.is_offline() => {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 
-use lango_app::Loaded;
+use lango_app::LoadedConfig;
 use lango_app::config::{Asked, Shown, ShownFile};
 use lango_domain::text::{one_line, with_hidden_escaped};
 use lango_tools::skills::{SkillOrigin, SkillCatalog, Skill, check, files_of};
@@ -15,9 +15,9 @@ use crate::output::{DIM, Failure, NAME, Output, complain, styled};
 
 pub fn run(global: &Global, yes: bool) -> Result<Output, Failure> {
     let environment = environment()?;
-    let asked = Loaded::asked(&environment, &global.overrides())?;
+    let asked = LoadedConfig::asked(&environment, &global.overrides())?;
     let hands = Setting::read(global)?.hands()?;
-    let skills = unconfirmed(hands.shelf());
+    let skills = unconfirmed(hands.skills());
     if asked.is_none() && skills.is_empty() {
         return Err(Failure::usage("there is nothing in this folder that would need it"));
     }
@@ -36,7 +36,7 @@ pub fn run(global: &Global, yes: bool) -> Result<Output, Failure> {
         asked.confirm(&environment)?;
     }
     for skill in &skills {
-        hands.shelf().trusted().trust(skill).map_err(|error| Failure::store(error.to_string()))?;
+        hands.skills().trusted().trust(skill).map_err(|error| Failure::store(error.to_string()))?;
     }
     let confirmed = "Confirmed: it is used from now on, as long as nothing of it changes.\n";
     let plain = if is_asked { confirmed.to_owned() } else { format!("{shown}\n{confirmed}") };

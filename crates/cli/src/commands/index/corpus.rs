@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use lango_app::library;
+use lango_app::open_document_index;
 use lango_domain::documents::{NewDocument, DocumentFilter};
 use lango_domain::event::Principal;
 use lango_domain::text::one_line;
@@ -140,7 +140,7 @@ async fn measure(
     let store = SqliteStore::open(StoreLocation::File(folder.join("eval.sqlite")))?;
     let mut environment = setting.environment.clone();
     environment.variables.insert("LANGO_HOME".to_owned(), folder.display().to_string());
-    let library = library(&setting.loaded, &environment, store).map_err(failed)?;
+    let library = open_document_index(&setting.loaded, &environment, store).map_err(failed)?;
     let mut added = IngestReport::default();
     take(&library, &directory, "eval", &mut added).await?;
     library.sync().await.map_err(failed)?;

@@ -8,13 +8,13 @@ use lango_store::{StoreLocation, SqliteStore, SqliteStoreError};
 use lango_tools::files::forget_turns;
 use lango_tools::shell::delete_outputs;
 
-use crate::config::Loaded;
+use crate::config::LoadedConfig;
 use crate::environment::Environment;
 
 const FILE: &str = "lango.sqlite";
 
 /// The file that is in force; a machine without a home folder keeps nothing.
-pub fn store_place(loaded: &Loaded, environment: &Environment) -> StoreLocation {
+pub fn store_location(loaded: &LoadedConfig, environment: &Environment) -> StoreLocation {
     match &loaded.settings.store.path {
         Some(path) if path == Path::new(":memory:") => StoreLocation::Memory,
         Some(path) => StoreLocation::File(loaded.resolve(environment, "store.path", path)),
@@ -23,7 +23,7 @@ pub fn store_place(loaded: &Loaded, environment: &Environment) -> StoreLocation 
 }
 
 /// Said where nobody chose that nothing is kept.
-pub(crate) fn unkept(loaded: &Loaded, environment: &Environment) -> Option<String> {
+pub(crate) fn unkept(loaded: &LoadedConfig, environment: &Environment) -> Option<String> {
     let is_chosen = loaded.settings.store.path.is_some();
     (!is_chosen && environment.data_folder().is_none()).then(|| {
         "nothing of this is kept: there is no home folder; set HOME or LANGO_HOME, or `store.path` for the sessions alone"
@@ -32,8 +32,8 @@ pub(crate) fn unkept(loaded: &Loaded, environment: &Environment) -> Option<Strin
 }
 
 /// Deletes what `store.retentionDays` says, and gives the number of sessions that went.
-pub async fn keep_retention(
-    loaded: &Loaded,
+pub async fn apply_retention(
+    loaded: &LoadedConfig,
     environment: &Environment,
     store: &SqliteStore,
     now: Timestamp,
@@ -44,14 +44,14 @@ pub async fn keep_retention(
     let mut count = 0;
     for principal in store.principals().await? {
         let gone = store.prune(&principal, before).await?;
-        gone.iter().for_each(|session| forget_files(environment, &principal, session));
+        gone.iter().for_each(|session| delete_session_files(environment, &principal, session));
         count += gone.len();
     }
     Ok(count)
 }
 
 /// What a deleted session left outside the store.
-pub fn forget_files(environment: &Environment, principal: &Principal, session: &SessionId) {
+pub fn delete_session_files(environment: &Environment, principal: &Principal, session: &SessionId) {
     if let Some(data) = environment.data_folder() {
         delete_outputs(&data, principal, session);
         forget_turns(&data, principal, session);
@@ -59,7 +59,7 @@ pub fn forget_files(environment: &Environment, principal: &Principal, session: &
 }
 
 /// Where what a restore replaces is kept.
-pub fn before_restore(place: &StoreLocation, now: Timestamp) -> PathBuf {
+pub fn pre_restore_backup_path(place: &StoreLocation, now: Timestamp) -> PathBuf {
     let stamp = now.strftime("%Y%m%d-%H%M%S");
     place.file().with_file_name(format!("before-restore-{stamp}.sqlite"))
 }

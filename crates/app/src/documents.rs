@@ -11,12 +11,12 @@ use lango_knowledge::document_index::{DocumentIndex, DocumentIndexError, IngestS
 use lango_knowledge::{GraphExpansion, LazyDocumentIndex, graph, web};
 use lango_store::{StoreLocation, SqliteStore};
 
-use crate::config::{ConfigError, Loaded};
-use crate::conversation::jitter;
+use crate::config::{ConfigError, LoadedConfig};
+use crate::assistant::jitter;
 use crate::environment::Environment;
 use crate::graph::lazy_graph;
-use crate::hands::{Hands, own_folders};
-use crate::knowing::knowing_tools;
+use crate::toolset::{Toolset, own_folders};
+use crate::knowledge_base::knowledge_base_tools;
 use crate::memory::memory_tools;
 use crate::stores::Stores;
 
@@ -24,8 +24,8 @@ use crate::stores::Stores;
 const WORDS: &str = "words";
 
 /// The documents that are kept in this store.
-pub fn library(
-    loaded: &Loaded,
+pub fn open_document_index(
+    loaded: &LoadedConfig,
     environment: &Environment,
     store: SqliteStore,
 ) -> Result<DocumentIndex, DocumentIndexError> {
@@ -41,7 +41,7 @@ pub fn library(
 }
 
 /// A path that somebody typed, to be taken in: everything that they may read, but nothing that Lango keeps for itself.
-pub fn typed(environment: &Environment, path: &Path) -> io::Result<IngestSource> {
+pub fn user_ingest_source(environment: &Environment, path: &Path) -> io::Result<IngestSource> {
     let root = path.canonicalize()?;
     let own = own_folders(environment);
     let open = move |path: &Path| match own.iter().any(|own| path.starts_with(own)) {
@@ -53,9 +53,9 @@ pub fn typed(environment: &Environment, path: &Path) -> io::Result<IngestSource>
 
 /// The tools for documents, the graph, facts, memory and the web that the settings enable (S80, S81, S82, S83).
 pub fn knowledge_tools(
-    loaded: &Loaded,
+    loaded: &LoadedConfig,
     environment: &Environment,
-    hands: &Hands,
+    hands: &Toolset,
     stores: &Stores,
 ) -> Result<Vec<Tool>, ConfigError> {
     let settings = &loaded.settings;
@@ -71,11 +71,11 @@ pub fn knowledge_tools(
         let (loaded, environment, stores) = (loaded.clone(), environment.clone(), stores.clone());
         let documents = LazyDocumentIndex::new(move || {
             let store = stores.open().map_err(|trouble| DocumentIndexError::Broken(trouble.to_string()))?;
-            library(&loaded, &environment, store).map(Arc::new)
+            open_document_index(&loaded, &environment, store).map(Arc::new)
         });
-        tools.extend(lango_knowledge::tools(&documents, along, Some(hands.grounds())));
+        tools.extend(lango_knowledge::tools(&documents, along, Some(hands.document_access())));
     }
     tools.extend(memory_tools(loaded, environment, stores));
-    tools.extend(knowing_tools(loaded, environment, stores));
+    tools.extend(knowledge_base_tools(loaded, environment, stores));
     Ok(tools)
 }

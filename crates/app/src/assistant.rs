@@ -17,22 +17,22 @@ use lango_remote::RemoteTeam;
 use lango_store::{StoreLocation, SqliteStore, SqliteStoreError};
 use uuid::Uuid;
 
-use crate::beside::beside;
-use crate::colleagues::{colleagues, no_colleagues};
-use crate::config::{ConfigError, Loaded};
+use crate::hooks::turn_hooks;
+use crate::remote_agents::{connect_remote_agents, no_remote_agents};
+use crate::config::{ConfigError, LoadedConfig};
 use crate::environment::Environment;
 use crate::ollama;
-use crate::sessions;
+use crate::store;
 use crate::stores::Stores;
-use crate::tape::Tape;
-use crate::team::{Team, assemble_team_with};
+use crate::recording::Recording;
+use crate::team::{AssembledTeam, assemble_team_with};
 
 /// Whose model looks for what is worth asking.
 const LIBRARIAN: &str = "librarian";
 
 /// Why a conversation cannot begin.
 #[derive(Debug, thiserror::Error)]
-pub enum CannotStart {
+pub enum StartError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]
@@ -44,7 +44,7 @@ pub enum CannotStart {
 }
 
 /// A team, its models, and a place for its sessions.
-pub struct Conversation {
+pub struct Assistant {
     pub runner: Runner,
     pub store: SqliteStore,
     /// Who is asked, for people.
@@ -58,56 +58,56 @@ pub struct Conversation {
 }
 
 /// What a conversation is held with.
-pub struct Means<'a> {
+pub struct AssistantOptions<'a> {
     pub stores: &'a Stores,
     pub tools: Vec<Tool>,
     pub approver: Option<Arc<dyn Approver>>,
-    pub tape: &'a Tape,
+    pub tape: &'a Recording,
     /// Agents elsewhere. They are looked for first where none are given; nobody is where a recording is played.
     pub colleagues: Option<RemoteTeam>,
 }
 
-impl Conversation {
-    pub fn open(loaded: &Loaded, environment: &Environment, means: Means<'_>) -> Result<Self, CannotStart> {
-        let Means { stores, tools, approver, tape, colleagues: given } = means;
+impl Assistant {
+    pub fn open(loaded: &LoadedConfig, environment: &Environment, means: AssistantOptions<'_>) -> Result<Self, StartError> {
+        let AssistantOptions { stores, tools, approver, tape, colleagues: given } = means;
         let colleagues = match (given, tape) {
             (Some(given), _) => given,
-            (None, Tape::Replay(_)) => no_colleagues(),
-            (None, Tape::Off | Tape::Record(_)) => colleagues(loaded, environment)?,
+            (None, Recording::Replay(_)) => no_remote_agents(),
+            (None, Recording::Off | Recording::Record(_)) => connect_remote_agents(loaded, environment)?,
         };
         let tools = tools.into_iter().map(|tool| tape.tool(tool)).collect();
         let team = assemble_team_with(loaded, environment, tools, &colleagues)?;
         let connected = match tape {
-            Tape::Replay(player) => Connected { chosen: None, models: player.models(), librarian: None },
-            Tape::Off => connect(loaded, environment, &team)?,
-            Tape::Record(recorder) => {
-                let connected = connect(loaded, environment, &team)?;
-                Connected { models: recorder.models(connected.models), ..connected }
+            Recording::Replay(player) => ConnectedModels { chosen: None, models: player.models(), librarian: None },
+            Recording::Off => connect_models(loaded, environment, &team)?,
+            Recording::Record(recorder) => {
+                let connected = connect_models(loaded, environment, &team)?;
+                ConnectedModels { models: recorder.models(connected.models), ..connected }
             }
         };
         // What is played again has been kept before.
         let store = match tape {
-            Tape::Replay(_) => SqliteStore::open(StoreLocation::Memory)?,
-            Tape::Off | Tape::Record(_) => stores.open()?,
+            Recording::Replay(_) => SqliteStore::open(StoreLocation::Memory)?,
+            Recording::Off | Recording::Record(_) => stores.open()?,
         };
-        let beside = beside(loaded, environment, &store, tape, &connected)?;
-        let unkept = sessions::unkept(loaded, environment);
+        let beside = turn_hooks(loaded, environment, &store, tape, &connected)?;
+        let unkept = store::unkept(loaded, environment);
         let warnings = loaded.warnings.iter().cloned().chain(team.warnings()).chain(unkept).collect();
         let model_name = connected.name();
         let agents = team.tree.agents().map(|agent| agent.name.to_string()).collect();
         let runner = Runner::new(RunnerParts {
             approver: tape.approver(approver),
             remotes: colleagues.agents().into_iter().map(|member| (member.name, member.agent)).collect(),
-            surroundings: tape.surroundings(surroundings()),
-            ..parts(loaded, team.tree, connected.models, beside, &store)
+            surroundings: tape.surroundings(clock_and_ids()),
+            ..runner_parts(loaded, team.tree, connected.models, beside, &store)
         });
         Ok(Self { runner, store, model_name, warnings, agents, colleagues })
     }
 }
 
 /// What a runner of this team is put together from; nobody is asked about calls unless somebody is put there.
-pub(crate) fn parts(
-    loaded: &Loaded,
+pub(crate) fn runner_parts(
+    loaded: &LoadedConfig,
     tree: AgentTree,
     models: Models,
     beside: TurnHooks,
@@ -122,14 +122,14 @@ pub(crate) fn parts(
         beside,
         remotes: BTreeMap::new(),
         limits: loaded.settings.limits(),
-        surroundings: surroundings(),
+        surroundings: clock_and_ids(),
     }
 }
 
 /// Every model that may be asked, and who asks it: first the one in force, then those of single agents, then the
 /// fallback.
-pub fn chosen_models(loaded: &Loaded, environment: &Environment) -> Result<Vec<(String, SelectedModel)>, SelectionError> {
-    with_plan(loaded, environment, |plan| {
+pub fn chosen_models(loaded: &LoadedConfig, environment: &Environment) -> Result<Vec<(String, SelectedModel)>, SelectionError> {
+    with_selection_input(loaded, environment, |plan| {
         let default = select_model(plan)?;
         let mut chosen = Vec::new();
         for agent in plan.agent.models.keys() {
@@ -147,13 +147,13 @@ pub fn chosen_models(loaded: &Loaded, environment: &Environment) -> Result<Vec<(
 
 /// The model that observes conversations: the one in force, unless the settings name another. Whoever asks for the
 /// offline model wants nobody contacted.
-pub(crate) fn observing_model(
-    loaded: &Loaded,
+pub(crate) fn observer_model(
+    loaded: &LoadedConfig,
     environment: &Environment,
     in_force: Option<&SelectedModel>,
 ) -> Result<SelectedModel, SelectionError> {
     let wish = &loaded.settings.observational_memory;
-    with_plan(loaded, environment, |plan| {
+    with_selection_input(loaded, environment, |plan| {
         let in_force = in_force.map_or_else(|| select_model(plan), |chosen| Ok(chosen.clone()))?;
         let stays_offline = plan.agent.provider.as_deref() == Some(offline::PROVIDER);
         if stays_offline || (wish.provider.is_none() && wish.model.is_none()) {
@@ -169,11 +169,11 @@ pub(crate) fn observing_model(
 }
 
 /// What can be said about the configured models without asking anyone.
-pub fn check_models(loaded: &Loaded, environment: &Environment, team: &Team) -> Result<(), CannotStart> {
+pub fn check_models(loaded: &LoadedConfig, environment: &Environment, team: &AssembledTeam) -> Result<(), StartError> {
     let settings = &loaded.settings;
     let wishes = &settings.agent.models;
     for agent in wishes.models.keys() {
-        team.defined(agent).ok_or_else(|| unknown_agent(team, agent))?;
+        team.find_agent(agent).ok_or_else(|| unknown_agent(team, agent))?;
     }
     if wishes.provider.is_none() && settings.providers.is_empty() {
         return Ok(());
@@ -186,7 +186,7 @@ pub fn check_models(loaded: &Loaded, environment: &Environment, team: &Team) -> 
 }
 
 /// Every key that the settings or the environment hold, so that none is written down.
-pub fn known_secrets(loaded: &Loaded, environment: &Environment) -> Vec<Secret> {
+pub fn known_secrets(loaded: &LoadedConfig, environment: &Environment) -> Vec<Secret> {
     let providers = || loaded.settings.providers.values();
     let keys = providers().filter_map(|provider| provider.api_key.clone());
     let headers = providers().flat_map(|provider| provider.headers.values().cloned());
@@ -215,7 +215,7 @@ pub fn jitter() -> f64 {
 }
 
 /// Who is asked.
-pub(crate) struct Connected {
+pub(crate) struct ConnectedModels {
     /// The model in force; none where a recording is played.
     pub chosen: Option<SelectedModel>,
     pub models: Models,
@@ -223,7 +223,7 @@ pub(crate) struct Connected {
     pub librarian: Option<Arc<dyn Model>>,
 }
 
-impl Connected {
+impl ConnectedModels {
     /// For people.
     pub fn name(&self) -> String {
         let named = |chosen: &SelectedModel| format!("{}/{}", chosen.provider, chosen.model);
@@ -231,18 +231,18 @@ impl Connected {
     }
 }
 
-pub(crate) fn connect(
-    loaded: &Loaded,
+pub(crate) fn connect_models(
+    loaded: &LoadedConfig,
     environment: &Environment,
-    team: &Team,
-) -> Result<Connected, CannotStart> {
-    with_plan(loaded, environment, |plan| {
+    team: &AssembledTeam,
+) -> Result<ConnectedModels, StartError> {
+    with_selection_input(loaded, environment, |plan| {
         let chosen = select_model(plan)?;
         let fallback = plan.fallback(&chosen).transpose()?;
         let jitter: Arc<dyn Fn() -> f64 + Send + Sync> = Arc::new(jitter);
         let mut per_agent = BTreeMap::new();
         for agent in plan.agent.models.keys() {
-            let name = team.defined(agent).ok_or_else(|| unknown_agent(team, agent))?.clone();
+            let name = team.find_agent(agent).ok_or_else(|| unknown_agent(team, agent))?.clone();
             if let Some(own) = plan.for_agent(agent, &chosen).transpose()? {
                 per_agent.insert(name, own.connect_with_fallback(fallback.as_ref(), &jitter)?);
             }
@@ -257,11 +257,11 @@ pub(crate) fn connect(
             let confidence = plan.agent.router_confidence.get();
             per_agent.insert(root.clone(), Arc::new(OfflineFirst { model, confidence }));
         }
-        Ok(Connected { chosen: Some(chosen), models: Models { default, per_agent }, librarian })
+        Ok(ConnectedModels { chosen: Some(chosen), models: Models { default, per_agent }, librarian })
     })
 }
 
-fn unknown_agent(team: &Team, agent: &str) -> ConfigError {
+fn unknown_agent(team: &AssembledTeam, agent: &str) -> ConfigError {
     let error = ConfigError::new(format!("agent.models.{agent}: there is no agent `{agent}`"));
     let names = team.specs.iter().map(|spec| spec.name.as_str()).chain([team.tree.root.name.as_str()]);
     match suggest::did_you_mean(agent, names) {
@@ -270,7 +270,7 @@ fn unknown_agent(team: &Team, agent: &str) -> ConfigError {
     }
 }
 
-fn with_plan<T>(loaded: &Loaded, environment: &Environment, decide: impl FnOnce(&SelectionInput<'_>) -> T) -> T {
+fn with_selection_input<T>(loaded: &LoadedConfig, environment: &Environment, decide: impl FnOnce(&SelectionInput<'_>) -> T) -> T {
     let settings = &loaded.settings;
     decide(&SelectionInput {
         agent: &settings.agent.models,
@@ -281,7 +281,7 @@ fn with_plan<T>(loaded: &Loaded, environment: &Environment, decide: impl FnOnce(
     })
 }
 
-fn surroundings() -> ClockAndIds {
+fn clock_and_ids() -> ClockAndIds {
     ClockAndIds {
         now: Arc::new(Timestamp::now),
         new_turn: Arc::new(|| TurnId::new(Uuid::now_v7().to_string())),

@@ -15,18 +15,18 @@ use lango_knowledge::secret_scan::SecretScanner;
 use lango_knowledge::{Clock, Lazy};
 use lango_store::SqliteStore;
 
-use crate::config::Loaded;
-use crate::conversation::known_secrets;
+use crate::config::LoadedConfig;
+use crate::assistant::known_secrets;
 use crate::environment::Environment;
 use crate::stores::Stores;
 
 /// What is known and kept in this store.
-pub fn knowing(loaded: &Loaded, environment: &Environment, store: &SqliteStore) -> KnowledgeBase {
+pub fn open_knowledge_base(loaded: &LoadedConfig, environment: &Environment, store: &SqliteStore) -> KnowledgeBase {
     with_store(loaded, environment, Lazy::ready(Arc::new(store.clone()) as Arc<dyn KnowledgeStore>))
 }
 
 /// The librarian's tools for what is known, as far as they are enabled (S83). The store is opened when one is first used.
-pub(crate) fn knowing_tools(loaded: &Loaded, environment: &Environment, stores: &Stores) -> Vec<Tool> {
+pub(crate) fn knowledge_base_tools(loaded: &LoadedConfig, environment: &Environment, stores: &Stores) -> Vec<Tool> {
     let settings = &loaded.settings;
     if !settings.knowledge.enabled {
         return Vec::new();
@@ -43,8 +43,8 @@ pub(crate) fn knowing_tools(loaded: &Loaded, environment: &Environment, stores: 
 }
 
 /// What stands beside turns, as far as it is enabled.
-pub(crate) fn beside(
-    loaded: &Loaded,
+pub(crate) fn knowledge_hooks(
+    loaded: &LoadedConfig,
     environment: &Environment,
     store: &SqliteStore,
     model: Option<Arc<dyn Model>>,
@@ -53,7 +53,7 @@ pub(crate) fn beside(
     if !settings.knowledge.enabled {
         return TurnHooks::default();
     }
-    let (knowing, sessions) = (knowing(loaded, environment, store), Arc::new(store.clone()));
+    let (knowing, sessions) = (open_knowledge_base(loaded, environment, store), Arc::new(store.clone()));
     let mut sources: Vec<Arc<dyn ContextSource>> = vec![Arc::new(KnowledgeContext(knowing.clone()))];
     let outcomes = OutcomeTracker { knowing: knowing.clone(), sessions: sessions.clone() };
     let mut afterwards: Vec<Arc<dyn AfterTurn>> = vec![Arc::new(outcomes)];
@@ -73,7 +73,7 @@ pub(crate) fn beside(
     TurnHooks { sources, advisor: Some(advisor), afterwards, ..TurnHooks::default() }
 }
 
-fn with_store(loaded: &Loaded, environment: &Environment, store: Lazy<dyn KnowledgeStore>) -> KnowledgeBase {
+fn with_store(loaded: &LoadedConfig, environment: &Environment, store: Lazy<dyn KnowledgeStore>) -> KnowledgeBase {
     let secrecy = SecretScanner::with_known_secrets(known_secrets(loaded, environment));
     KnowledgeBase { store, secrecy, now: clock() }
 }

@@ -17,7 +17,7 @@ use lango_engine::{Models, ClockAndIds};
 use lango_models::Secret;
 use serde_json::Value;
 
-use super::{Asked, Line, TapeError, VERSION};
+use super::{RecordedRequest, RecordingLine, RecordingError, VERSION};
 use crate::request::Request;
 
 /// Writes one line after the other; a line that cannot be written is told at the end, and the turn goes on.
@@ -31,7 +31,7 @@ pub struct Recorder {
 
 impl Recorder {
     /// For a file that is not there yet; one that is, is left alone.
-    pub fn create(path: &Path, secrets: Vec<Secret>) -> Result<Arc<Self>, TapeError> {
+    pub fn create(path: &Path, secrets: Vec<Secret>) -> Result<Arc<Self>, RecordingError> {
         let recorder =
             Self { path: path.to_owned(), file: Mutex::default(), secrets, complaints: Mutex::default() };
         match path.symlink_metadata() {
@@ -43,16 +43,16 @@ impl Recorder {
     }
 
     /// The turn begins: from here on everything is written down.
-    pub fn begin(&self, session: &SessionId, request: &Request) -> Result<(), TapeError> {
+    pub fn begin(&self, session: &SessionId, request: &Request) -> Result<(), RecordingError> {
         let file = private_file(&self.path).map_err(|error| self.unusable(error.to_string()))?;
         *self.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
-        self.write(&Line::Recording { v: VERSION });
-        self.write(&Line::Request { session: session.clone(), request: request.clone() });
+        self.write(&RecordingLine::Recording { v: VERSION });
+        self.write(&RecordingLine::Request { session: session.clone(), request: request.clone() });
         Ok(())
     }
 
-    fn unusable(&self, why: String) -> TapeError {
-        TapeError::Unusable { file: self.path.clone(), why }
+    fn unusable(&self, why: String) -> RecordingError {
+        RecordingError::Unusable { file: self.path.clone(), why }
     }
 
     pub(super) fn complaints(&self) -> Vec<String> {
@@ -61,7 +61,7 @@ impl Recorder {
 
     /// The same models, overheard.
     pub fn models(self: &Arc<Self>, models: Models) -> Models {
-        let overhear = |model| Arc::new(Overheard { model, recorder: Arc::clone(self) }) as Arc<dyn Model>;
+        let overhear = |model| Arc::new(RecordingModel { model, recorder: Arc::clone(self) }) as Arc<dyn Model>;
         let per_agent: BTreeMap<_, _> =
             models.per_agent.into_iter().map(|(agent, model)| (agent, overhear(model))).collect();
         Models { default: overhear(models.default), per_agent }
@@ -77,7 +77,7 @@ impl Recorder {
                 Box::pin(async move {
                     let told = told.await;
                     let intent = told.clone().map_err(|ToolError(why)| why);
-                    recorder.write(&Line::Intent { agent, tool, args, intent });
+                    recorder.write(&RecordingLine::Intent { agent, tool, args, intent });
                     told
                 })
             })
@@ -94,7 +94,7 @@ impl Recorder {
                         .as_ref()
                         .map(|output| output.text.clone())
                         .map_err(|ToolError(why)| why.clone());
-                    recorder.write(&Line::Tool { agent, tool, args, output, label });
+                    recorder.write(&RecordingLine::Tool { agent, tool, args, output, label });
                     done
                 })
             })
@@ -102,7 +102,7 @@ impl Recorder {
     }
 
     pub(super) fn approver(self: &Arc<Self>, real: Arc<dyn Approver>) -> Arc<dyn Approver> {
-        Arc::new(OverheardApprover { real, recorder: Arc::clone(self) })
+        Arc::new(RecordingApprover { real, recorder: Arc::clone(self) })
     }
 
     pub(super) fn surroundings(self: &Arc<Self>, real: ClockAndIds) -> ClockAndIds {
@@ -110,19 +110,19 @@ impl Recorder {
         ClockAndIds {
             now: Arc::new(move || {
                 let at = (real.now)();
-                clock.write(&Line::Clock { at });
+                clock.write(&RecordingLine::Clock { at });
                 at
             }),
             new_turn: Arc::new(move || {
                 let id = (real.new_turn)();
-                ids.write(&Line::Turn { id: id.clone() });
+                ids.write(&RecordingLine::Turn { id: id.clone() });
                 id
             }),
         }
     }
 
     /// Known secrets are taken out of every text, whatever brought them there; never out of names and numbers.
-    fn write(&self, line: &Line) {
+    fn write(&self, line: &RecordingLine) {
         let mut value = serde_json::to_value(line).unwrap_or_default();
         self.hide(&mut value);
         let text = value.to_string();
@@ -177,33 +177,33 @@ fn private_file(path: &Path) -> std::io::Result<File> {
     options.open(path)
 }
 
-struct OverheardApprover {
+struct RecordingApprover {
     real: Arc<dyn Approver>,
     recorder: Arc<Recorder>,
 }
 
-impl Approver for OverheardApprover {
+impl Approver for RecordingApprover {
     fn ask(&self, question: ApprovalQuestion) -> BoxFuture<'static, ApprovalDecision> {
         let (tool, args) = (question.tool.clone(), question.args.clone());
         let (answer, recorder) = (self.real.ask(question), Arc::clone(&self.recorder));
         Box::pin(async move {
             let decision = answer.await;
-            recorder.write(&Line::Decision { tool, args, decision });
+            recorder.write(&RecordingLine::Decision { tool, args, decision });
             decision
         })
     }
 }
 
-struct Overheard {
+struct RecordingModel {
     model: Arc<dyn Model>,
     recorder: Arc<Recorder>,
 }
 
-impl Model for Overheard {
+impl Model for RecordingModel {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
-        let (agent, asked) = (request.agent.clone(), Asked::of(&request));
-        let line = Line::Model { agent, request: asked, fragments: Vec::new(), error: None };
-        let exchange = Exchange { line, recorder: Arc::clone(&self.recorder) };
+        let (agent, asked) = (request.agent.clone(), RecordedRequest::of(&request));
+        let line = RecordingLine::Model { agent, request: asked, fragments: Vec::new(), error: None };
+        let exchange = RecordedExchange { line, recorder: Arc::clone(&self.recorder) };
         stream::unfold((self.model.stream(request), exchange), |(mut fragments, mut exchange)| async move {
             let next = fragments.next().await?;
             exchange.note(&next);
@@ -218,14 +218,14 @@ impl Model for Overheard {
 }
 
 /// Written down when it ends, however it ends.
-struct Exchange {
-    line: Line,
+struct RecordedExchange {
+    line: RecordingLine,
     recorder: Arc<Recorder>,
 }
 
-impl Exchange {
+impl RecordedExchange {
     fn note(&mut self, next: &Result<Fragment, ModelError>) {
-        if let Line::Model { fragments, error, .. } = &mut self.line {
+        if let RecordingLine::Model { fragments, error, .. } = &mut self.line {
             match next {
                 Ok(fragment) => fragments.push(fragment.clone()),
                 Err(failed) => *error = Some(failed.clone()),
@@ -234,9 +234,9 @@ impl Exchange {
     }
 }
 
-impl Drop for Exchange {
+impl Drop for RecordedExchange {
     fn drop(&mut self) {
-        if let Line::Model { fragments, .. } = &mut self.line
+        if let RecordingLine::Model { fragments, .. } = &mut self.line
             && self.recorder.is_split_secret(fragments)
         {
             let text: String = fragments.iter().filter_map(text_of).collect();

@@ -19,21 +19,21 @@ use serde_json::Value;
 
 use crate::request::Request;
 
-pub use player::{Player, Strictness};
+pub use player::{Replayer, Strictness};
 pub use recorder::Recorder;
 
 /// The version of the file's form.
 const VERSION: u32 = 1;
 
 /// What happens to the exchanges of a conversation.
-pub enum Tape {
+pub enum Recording {
     Off,
     Record(Arc<Recorder>),
-    Replay(Arc<Player>),
+    Replay(Arc<Replayer>),
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum TapeError {
+pub enum RecordingError {
     #[error("cannot use the recording {}: {why}", file.display())]
     Unusable { file: PathBuf, why: String },
     #[error("{}:{line}: {why}", file.display())]
@@ -43,7 +43,7 @@ pub enum TapeError {
 /// One line of a recording.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Line {
+enum RecordingLine {
     /// The first line.
     Recording { v: u32 },
     /// What the user asked.
@@ -57,7 +57,7 @@ enum Line {
     /// The clock was read.
     Clock { at: Timestamp },
     /// One exchange with a model.
-    Model { agent: AgentName, request: Asked, fragments: Vec<Fragment>, error: Option<ModelError> },
+    Model { agent: AgentName, request: RecordedRequest, fragments: Vec<Fragment>, error: Option<ModelError> },
     /// One call of a tool.
     Tool {
         agent: AgentName,
@@ -76,13 +76,13 @@ enum Line {
 
 /// What a model was asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Asked {
+struct RecordedRequest {
     system: String,
     tools: Vec<ToolDeclaration>,
     messages: Vec<Message>,
 }
 
-impl Asked {
+impl RecordedRequest {
     fn of(request: &ModelRequest) -> Self {
         Self {
             system: request.system.to_string(),
@@ -92,7 +92,7 @@ impl Asked {
     }
 }
 
-impl Tape {
+impl Recording {
     /// A tool whose results are kept, or come from the recording.
     pub fn tool(&self, tool: Tool) -> Tool {
         match self {
@@ -120,7 +120,7 @@ impl Tape {
     }
 
     /// What went wrong with the tape itself.
-    pub fn complaints(&self) -> Vec<String> {
+    pub fn problems(&self) -> Vec<String> {
         match self {
             Self::Off => Vec::new(),
             Self::Record(recorder) => recorder.complaints(),

@@ -14,7 +14,7 @@ use lango_domain::{AgentName, Intent, Tool, ToolError, ToolOutput};
 use lango_engine::{Models, ClockAndIds};
 use serde_json::Value;
 
-use super::{Asked, Line, TapeError, VERSION};
+use super::{RecordedRequest, RecordingLine, RecordingError, VERSION};
 use crate::request::Request;
 
 /// What to do where a request differs from the recorded one.
@@ -24,36 +24,36 @@ pub enum Strictness {
     Loose,
 }
 
-pub struct Player {
+pub struct Replayer {
     session: SessionId,
     request: Request,
     strictness: Strictness,
     /// What is left to be played.
-    lines: Mutex<VecDeque<Line>>,
+    lines: Mutex<VecDeque<RecordingLine>>,
     complaints: Mutex<Vec<String>>,
 }
 
-impl Player {
-    pub fn open(path: &Path, strictness: Strictness) -> Result<Arc<Self>, TapeError> {
-        let unusable = |why: String| TapeError::Unusable { file: path.to_owned(), why };
+impl Replayer {
+    pub fn open(path: &Path, strictness: Strictness) -> Result<Arc<Self>, RecordingError> {
+        let unusable = |why: String| RecordingError::Unusable { file: path.to_owned(), why };
         let file = std::fs::File::open(path).map_err(|error| unusable(error.to_string()))?;
         let mut lines = VecDeque::new();
         for (at, text) in BufReader::new(file).lines().enumerate() {
-            let malformed = |why: String| TapeError::Malformed { file: path.to_owned(), line: at + 1, why };
+            let malformed = |why: String| RecordingError::Malformed { file: path.to_owned(), line: at + 1, why };
             let text = text.map_err(|error| malformed(error.to_string()))?;
             lines.push_back(
-                serde_json::from_str::<Line>(&text).map_err(|error| malformed(error.to_string()))?,
+                serde_json::from_str::<RecordingLine>(&text).map_err(|error| malformed(error.to_string()))?,
             );
         }
         match lines.pop_front() {
-            Some(Line::Recording { v: VERSION }) => {}
-            Some(Line::Recording { v }) => {
+            Some(RecordingLine::Recording { v: VERSION }) => {}
+            Some(RecordingLine::Recording { v }) => {
                 return Err(unusable(format!("it has version {v}; this Lango reads {VERSION}")));
             }
             _ => return Err(unusable("it does not begin like a recording".to_owned())),
         }
         let begun = lines.iter().find_map(|line| match line {
-            Line::Request { session, request } => Some((session.clone(), request.clone())),
+            RecordingLine::Request { session, request } => Some((session.clone(), request.clone())),
             _ => None,
         });
         let (session, request) = begun.ok_or_else(|| unusable("it holds no request".to_owned()))?;
@@ -77,7 +77,7 @@ impl Player {
 
     /// A model for every agent.
     pub fn models(self: &Arc<Self>) -> Models {
-        Models { default: Arc::new(Replayed(Arc::clone(self))), per_agent: BTreeMap::new() }
+        Models { default: Arc::new(ReplayModel(Arc::clone(self))), per_agent: BTreeMap::new() }
     }
 
     pub(super) fn tool(self: &Arc<Self>, tool: Tool) -> Tool {
@@ -99,7 +99,7 @@ impl Player {
     }
 
     pub(super) fn approver(self: &Arc<Self>) -> Arc<dyn Approver> {
-        Arc::new(ReplayedApprover(Arc::clone(self)))
+        Arc::new(ReplayApprover(Arc::clone(self)))
     }
 
     pub(super) fn surroundings(self: &Arc<Self>, real: ClockAndIds) -> ClockAndIds {
@@ -108,11 +108,11 @@ impl Player {
         ClockAndIds {
             now: Arc::new(move || {
                 clock
-                    .take(|line| if let Line::Clock { at } = line { Some(*at) } else { None })
+                    .take(|line| if let RecordingLine::Clock { at } = line { Some(*at) } else { None })
                     .unwrap_or_else(|| now())
             }),
             new_turn: Arc::new(move || {
-                ids.take(|line| if let Line::Turn { id } = line { Some(id.clone()) } else { None })
+                ids.take(|line| if let RecordingLine::Turn { id } = line { Some(id.clone()) } else { None })
                     .unwrap_or_else(|| new_turn())
             }),
         }
@@ -122,7 +122,7 @@ impl Player {
     pub(super) fn complaints(&self) -> Vec<String> {
         let mut complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = lines.iter().filter(|line| matches!(line, Line::Model { .. } | Line::Tool { .. })).count();
+        let left = lines.iter().filter(|line| matches!(line, RecordingLine::Model { .. } | RecordingLine::Tool { .. })).count();
         if left > 0 {
             complaints.push(format!("{left} recorded exchanges were not asked for"));
         }
@@ -135,7 +135,7 @@ impl Player {
 
     fn intent(&self, caller: &AgentName, name: &str, wanted: &Value) -> Result<Intent, String> {
         let found = self.take(|line| match line {
-            Line::Intent { agent, tool, args, intent }
+            RecordingLine::Intent { agent, tool, args, intent }
                 if agent == caller && tool == name && args == wanted =>
             {
                 Some(intent.clone())
@@ -149,7 +149,7 @@ impl Player {
 
     fn tool_output(&self, caller: &AgentName, name: &str, wanted: &Value) -> Result<ToolOutput, String> {
         let found = self.take(|line| match line {
-            Line::Tool { agent, tool, args, output, label }
+            RecordingLine::Tool { agent, tool, args, output, label }
                 if agent == caller && tool == name && args == wanted =>
             {
                 Some(output.clone().map(|text| ToolOutput { text, label: label.clone() }))
@@ -163,10 +163,10 @@ impl Player {
 
     /// The next exchange of the agent; a request that differs is told.
     fn exchange(&self, request: &ModelRequest) -> Vec<Result<Fragment, ModelError>> {
-        let asked = Asked::of(request);
+        let asked = RecordedRequest::of(request);
         // What ran side by side was written down as it ended: the same question first, then the agent's next.
-        let of_agent = |line: &Line, wanted: Option<&Asked>| match line {
-            Line::Model { agent, request: recorded, fragments, error }
+        let of_agent = |line: &RecordingLine, wanted: Option<&RecordedRequest>| match line {
+            RecordingLine::Model { agent, request: recorded, fragments, error }
                 if *agent == request.agent && wanted.is_none_or(|wanted| wanted == recorded) =>
             {
                 Some((recorded.clone(), fragments.clone(), error.clone()))
@@ -198,8 +198,8 @@ impl Player {
     }
 
     /// Takes the first line that `find` wants.
-    fn take<T>(&self, find: impl Fn(&Line) -> Option<T>) -> Option<T> {
-        let mut lines: MutexGuard<'_, VecDeque<Line>> =
+    fn take<T>(&self, find: impl Fn(&RecordingLine) -> Option<T>) -> Option<T> {
+        let mut lines: MutexGuard<'_, VecDeque<RecordingLine>> =
             self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let (at, found) = lines.iter().enumerate().find_map(|(at, line)| Some((at, find(line)?)))?;
         lines.remove(at);
@@ -208,12 +208,12 @@ impl Player {
 }
 
 /// Where nobody answered then, nobody is there.
-struct ReplayedApprover(Arc<Player>);
+struct ReplayApprover(Arc<Replayer>);
 
-impl Approver for ReplayedApprover {
+impl Approver for ReplayApprover {
     fn ask(&self, question: ApprovalQuestion) -> BoxFuture<'static, ApprovalDecision> {
         let found = self.0.take(|line| match line {
-            Line::Decision { tool, args, decision } if *tool == question.tool && *args == question.args => {
+            RecordingLine::Decision { tool, args, decision } if *tool == question.tool && *args == question.args => {
                 Some(*decision)
             }
             _ => None,
@@ -222,9 +222,9 @@ impl Approver for ReplayedApprover {
     }
 }
 
-struct Replayed(Arc<Player>);
+struct ReplayModel(Arc<Replayer>);
 
-impl Model for Replayed {
+impl Model for ReplayModel {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
         stream::iter(self.0.exchange(&request)).boxed()
     }
@@ -236,7 +236,7 @@ impl Model for Replayed {
 }
 
 /// Where two requests begin to differ.
-fn difference(recorded: &Asked, asked: &Asked) -> String {
+fn difference(recorded: &RecordedRequest, asked: &RecordedRequest) -> String {
     if recorded.system != asked.system {
         return "the system prompt".to_owned();
     }

@@ -14,40 +14,40 @@ use lango_tools::files::{self, Closed, FileTools, UndoStorage, Limits, Workspace
 use lango_tools::shell::{self, Shell, ShellParts};
 use lango_tools::skills::{self, SkillCatalog, SkillSettings, TrustFile};
 
-use crate::config::{ConfigError, Loaded};
+use crate::config::{ConfigError, LoadedConfig};
 use crate::environment::Environment;
 
 /// A call of a tool is given up at its limit; a command is ended before, so that its output is not lost.
 const BEFORE_THE_LIMIT: Duration = Duration::from_secs(3);
 
 /// Every tool that Lango ships and the settings enable, and what they work with.
-pub struct Hands {
+pub struct Toolset {
     files: FileTools,
     shell: Shell,
     shelf: SkillCatalog,
-    places: Places,
+    places: ToolsetFolders,
     /// Why there is no workspace.
     no_workspace: Option<String>,
     approval: ApprovalPolicy,
 }
 
 /// Folders that are used beside the workspace.
-struct Places {
+struct ToolsetFolders {
     /// The workspace's own skills, those of the user, and what is known about both.
     project: Option<PathBuf>,
     user: Option<PathBuf>,
     data: Option<PathBuf>,
 }
 
-impl Hands {
-    pub fn new(loaded: &Loaded, environment: &Environment) -> Result<Self, ConfigError> {
+impl Toolset {
+    pub fn new(loaded: &LoadedConfig, environment: &Environment) -> Result<Self, ConfigError> {
         let (workspace, no_workspace) = workspace(loaded, environment)?;
-        let places = Places {
+        let places = ToolsetFolders {
             project: no_workspace.is_none().then(|| workspace.root().to_path_buf()),
             user: environment.config_folder(),
             data: environment.data_folder(),
         };
-        let keeping = keeping(environment);
+        let keeping = undo_storage(environment);
         let shell = Shell::new(shell_parts(loaded, environment, workspace.clone(), &keeping));
         let shelf = places.shelf();
         let (files, approval) = (FileTools { workspace, keeping }, loaded.settings.security.approval.clone());
@@ -62,15 +62,15 @@ impl Hands {
         let mut tools = shell::tools(&self.shell);
         tools.extend(files::tools(self.files.clone()));
         if let Some(why) = &self.no_workspace {
-            tools = tools.into_iter().map(|tool| refusing(tool, why)).collect();
+            tools = tools.into_iter().map(|tool| disabled_tool(tool, why)).collect();
         }
         tools.extend(skills::tools(&self.shelf, self.shell.clone(), settings));
         tools
     }
 
     /// Where the librarian may take documents from.
-    pub fn grounds(&self) -> Arc<dyn DocumentAccess> {
-        Arc::new(InWorkspace {
+    pub fn document_access(&self) -> Arc<dyn DocumentAccess> {
+        Arc::new(WorkspaceAccess {
             workspace: self.files.workspace.clone(),
             closed: self.no_workspace.clone(),
             approval: self.approval.clone(),
@@ -83,7 +83,7 @@ impl Hands {
     }
 
     /// Reads skills again where they changed; whether they did.
-    pub fn look_again(&mut self) -> bool {
+    pub fn reload_skills(&mut self) -> bool {
         if self.shelf.is_current() {
             return false;
         }
@@ -91,20 +91,20 @@ impl Hands {
         true
     }
 
-    pub fn shelf(&self) -> &SkillCatalog {
+    pub fn skills(&self) -> &SkillCatalog {
         &self.shelf
     }
 }
 
 /// The workspace, as far as the tools for files reach it.
-struct InWorkspace {
+struct WorkspaceAccess {
     workspace: Workspace,
     /// Why there is none.
     closed: Option<String>,
     approval: ApprovalPolicy,
 }
 
-impl DocumentAccess for InWorkspace {
+impl DocumentAccess for WorkspaceAccess {
     fn resolve(&self, path: &str) -> Result<(PathBuf, String), ToolError> {
         match &self.closed {
             Some(why) => Err(ToolError(why.clone())),
@@ -124,7 +124,7 @@ impl DocumentAccess for InWorkspace {
     }
 }
 
-impl Places {
+impl ToolsetFolders {
     fn shelf(&self) -> SkillCatalog {
         let trusted = TrustFile::new(self.data.as_ref().map(|data| data.join("trusted-skills.json")));
         SkillCatalog::read(self.project.as_deref(), self.user.as_deref(), trusted)
@@ -132,15 +132,15 @@ impl Places {
 }
 
 /// What deleted and changed files are kept in.
-pub fn keeping(environment: &Environment) -> UndoStorage {
+pub fn undo_storage(environment: &Environment) -> UndoStorage {
     UndoStorage::in_folder(environment.data_folder().as_deref())
 }
 
 /// The folder that is in force, and why it may not be used.
-pub fn workspace_folder(loaded: &Loaded, environment: &Environment) -> (PathBuf, Option<String>) {
+pub fn workspace_folder(loaded: &LoadedConfig, environment: &Environment) -> (PathBuf, Option<String>) {
     let named = &loaded.settings.tools.workspace;
     let folder = match named {
-        Some(path) => loaded.resolve(environment, "tools.workspace", &at_home(environment, path)),
+        Some(path) => loaded.resolve(environment, "tools.workspace", &expand_home(environment, path)),
         None => environment.working_folder.clone(),
     };
     let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());
@@ -158,19 +158,19 @@ pub fn workspace_folder(loaded: &Loaded, environment: &Environment) -> (PathBuf,
 }
 
 /// What commands are confined by on this system.
-pub async fn confinement(loaded: &Loaded, environment: &Environment) -> Result<Vec<String>, String> {
+pub async fn confinement(loaded: &LoadedConfig, environment: &Environment) -> Result<Vec<String>, String> {
     let (workspace, _) = workspace(loaded, environment).map_err(|error| error.message)?;
     let parts = shell_parts(loaded, environment, workspace, &UndoStorage::in_folder(None));
     shell::confinement(&parts).await
 }
 
-fn workspace(loaded: &Loaded, environment: &Environment) -> Result<(Workspace, Option<String>), ConfigError> {
+fn workspace(loaded: &LoadedConfig, environment: &Environment) -> Result<(Workspace, Option<String>), ConfigError> {
     let (folder, why) = workspace_folder(loaded, environment);
     let hidden = own_folders(environment);
-    make_inside(&folder, &hidden);
+    create_own_folders(&folder, &hidden);
     let limits = Limits {
         hidden: hidden.clone(),
-        closed: closed(loaded),
+        closed: denied_reads(loaded),
         instructions: instructions(loaded, environment),
     };
     let workspace = Workspace::open_with(&folder, limits).map_err(|error| {
@@ -182,13 +182,13 @@ fn workspace(loaded: &Loaded, environment: &Environment) -> Result<(Workspace, O
 }
 
 /// What is denied to looks at single files is not seen from above either.
-fn closed(loaded: &Loaded) -> Closed {
+fn denied_reads(loaded: &LoadedConfig) -> Closed {
     let approval = loaded.settings.security.approval.clone();
     Box::new(move |path| approval.for_read(path) == Verdict::Deny)
 }
 
 /// Where settings, agents and prompts are read from: a change there changes what the team obeys.
-fn instructions(loaded: &Loaded, environment: &Environment) -> Vec<PathBuf> {
+fn instructions(loaded: &LoadedConfig, environment: &Environment) -> Vec<PathBuf> {
     let team = &loaded.settings.agent.team;
     let named = [("agent.agentsDir", &team.agents_dir), ("agent.promptsDir", &team.prompts_dir)];
     let named = named.into_iter().filter_map(|(key, folder)| Some((key, folder.as_ref()?)));
@@ -205,7 +205,7 @@ pub(crate) fn own_folders(environment: &Environment) -> Vec<PathBuf> {
 }
 
 /// A folder of Lango's own that is not there yet could be made by a command, where it lies in the workspace.
-fn make_inside(workspace: &Path, own: &[PathBuf]) {
+fn create_own_folders(workspace: &Path, own: &[PathBuf]) {
     let Ok(workspace) = workspace.canonicalize() else { return };
     for folder in own.iter().filter(|folder| folder.starts_with(&workspace) && !folder.exists()) {
         let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
@@ -213,7 +213,7 @@ fn make_inside(workspace: &Path, own: &[PathBuf]) {
 }
 
 fn shell_parts(
-    loaded: &Loaded,
+    loaded: &LoadedConfig,
     environment: &Environment,
     workspace: Workspace,
     keeping: &UndoStorage,
@@ -223,7 +223,7 @@ fn shell_parts(
     let read = settings
         .read
         .iter()
-        .map(|path| loaded.resolve(environment, "tools.exec.read", &at_home(environment, path)));
+        .map(|path| loaded.resolve(environment, "tools.exec.read", &expand_home(environment, path)));
     let read = read.filter_map(|path| path.canonicalize().ok());
     ShellParts {
         workspace,
@@ -245,7 +245,7 @@ fn shell_parts(
 }
 
 /// `~` stands for the home folder.
-fn at_home(environment: &Environment, path: &Path) -> PathBuf {
+fn expand_home(environment: &Environment, path: &Path) -> PathBuf {
     match (path.strip_prefix("~"), environment.get("HOME")) {
         (Ok(rest), Some(home)) => Path::new(home).join(rest),
         _ => path.to_path_buf(),
@@ -253,7 +253,7 @@ fn at_home(environment: &Environment, path: &Path) -> PathBuf {
 }
 
 /// The same tool, which only says why it does nothing.
-fn refusing(tool: Tool, why: &str) -> Tool {
+fn disabled_tool(tool: Tool, why: &str) -> Tool {
     let (told, why) = (why.to_owned(), why.to_owned());
     tool.wrap_intent(move |_, _| {
         Arc::new(move |_, _| {
