@@ -12,7 +12,7 @@ use lango_domain::text::{one_line, strip_control_chars};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{QueueSelector, tcflush};
 
-use crate::output::{DIM, ERROR, NAME, complain, styled};
+use crate::output::{DIM, ERROR, NAME, print_stderr, styled};
 
 /// Of what will happen, so many lines are shown at first.
 const MAX_LINES: usize = 60;
@@ -23,29 +23,29 @@ const LOOK_AGAIN: Duration = Duration::from_millis(30);
 /// Whoever can be asked: nobody where there is no terminal, nobody need be where `--yes` was said.
 pub fn approver(yes: bool) -> Option<Arc<dyn Approver>> {
     if yes {
-        return Some(Arc::new(Yes));
+        return Some(Arc::new(ApproveAll));
     }
     let is_there = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    is_there.then(|| Arc::new(Terminal) as Arc<dyn Approver>)
+    is_there.then(|| Arc::new(TerminalApprover) as Arc<dyn Approver>)
 }
 
 /// `--yes`: everything that would be asked about is allowed, once each time.
-struct Yes;
+struct ApproveAll;
 
-impl Approver for Yes {
+impl Approver for ApproveAll {
     fn ask(&self, _: ApprovalQuestion) -> BoxFuture<'static, ApprovalDecision> {
         ready(ApprovalDecision::Approved { scope: ApprovalScope::Once, by: Decider::Yes }).boxed()
     }
 }
 
-struct Terminal;
+struct TerminalApprover;
 
-impl Approver for Terminal {
+impl Approver for TerminalApprover {
     fn ask(&self, question: ApprovalQuestion) -> BoxFuture<'static, ApprovalDecision> {
         async move {
             let what = strip_control_chars(&question.intent.shows);
             let is_long = what.lines().count() > MAX_LINES;
-            complain(&shown(&question, &both_ends(&what)));
+            print_stderr(&shown(&question, &both_ends(&what)));
             let pattern = question.intent.pattern.as_deref();
             // What was typed before the question was there is no answer to it.
             let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
@@ -55,7 +55,7 @@ impl Approver for Terminal {
                 let _ = write!(anstream::stderr(), "{text} ").and_then(|()| std::io::stderr().flush());
                 let Some(line) = next_line().await else { return ApprovalDecision::NobodyThere };
                 if line.trim() == "v" {
-                    complain(&indented(&what));
+                    print_stderr(&indented(&what));
                     has_seen_all = true;
                 }
                 match decision(line.trim(), pattern) {

@@ -1,12 +1,12 @@
 //! What can be typed.
 
-mod documents;
+mod index;
 mod graph;
-mod hands;
+mod operator;
 mod knowledge;
 mod memory;
-mod remote;
-mod serving;
+mod a2a;
+mod serve;
 
 use std::path::PathBuf;
 
@@ -15,13 +15,13 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use lango_app::Overrides;
 
-pub use documents::{Corpus, EvalCommand, IndexCommand};
-pub use graph::{Facing, FactFormat, GraphCommand, PictureFormat, TripleArgs};
-pub use hands::{SkillCommand, TrashCommand, Undo};
+pub use index::{CorpusFormat, EvalCommand, IndexCommand};
+pub use graph::{GraphDirection, FactFormat, GraphCommand, DiagramFormat, TripleArgs};
+pub use operator::{SkillCommand, TrashCommand, UndoArgs};
 pub use knowledge::{InquiryCommand, KnowledgeCommand};
-pub use memory::{Listed, MemoryCommand};
-pub use remote::A2aCommand;
-pub use serving::{NewToken, Serve, TokenCommand};
+pub use memory::{MemoryListArgs, MemoryCommand};
+pub use a2a::A2aCommand;
+pub use serve::{TokenCreateArgs, ServeArgs, TokenCommand};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -79,7 +79,7 @@ impl Global {
 #[derive(Subcommand)]
 pub enum Command {
     /// Make one request and show the answer.
-    Ask(Ask),
+    Ask(AskArgs),
     /// Talk with the team (what `lango` alone does).
     Chat {
         /// Go on with a session, the last one when none is named; an interrupted turn is picked up where it stopped.
@@ -90,7 +90,7 @@ pub enum Command {
         yes: bool,
     },
     /// Answer over HTTP: turns, sessions, and an API that OpenAI's clients understand.
-    Serve(Serve),
+    Serve(ServeArgs),
     /// Say who may come in over HTTP: create, list, revoke.
     #[command(subcommand)]
     Token(TokenCommand),
@@ -110,7 +110,7 @@ pub enum Command {
     /// Look at everything that Lango needs, and say what to do about what is wrong.
     Doctor,
     /// Take back what the last turn did to files, and say what cannot be taken back.
-    Undo(Undo),
+    Undo(UndoArgs),
     /// Look at what was deleted: list, restore, empty.
     #[command(subcommand)]
     Trash(TrashCommand),
@@ -136,7 +136,7 @@ pub enum Command {
     #[command(subcommand)]
     Eval(EvalCommand),
     /// List what tools did: who asked for it, what exactly, who allowed it, what came of it.
-    Audit(Audit),
+    Audit(AuditArgs),
     /// Look at the models.
     #[command(subcommand)]
     Model(ModelCommand),
@@ -174,7 +174,7 @@ pub enum Command {
 }
 
 #[derive(clap::Args)]
-pub struct Audit {
+pub struct AuditArgs {
     /// Of this session only.
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
@@ -184,7 +184,7 @@ pub struct Audit {
 }
 
 #[derive(clap::Args)]
-pub struct Ask {
+pub struct AskArgs {
     /// The request; - stands for what is piped in.
     #[arg(required_unless_present_any = ["replay", "continue"], value_name = "TEXT")]
     pub text: Vec<String>,

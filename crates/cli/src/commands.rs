@@ -16,9 +16,9 @@ mod route;
 mod serve;
 mod session;
 mod skill;
-mod taking_back;
+mod undo;
 mod token;
-mod upkeep;
+mod maintenance;
 mod usage;
 
 use std::process::ExitCode;
@@ -32,23 +32,23 @@ use lango_team::sample_tool_names;
 use serde_json::json;
 
 use crate::args::{Args, Command, EvalCommand, Global, ToolNames};
-use crate::output::{Failure, Form, Output};
+use crate::output::{CliError, OutputFormat, CommandOutput};
 
-pub fn run(args: Args) -> Result<ExitCode, Failure> {
+pub fn run(args: Args) -> Result<ExitCode, CliError> {
     let Args { global, command } = args;
-    let form = if global.json { Form::Json } else { Form::Plain };
+    let form = if global.json { OutputFormat::Json } else { OutputFormat::Plain };
     let output = match command {
         None => return chat::run(&global, None, false),
         Some(Command::Chat { resume, yes }) => return chat::run(&global, resume.as_deref(), yes),
-        Some(Command::Doctor) => return upkeep::doctor(&global, form),
+        Some(Command::Doctor) => return maintenance::doctor(&global, form),
         Some(Command::Serve(wish)) => return serve::run(&global, &wish, form),
         Some(Command::Token(command)) => token::run(&global, &command),
         Some(Command::Session(command)) => session::run(&global, &command),
-        Some(Command::Backup { file }) => upkeep::back_up(&global, &file),
-        Some(Command::Restore { file }) => upkeep::restore(&global, &file),
+        Some(Command::Backup { file }) => maintenance::back_up(&global, &file),
+        Some(Command::Restore { file }) => maintenance::restore(&global, &file),
         Some(Command::Ask(wish)) => return ask::run(&global, &wish),
-        Some(Command::Undo(wish)) => taking_back::undo(&global, &wish),
-        Some(Command::Trash(command)) => taking_back::trash(&global, &command),
+        Some(Command::Undo(wish)) => undo::undo(&global, &wish),
+        Some(Command::Trash(command)) => undo::trash(&global, &command),
         Some(Command::Skill(command)) => skill::run(&global, &command),
         Some(Command::Index(command)) => index::run(&global, &command),
         Some(Command::Graph(command)) => graph::run(&global, command),
@@ -61,7 +61,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         Some(Command::Audit(wish)) => audit::run(&global, &wish),
         Some(Command::Agent(command)) => agent::run(&global, command),
         Some(Command::A2a(command)) => return a2a::run(&global, &command, form),
-        Some(Command::Route { text, tools }) => route::run(&Setting::read(&global)?.team(&tools)?, &text),
+        Some(Command::Route { text, tools }) => route::run(&CommandContext::read(&global)?.team(&tools)?, &text),
         Some(Command::Model(command)) => model::run(&global, &command),
         Some(Command::Usage { file: Some(file), .. }) => usage::of_file(&file),
         Some(Command::Usage { file: None, session }) => usage::of_store(&global, session),
@@ -73,37 +73,37 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
 }
 
 /// What follows a turn goes on while the user types.
-fn chatting_runtime() -> Result<tokio::runtime::Runtime, Failure> {
+fn chatting_runtime() -> Result<tokio::runtime::Runtime, CliError> {
     let built = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    built.map_err(|error| Failure::usage(format!("cannot start: {error}")))
+    built.map_err(|error| CliError::usage(format!("cannot start: {error}")))
 }
 
 /// One thread is enough for a person; a server brings its own.
-fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    built.map_err(|error| Failure::usage(format!("cannot start: {error}")))
+    built.map_err(|error| CliError::usage(format!("cannot start: {error}")))
 }
 
 /// No name of a session is longer.
 const MAX_SESSION_NAME: usize = 200;
 
 /// The session of that name, or a new one. What a terminal would obey is no part of a name.
-fn session_named(name: Option<&str>) -> Result<SessionId, Failure> {
+fn parse_session(name: Option<&str>) -> Result<SessionId, CliError> {
     let Some(name) = name else { return Ok(lango_app::new_session()) };
     let is_odd = |c: char| c.is_control() || lango_domain::text::is_terminal_control(c);
     if name.trim().is_empty() || name.chars().count() > MAX_SESSION_NAME || name.chars().any(is_odd) {
         let message = format!("a session's id has 1 to {MAX_SESSION_NAME} printable characters");
-        return Err(Failure::usage(message));
+        return Err(CliError::usage(message));
     }
     Ok(SessionId::new(name))
 }
 
 /// What `store.retentionDays` asks for, when the work is done: what was just used is not old.
-async fn forget_old_sessions(setting: &Setting, conversation: &lango_app::Assistant) {
+async fn apply_retention(setting: &CommandContext, conversation: &lango_app::Assistant) {
     let (now, store) = (jiff::Timestamp::now(), &conversation.store);
     let kept = lango_app::apply_retention(&setting.loaded, &setting.environment, store, now).await;
     if let Err(trouble) = kept {
-        crate::output::warn(&[format!("old sessions could not be deleted: {trouble}")], Form::Plain);
+        crate::output::warn(&[format!("old sessions could not be deleted: {trouble}")], OutputFormat::Plain);
     }
 }
 
@@ -112,7 +112,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
 /// What follows turns comes to its end: the answer is shown already. Ctrl-C skips it; what was not done is done behind
 /// the next turn.
-async fn settle(conversation: &lango_app::Assistant) {
+async fn wait_for_hooks(conversation: &lango_app::Assistant) {
     tokio::select! {
         () = conversation.runner.wait_for_hooks() => {}
         () = tokio::time::sleep(LONGEST_WAIT) => {}
@@ -121,19 +121,19 @@ async fn settle(conversation: &lango_app::Assistant) {
 }
 
 /// Where a command runs: environment, configuration, and what is kept.
-struct Setting {
+struct CommandContext {
     environment: Environment,
     loaded: LoadedConfig,
     stores: Stores,
 }
 
-impl Setting {
-    fn read(global: &Global) -> Result<Self, Failure> {
+impl CommandContext {
+    fn read(global: &Global) -> Result<Self, CliError> {
         Self::with(global, Vec::new())
     }
 
     /// With settings that the command's own arguments say (`key=value`).
-    fn with(global: &Global, said: Vec<String>) -> Result<Self, Failure> {
+    fn with(global: &Global, said: Vec<String>) -> Result<Self, CliError> {
         let environment = environment()?;
         let mut overrides = global.overrides();
         overrides.set.extend(said);
@@ -143,10 +143,10 @@ impl Setting {
     }
 
     /// The tools that are named, or those that exist.
-    fn tools(&self, tools: &ToolNames) -> Result<Vec<Tool>, Failure> {
+    fn tools(&self, tools: &ToolNames) -> Result<Vec<Tool>, CliError> {
         match tools.tools.as_deref() {
             None => self.tools_of(&self.hands()?),
-            Some(names) => Ok(stand_ins(names.split(',').flat_map(|name| match name.trim() {
+            Some(names) => Ok(stub_tools(names.split(',').flat_map(|name| match name.trim() {
                 "all" => sample_tool_names(),
                 name => vec![name.to_owned()],
             }))),
@@ -154,23 +154,23 @@ impl Setting {
     }
 
     /// Hands, and what knows things.
-    fn tools_of(&self, hands: &Toolset) -> Result<Vec<Tool>, Failure> {
+    fn tools_of(&self, hands: &Toolset) -> Result<Vec<Tool>, CliError> {
         let mut tools = hands.tools();
         tools.extend(knowledge_tools(&self.loaded, &self.environment, hands, &self.stores)?);
         Ok(tools)
     }
 
-    fn hands(&self) -> Result<Toolset, Failure> {
+    fn hands(&self) -> Result<Toolset, CliError> {
         Ok(Toolset::new(&self.loaded, &self.environment)?)
     }
 
-    fn team(&self, tools: &ToolNames) -> Result<AssembledTeam, Failure> {
+    fn team(&self, tools: &ToolNames) -> Result<AssembledTeam, CliError> {
         Ok(assemble_team(&self.loaded, &self.environment, self.tools(tools)?)?)
     }
 }
 
 /// Rows that were skipped are named.
-fn naming_damage(mut output: Output, store: &lango_store::SqliteStore) -> Output {
+fn naming_damage(mut output: CommandOutput, store: &lango_store::SqliteStore) -> CommandOutput {
     output.warnings.extend(damage(store));
     output
 }
@@ -184,13 +184,13 @@ fn damage(store: &lango_store::SqliteStore) -> Vec<String> {
     lines
 }
 
-fn environment() -> Result<Environment, Failure> {
+fn environment() -> Result<Environment, CliError> {
     Environment::from_process()
-        .map_err(|error| Failure::usage(format!("cannot find the working folder: {error}")))
+        .map_err(|error| CliError::usage(format!("cannot find the working folder: {error}")))
 }
 
 /// Stand-ins for names as they were typed; one for each name.
-fn stand_ins(names: impl IntoIterator<Item = impl Into<String>>) -> Vec<Tool> {
+fn stub_tools(names: impl IntoIterator<Item = impl Into<String>>) -> Vec<Tool> {
     let mut distinct: Vec<String> = Vec::new();
     for name in names.into_iter().map(Into::into) {
         if !name.trim().is_empty() && !distinct.contains(&name) {
@@ -200,10 +200,10 @@ fn stand_ins(names: impl IntoIterator<Item = impl Into<String>>) -> Vec<Tool> {
     distinct.into_iter().map(Tool::stub).collect()
 }
 
-fn completions(shell: clap_complete::Shell) -> Output {
+fn completions(shell: clap_complete::Shell) -> CommandOutput {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), "lango", &mut script);
     let script = String::from_utf8_lossy(&script).into_owned();
     let json = json!({ "shell": shell.to_string(), "script": script });
-    Output::new(script, json)
+    CommandOutput::new(script, json)
 }

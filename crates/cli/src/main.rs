@@ -4,7 +4,7 @@ mod approver;
 mod args;
 mod commands;
 mod output;
-mod show;
+mod turn_printer;
 
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
@@ -14,7 +14,7 @@ use clap::Parser;
 use clap::error::ContextKind;
 
 use args::Args;
-use output::{Failure, Form};
+use output::{CliError, OutputFormat};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -26,11 +26,11 @@ fn main() -> ExitCode {
     let raw: Vec<OsString> = std::env::args_os().collect();
     let mut args = match Args::try_parse_from(&raw) {
         Ok(args) => args,
-        Err(error) => return output::refuse_usage(&error, usage_form(&raw)),
+        Err(error) => return output::print_usage_error(&error, usage_form(&raw)),
     };
     args.global.set = every_set(&raw);
-    let form = if args.global.json { Form::Json } else { Form::Plain };
-    listen(args.global.verbose);
+    let form = if args.global.json { OutputFormat::Json } else { OutputFormat::Plain };
+    init_tracing(args.global.verbose);
     commands::run(args).unwrap_or_else(|failure| failure.print(form))
 }
 
@@ -49,7 +49,7 @@ fn every_set(raw: &[OsString]) -> Vec<String> {
 }
 
 /// What the parts report about themselves goes to stderr, and only when it is asked for.
-fn listen(verbose: u8) {
+fn init_tracing(verbose: u8) {
     let level = match verbose {
         0 => return,
         1 => "info",
@@ -68,11 +68,11 @@ fn listen(verbose: u8) {
 }
 
 /// Arguments that could not be read still say which form an error should have.
-fn usage_form(raw: &[OsString]) -> Form {
-    if raw.iter().skip(1).any(|argument| argument == "--json") { Form::Json } else { Form::Plain }
+fn usage_form(raw: &[OsString]) -> OutputFormat {
+    if raw.iter().skip(1).any(|argument| argument == "--json") { OutputFormat::Json } else { OutputFormat::Plain }
 }
 
-impl From<&clap::Error> for Failure {
+impl From<&clap::Error> for CliError {
     fn from(error: &clap::Error) -> Self {
         let text = error.to_string();
         let first = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");

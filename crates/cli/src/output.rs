@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 /// For people, or for programs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum OutputFormat {
     Plain,
     Json,
 }
@@ -27,13 +27,13 @@ pub fn styled(style: Style, text: impl std::fmt::Display) -> String {
 }
 
 /// What a command found.
-pub struct Output {
+pub struct CommandOutput {
     pub plain: String,
     pub json: Value,
     pub warnings: Vec<String>,
 }
 
-impl Output {
+impl CommandOutput {
     pub fn new(plain: impl Into<String>, json: Value) -> Self {
         Self { plain: plain.into(), json, warnings: Vec::new() }
     }
@@ -44,11 +44,11 @@ impl Output {
         self
     }
 
-    pub fn print(self, form: Form) -> ExitCode {
+    pub fn print(self, form: OutputFormat) -> ExitCode {
         warn(&self.warnings, form);
         let text = match form {
-            Form::Plain => self.plain,
-            Form::Json => format!("{:#}", self.json),
+            OutputFormat::Plain => self.plain,
+            OutputFormat::Json => format!("{:#}", self.json),
         };
         let end = if text.ends_with('\n') { "" } else { "\n" };
         match write!(anstream::stdout(), "{text}{end}").and_then(|()| anstream::stdout().flush()) {
@@ -56,7 +56,7 @@ impl Output {
             // Whoever reads has seen enough (`lango … | head -1`).
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Err(error) => {
-                complain(&format!("cannot write the result: {error}"));
+                print_stderr(&format!("cannot write the result: {error}"));
                 ExitCode::FAILURE
             }
         }
@@ -65,14 +65,14 @@ impl Output {
 
 /// Why a command did not work, for whoever can mend it.
 #[derive(Debug)]
-pub struct Failure {
+pub struct CliError {
     exit: u8,
     code: &'static str,
     message: String,
     hint: Option<String>,
 }
 
-impl Failure {
+impl CliError {
     /// Something typed or configured is wrong.
     pub fn usage(message: impl Into<String>) -> Self {
         Self { exit: 2, code: "usage", message: message.into(), hint: None }
@@ -104,17 +104,17 @@ impl Failure {
         self
     }
 
-    pub fn print(&self, form: Form) -> ExitCode {
+    pub fn print(&self, form: OutputFormat) -> ExitCode {
         match form {
-            Form::Json => complain(
+            OutputFormat::Json => print_stderr(
                 &json!({ "error": { "code": self.code, "message": self.message, "hint": self.hint } })
                     .to_string(),
             ),
-            Form::Plain => {
-                complain(&format!("{} {}", styled(ERROR, "error:"), self.message));
+            OutputFormat::Plain => {
+                print_stderr(&format!("{} {}", styled(ERROR, "error:"), self.message));
                 // A message that already ends in the suggestion needs no second one.
                 if let Some(hint) = self.hint.as_ref().filter(|hint| !self.message.contains(hint.as_str())) {
-                    complain(&format!("{} {hint}", styled(DIM, "hint:")));
+                    print_stderr(&format!("{} {hint}", styled(DIM, "hint:")));
                 }
             }
         }
@@ -122,13 +122,13 @@ impl Failure {
     }
 }
 
-impl From<ConfigError> for Failure {
+impl From<ConfigError> for CliError {
     fn from(error: ConfigError) -> Self {
         Self { exit: 2, code: "config", message: error.message, hint: error.hint }
     }
 }
 
-impl From<SelectionError> for Failure {
+impl From<SelectionError> for CliError {
     fn from(error: SelectionError) -> Self {
         let hint = match &error {
             SelectionError::NothingFound(_) => lango_models::offline::HOW_TO_CONNECT,
@@ -146,7 +146,7 @@ impl From<SelectionError> for Failure {
     }
 }
 
-impl From<SqliteStoreError> for Failure {
+impl From<SqliteStoreError> for CliError {
     fn from(trouble: SqliteStoreError) -> Self {
         let is_typed = matches!(
             trouble,
@@ -164,7 +164,7 @@ impl From<SqliteStoreError> for Failure {
     }
 }
 
-impl From<StartError> for Failure {
+impl From<StartError> for CliError {
     fn from(error: StartError) -> Self {
         match error {
             StartError::Config(error) => error.into(),
@@ -176,25 +176,25 @@ impl From<StartError> for Failure {
 }
 
 /// Help and version are results; everything else that clap has to say is a mistake in the arguments.
-pub fn refuse_usage(error: &clap::Error, form: Form) -> ExitCode {
-    if !error.use_stderr() || form == Form::Plain {
+pub fn print_usage_error(error: &clap::Error, form: OutputFormat) -> ExitCode {
+    if !error.use_stderr() || form == OutputFormat::Plain {
         let _ = error.print();
         return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
     }
-    Failure::from(error).print(form)
+    CliError::from(error).print(form)
 }
 
 /// What does not keep a command from working.
-pub fn warn(warnings: &[String], form: Form) {
+pub fn warn(warnings: &[String], form: OutputFormat) {
     for warning in warnings {
-        complain(&match form {
-            Form::Plain => format!("{} {warning}", styled(WARNING, "warning:")),
-            Form::Json => json!({ "warning": { "message": warning } }).to_string(),
+        print_stderr(&match form {
+            OutputFormat::Plain => format!("{} {warning}", styled(WARNING, "warning:")),
+            OutputFormat::Json => json!({ "warning": { "message": warning } }).to_string(),
         });
     }
 }
 
 /// Nothing can be done when stderr is gone.
-pub fn complain(text: &str) {
+pub fn print_stderr(text: &str) {
     let _ = writeln!(anstream::stderr(), "{text}");
 }

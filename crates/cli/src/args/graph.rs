@@ -60,7 +60,7 @@ pub enum GraphCommand {
         predicates: Vec<String>,
         /// Which way facts are followed.
         #[arg(long, default_value = "both")]
-        direction: Facing,
+        direction: GraphDirection,
         /// As it was then, instead of now.
         #[arg(long, value_name = "DATE")]
         at: Option<String>,
@@ -128,7 +128,7 @@ pub enum GraphCommand {
         limit: NonZeroUsize,
         /// A picture, or a text for Graphviz.
         #[arg(long, default_value = "svg")]
-        format: PictureFormat,
+        format: DiagramFormat,
         /// As it was then, instead of now.
         #[arg(long, value_name = "DATE")]
         at: Option<String>,
@@ -155,14 +155,14 @@ pub enum FactFormat {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Facing {
+pub enum GraphDirection {
     Both,
     Out,
     In,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum PictureFormat {
+pub enum DiagramFormat {
     Svg,
     Dot,
 }

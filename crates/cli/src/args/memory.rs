@@ -9,9 +9,9 @@ pub enum MemoryCommand {
     /// Say how much is remembered, and who observes.
     Status,
     /// List observations, the newest first.
-    Observations(Listed),
+    Observations(MemoryListArgs),
     /// List reflections, the newest first.
-    Reflections(Listed),
+    Reflections(MemoryListArgs),
     /// Show where a memory comes from: session, events and their words.
     Why {
         /// The memory's id, as in o12 or r3.
@@ -29,7 +29,7 @@ pub enum MemoryCommand {
 }
 
 #[derive(clap::Args)]
-pub struct Listed {
+pub struct MemoryListArgs {
     /// Of this session only.
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,

@@ -6,25 +6,25 @@ use std::process::ExitCode;
 use lango_remote::{CardReport, InterfaceReport, RemoteAgentSettings, check_card};
 use serde_json::json;
 
-use super::{Setting, runtime};
+use super::{CommandContext, runtime};
 use crate::args::{A2aCommand, Global};
-use crate::output::{DIM, Failure, Form, NAME, Output, styled};
+use crate::output::{DIM, CliError, OutputFormat, NAME, CommandOutput, styled};
 
-pub fn run(global: &Global, command: &A2aCommand, form: Form) -> Result<ExitCode, Failure> {
+pub fn run(global: &Global, command: &A2aCommand, form: OutputFormat) -> Result<ExitCode, CliError> {
     let A2aCommand::Check { url } = command;
-    let setting = Setting::read(global)?;
+    let setting = CommandContext::read(global)?;
     let remote = meant(&setting, url);
     let checking = check_card(&remote, setting.loaded.settings.net.reach());
     let checked = runtime()?.block_on(checking);
     let report =
-        checked.map_err(|trouble| Failure::remote(format!("{}: {trouble}", remote.agent_card_url)))?;
+        checked.map_err(|trouble| CliError::remote(format!("{}: {trouble}", remote.agent_card_url)))?;
     let is_usable = report.uses.is_some();
-    let printed = Output::new(explained(&report), json!(report)).print(form);
+    let printed = CommandOutput::new(explained(&report), json!(report)).print(form);
     Ok(if is_usable { printed } else { ExitCode::FAILURE })
 }
 
 /// The configured agent of that name or address, with its credentials; else just the address.
-fn meant(setting: &Setting, url: &str) -> RemoteAgentSettings {
+fn meant(setting: &CommandContext, url: &str) -> RemoteAgentSettings {
     let plain = |url: &str| url.trim().trim_end_matches('/').to_owned();
     let is_meant =
         |remote: &&RemoteAgentSettings| remote.name == url || plain(&remote.agent_card_url) == plain(url);

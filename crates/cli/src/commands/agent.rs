@@ -8,12 +8,12 @@ use lango_remote::{RemoteStatus, RemoteAvailability};
 use lango_team::{CapabilityMap, ToolClaims, RoleToolSet, capability_description, partition_tools};
 use serde_json::{Map, Value, json};
 
-use super::{Setting, stand_ins};
+use super::{CommandContext, stub_tools};
 use crate::args::{AgentCommand, Global, ToolNames};
-use crate::output::{DIM, Failure, NAME, Output, styled};
+use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
 
-pub fn run(global: &Global, command: AgentCommand) -> Result<Output, Failure> {
-    let setting = Setting::read(global)?;
+pub fn run(global: &Global, command: AgentCommand) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::read(global)?;
     match command {
         AgentCommand::List { tools } => {
             Ok(list(&setting.team(&tools)?).with_warnings(setting.loaded.warnings.clone()))
@@ -29,7 +29,7 @@ fn no_tools() -> ToolNames {
     ToolNames { tools: Some(String::new()) }
 }
 
-fn list(team: &AssembledTeam) -> Output {
+fn list(team: &AssembledTeam) -> CommandOutput {
     let listed: Vec<&Agent> = match team.tree.mode {
         TeamMode::Multi => team.tree.specialists.iter().collect(),
         TeamMode::Single => vec![&team.tree.root],
@@ -41,7 +41,7 @@ fn list(team: &AssembledTeam) -> Output {
         "skipped": skipped,
         "unmatched": names(&team.tree.unmatched),
     });
-    Output::new(list_plain(&team.tree, &listed, &skipped), json).with_warnings(team.warnings())
+    CommandOutput::new(list_plain(&team.tree, &listed, &skipped), json).with_warnings(team.warnings())
 }
 
 fn agent_json(agent: &Agent) -> Value {
@@ -131,7 +131,7 @@ fn unmatched_plain(tree: &AgentTree) -> String {
     )
 }
 
-fn tree(team: &AssembledTeam) -> Output {
+fn tree(team: &AssembledTeam) -> CommandOutput {
     let tree = &team.tree;
     let json = json!({
         "root": { "name": tree.root.name, "tools": names(&tree.root.tools) },
@@ -142,7 +142,7 @@ fn tree(team: &AssembledTeam) -> Output {
         })).collect::<Vec<_>>(),
         "unmatched": names(&tree.unmatched),
     });
-    Output::new(draw(tree), json).with_warnings(team.warnings())
+    CommandOutput::new(draw(tree), json).with_warnings(team.warnings())
 }
 
 fn draw(tree: &AgentTree) -> String {
@@ -165,16 +165,16 @@ fn draw_leaves(text: &mut String, indent: &str, leaves: &[&str]) {
     }
 }
 
-fn partition(setting: &Setting, typed: &[String]) -> Result<Output, Failure> {
+fn partition(setting: &CommandContext, typed: &[String]) -> Result<CommandOutput, CliError> {
     let team = setting.team(&no_tools())?;
     let routes = &setting.loaded.settings.agent.team.routes;
     let claims = ToolClaims::new(&team.specs, routes).map_err(|error| ConfigError::new(error.to_string()))?;
-    let set = partition_tools(&team.specs, &claims, stand_ins(typed.iter().map(String::as_str)));
+    let set = partition_tools(&team.specs, &claims, stub_tools(typed.iter().map(String::as_str)));
     let mut plain = String::new();
     for (owner, tools) in set.homes().into_iter().filter(|(_, tools)| !tools.is_empty()) {
         let _ = writeln!(plain, "{}  {}", styled(NAME, format!("{owner:10}")), names(tools).join(", "));
     }
-    Ok(Output::new(plain, partition_json(&set)).with_warnings(team.warnings()))
+    Ok(CommandOutput::new(plain, partition_json(&set)).with_warnings(team.warnings()))
 }
 
 fn partition_json(set: &RoleToolSet) -> Value {
@@ -190,15 +190,15 @@ fn partition_json(set: &RoleToolSet) -> Value {
     Value::Object(json)
 }
 
-fn describe(team: &AssembledTeam, tools: &[String]) -> Output {
+fn describe(team: &AssembledTeam, tools: &[String]) -> CommandOutput {
     let map = CapabilityMap::of(&team.specs);
     let tools = || tools.iter().map(String::as_str);
     let description = capability_description(&map, tools());
     let json = json!({ "description": description, "capabilities": map.capabilities(tools()) });
-    Output::new(description, json)
+    CommandOutput::new(description, json)
 }
 
-fn prompt(team: &AssembledTeam, agent: Option<&str>) -> Result<Output, Failure> {
+fn prompt(team: &AssembledTeam, agent: Option<&str>) -> Result<CommandOutput, CliError> {
     let agent = agent.unwrap_or(team.tree.root.name.as_str());
     let prompt = team.prompt(agent)?;
     let text = prompt.render();
@@ -214,7 +214,7 @@ fn prompt(team: &AssembledTeam, agent: Option<&str>) -> Result<Output, Failure> 
         "sections": sections,
         "text": text,
     });
-    Ok(Output::new(text, json).with_warnings(team.warnings()))
+    Ok(CommandOutput::new(text, json).with_warnings(team.warnings()))
 }
 
 fn names(tools: &[Tool]) -> Vec<&str> {

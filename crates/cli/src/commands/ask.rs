@@ -9,17 +9,17 @@ use lango_domain::Tool;
 use lango_domain::event::{Principal, SessionId, Update};
 use lango_engine::TurnStream;
 
-use super::{Setting, runtime, session_named};
+use super::{CommandContext, runtime, parse_session};
 use crate::approver::approver;
-use crate::args::{Ask, Global};
-use crate::output::Failure;
-use crate::show::Show;
+use crate::args::{AskArgs, Global};
+use crate::output::CliError;
+use crate::turn_printer::TurnPrinter;
 
 /// No model reads more, and a pipe may never end.
 const MAX_STDIN_BYTES: u64 = 4 * 1024 * 1024;
 
-pub fn run(global: &Global, ask: &Ask) -> Result<ExitCode, Failure> {
-    let setting = Setting::read(global)?;
+pub fn run(global: &Global, ask: &AskArgs) -> Result<ExitCode, CliError> {
+    let setting = CommandContext::read(global)?;
     if ask.r#continue {
         return continue_turn(global, &setting, ask);
     }
@@ -27,19 +27,19 @@ pub fn run(global: &Global, ask: &Ask) -> Result<ExitCode, Failure> {
     let (session, request) = match &tape {
         Recording::Replay(player) if ask.text.is_empty() => (player.session(), player.request()),
         Recording::Replay(player) => (player.session(), request_of(&ask.text)?),
-        _ => (session_named(ask.session.as_deref())?, request_of(&ask.text)?),
+        _ => (parse_session(ask.session.as_deref())?, request_of(&ask.text)?),
     };
     let tools = setting.tools(&ask.tools)?;
     let conversation = conversation(&setting, ask, tools, &tape)?;
     if let Recording::Record(recorder) = &tape {
-        recorder.begin(&session, &request).map_err(|error| Failure::usage(error.to_string()))?;
+        recorder.begin(&session, &request).map_err(|error| CliError::usage(error.to_string()))?;
     }
-    let mut show = Show::new(global.json, ask.deltas);
+    let mut show = TurnPrinter::new(global.json, ask.deltas);
     show.warnings(&conversation.warnings);
     let runtime = runtime()?;
     runtime.block_on(turn(&conversation, session, request, &mut show));
-    runtime.block_on(super::settle(&conversation));
-    runtime.block_on(super::forget_old_sessions(&setting, &conversation));
+    runtime.block_on(super::wait_for_hooks(&conversation));
+    runtime.block_on(super::apply_retention(&setting, &conversation));
     let complaints = tape.problems();
     show.warnings(&complaints);
     show.warnings(&super::damage(&conversation.store));
@@ -51,65 +51,65 @@ pub fn run(global: &Global, ask: &Ask) -> Result<ExitCode, Failure> {
 }
 
 fn conversation(
-    setting: &Setting,
-    ask: &Ask,
+    setting: &CommandContext,
+    ask: &AskArgs,
     tools: Vec<Tool>,
     tape: &Recording,
-) -> Result<Assistant, Failure> {
+) -> Result<Assistant, CliError> {
     let (stores, approver) = (&setting.stores, approver(ask.yes));
     let means = AssistantOptions { stores, tools, approver, tape, colleagues: None };
     Ok(Assistant::open(&setting.loaded, &setting.environment, means)?)
 }
 
 /// The turn that a session's last process did not finish.
-fn continue_turn(global: &Global, setting: &Setting, ask: &Ask) -> Result<ExitCode, Failure> {
-    let session = session_named(ask.session.as_deref())?;
+fn continue_turn(global: &Global, setting: &CommandContext, ask: &AskArgs) -> Result<ExitCode, CliError> {
+    let session = parse_session(ask.session.as_deref())?;
     let tools = setting.tools(&ask.tools)?;
     let conversation = conversation(setting, ask, tools, &Recording::Off)?;
     let runtime = runtime()?;
     let unfinished = runtime.block_on(async {
         conversation.store.session(&Principal::local(), &session).await?;
         let found = conversation.runner.unfinished(&session, &Principal::local()).await;
-        found.map_err(|error| Failure::store(error.to_string()))
+        found.map_err(|error| CliError::store(error.to_string()))
     })?;
     if unfinished.is_none() {
-        return Err(Failure::usage(format!(
+        return Err(CliError::usage(format!(
             "the last turn of `{session}` came to its end; there is nothing to go on with"
         )));
     }
-    let mut show = Show::new(global.json, ask.deltas);
+    let mut show = TurnPrinter::new(global.json, ask.deltas);
     show.warnings(&conversation.warnings);
-    runtime.block_on(go_on(&conversation, session, &mut show));
-    runtime.block_on(super::settle(&conversation));
+    runtime.block_on(resume_turn(&conversation, session, &mut show));
+    runtime.block_on(super::wait_for_hooks(&conversation));
     Ok(show.finish())
 }
 
-fn tape(setting: &Setting, ask: &Ask) -> Result<Recording, Failure> {
+fn tape(setting: &CommandContext, ask: &AskArgs) -> Result<Recording, CliError> {
     if let Some(file) = &ask.record {
         let secrets = known_secrets(&setting.loaded, &setting.environment);
         return Ok(Recording::Record(
-            Recorder::create(file, secrets).map_err(|error| Failure::usage(error.to_string()))?,
+            Recorder::create(file, secrets).map_err(|error| CliError::usage(error.to_string()))?,
         ));
     }
     let Some(file) = &ask.replay else { return Ok(Recording::Off) };
     let strictness = if ask.replay_loose { Strictness::Loose } else { Strictness::Strict };
-    Ok(Recording::Replay(Replayer::open(file, strictness).map_err(|error| Failure::usage(error.to_string()))?))
+    Ok(Recording::Replay(Replayer::open(file, strictness).map_err(|error| CliError::usage(error.to_string()))?))
 }
 
 /// One turn, shown as it comes. The first Ctrl-C cancels it, the second leaves.
-pub async fn turn(conversation: &Assistant, session: SessionId, request: Request, show: &mut Show) {
+pub async fn turn(conversation: &Assistant, session: SessionId, request: Request, show: &mut TurnPrinter) {
     let updates = conversation.runner.run(request.into_turn(session, Principal::local()));
-    follow(updates, show).await;
+    print_turn(updates, show).await;
     conversation.colleagues.wait_for_cancellations().await;
 }
 
 /// The rest of a turn that was interrupted.
-pub async fn go_on(conversation: &Assistant, session: SessionId, show: &mut Show) {
-    follow(conversation.runner.resume(session, Principal::local()), show).await;
+pub async fn resume_turn(conversation: &Assistant, session: SessionId, show: &mut TurnPrinter) {
+    print_turn(conversation.runner.resume(session, Principal::local()), show).await;
     conversation.colleagues.wait_for_cancellations().await;
 }
 
-async fn follow(mut updates: TurnStream, show: &mut Show) {
+async fn print_turn(mut updates: TurnStream, show: &mut TurnPrinter) {
     let mut interrupts = 0;
     loop {
         tokio::select! {
@@ -133,7 +133,7 @@ async fn follow(mut updates: TurnStream, show: &mut Show) {
 }
 
 /// The words that were typed; `-` among them stands for what is piped in.
-fn request_of(words: &[String]) -> Result<Request, Failure> {
+fn request_of(words: &[String]) -> Result<Request, CliError> {
     let typed: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != "-").collect();
     let mut request = Request::typed(typed.join(" ").trim());
     if words.iter().any(|word| word == "-") {
@@ -141,16 +141,16 @@ fn request_of(words: &[String]) -> Result<Request, Failure> {
         std::io::stdin()
             .take(MAX_STDIN_BYTES + 1)
             .read_to_end(&mut piped)
-            .map_err(|error| Failure::usage(format!("cannot read what is piped in: {error}")))?;
+            .map_err(|error| CliError::usage(format!("cannot read what is piped in: {error}")))?;
         if piped.len() as u64 > MAX_STDIN_BYTES {
-            return Err(Failure::usage(format!("what is piped in is longer than {MAX_STDIN_BYTES} bytes")));
+            return Err(CliError::usage(format!("what is piped in is longer than {MAX_STDIN_BYTES} bytes")));
         }
         let piped =
-            String::from_utf8(piped).map_err(|_| Failure::usage("what is piped in is not valid UTF-8"))?;
+            String::from_utf8(piped).map_err(|_| CliError::usage("what is piped in is not valid UTF-8"))?;
         request.piped = Some(piped.trim_end().to_owned()).filter(|piped| !piped.trim().is_empty());
     }
     if request.text.is_empty() && request.piped.is_none() {
-        return Err(Failure::usage("the request is empty").with_hint("lango ask \"what should be done\""));
+        return Err(CliError::usage("the request is empty").with_hint("lango ask \"what should be done\""));
     }
     Ok(request)
 }

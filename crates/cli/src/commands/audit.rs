@@ -7,13 +7,13 @@ use lango_domain::text::{one_line, with_hidden_escaped};
 use lango_store::AuditEntry;
 use serde_json::{Value, json};
 
-use super::{Setting, naming_damage, runtime};
-use crate::args::{Audit, Global};
-use crate::output::{DIM, ERROR, Failure, NAME, Output, styled};
-use crate::show::short;
+use super::{CommandContext, naming_damage, runtime};
+use crate::args::{AuditArgs, Global};
+use crate::output::{DIM, ERROR, CliError, NAME, CommandOutput, styled};
+use crate::turn_printer::short;
 
-pub fn run(global: &Global, wish: &Audit) -> Result<Output, Failure> {
-    let setting = Setting::read(global)?;
+pub fn run(global: &Global, wish: &AuditArgs) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::read(global)?;
     let store = setting.stores.open()?;
     let session = wish.session.as_deref().map(SessionId::new);
     let entries = runtime()?.block_on(async {
@@ -30,7 +30,7 @@ pub fn run(global: &Global, wish: &Audit) -> Result<Output, Failure> {
     if entries.is_empty() {
         plain.push_str("No tool was called yet.\n");
     }
-    let output = Output::new(plain, json!({ "items": entries.iter().map(item).collect::<Vec<_>>() }));
+    let output = CommandOutput::new(plain, json!({ "items": entries.iter().map(item).collect::<Vec<_>>() }));
     Ok(naming_damage(output, &store))
 }
 

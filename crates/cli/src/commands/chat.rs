@@ -12,11 +12,11 @@ use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 
 use super::usage;
-use super::{Setting, ask, chatting_runtime};
+use super::{CommandContext, ask, chatting_runtime};
 use crate::approver::approver;
 use crate::args::Global;
-use crate::output::{DIM, Failure, Form, NAME, styled};
-use crate::show::Show;
+use crate::output::{DIM, CliError, OutputFormat, NAME, styled};
+use crate::turn_printer::TurnPrinter;
 
 const HELP: &str =
     "/new  a new session    /sessions  those of this chat    /agents  the team    /usage  the bill    /quit";
@@ -25,17 +25,17 @@ const HELP: &str =
 pub const HISTORY: &str = "history";
 
 /// `resume` names the session to go on with; the last one when it is empty.
-pub fn run(global: &Global, resume: Option<&str>, yes: bool) -> Result<ExitCode, Failure> {
-    let setting = Setting::read(global)?;
+pub fn run(global: &Global, resume: Option<&str>, yes: bool) -> Result<ExitCode, CliError> {
+    let setting = CommandContext::read(global)?;
     let hands = setting.hands()?;
     let colleagues = connect_remote_agents(&setting.loaded, &setting.environment)?;
     refresh_in_background(&colleagues);
     let generation = colleagues.generation();
     let conversation = conversation(&setting, &hands, yes, colleagues)?;
-    let show = Show::new(global.json, false);
+    let show = TurnPrinter::new(global.json, false);
     show.warnings(&conversation.warnings);
     show.warnings(&hands.warnings());
-    tell(&format!(
+    print_notice(&format!(
         "{} asks {}. {}",
         styled(NAME, "Lango"),
         styled(NAME, &conversation.model_name),
@@ -43,10 +43,10 @@ pub fn run(global: &Global, resume: Option<&str>, yes: bool) -> Result<ExitCode,
     ));
     let runtime = chatting_runtime()?;
     let session = match resume {
-        Some(named) => runtime.block_on(resumed(&conversation, named))?,
+        Some(named) => runtime.block_on(find_session(&conversation, named))?,
         None => new_session(),
     };
-    let mut chat = Chat {
+    let mut chat = ChatLoop {
         sessions: vec![session],
         hands,
         generation,
@@ -69,13 +69,13 @@ pub fn run(global: &Global, resume: Option<&str>, yes: bool) -> Result<ExitCode,
             request => chat.turn(lines.request(request)),
         }
     }
-    chat.runtime.block_on(super::settle(&chat.conversation));
-    chat.runtime.block_on(super::forget_old_sessions(&setting, &chat.conversation));
+    chat.runtime.block_on(super::wait_for_hooks(&chat.conversation));
+    chat.runtime.block_on(super::apply_retention(&setting, &chat.conversation));
     Ok(ExitCode::from(chat.exit))
 }
 
-struct Chat<'a> {
-    setting: &'a Setting,
+struct ChatLoop<'a> {
+    setting: &'a CommandContext,
     hands: Toolset,
     /// Of the colleagues elsewhere, when the conversation was opened.
     generation: u64,
@@ -90,13 +90,13 @@ struct Chat<'a> {
     exit: u8,
 }
 
-impl Chat<'_> {
+impl ChatLoop<'_> {
     fn session(&self) -> SessionId {
         self.sessions.last().cloned().unwrap_or_else(new_session)
     }
 
     fn turn(&mut self, request: Request) {
-        let mut show = Show::new(self.json, false);
+        let mut show = TurnPrinter::new(self.json, false);
         self.take_up_changes(&show);
         self.runtime.block_on(ask::turn(&self.conversation, self.session(), request, &mut show));
         self.exit = show.exit_code();
@@ -104,7 +104,7 @@ impl Chat<'_> {
 
     /// A skill that was made or changed, and an agent elsewhere that can be reached now, are there from the next turn on;
     /// commands that were started run on.
-    fn take_up_changes(&mut self, show: &Show) {
+    fn take_up_changes(&mut self, show: &TurnPrinter) {
         let colleagues = self.conversation.colleagues.clone();
         let generation = colleagues.generation();
         let has_new_skills = self.hands.reload_skills();
@@ -114,7 +114,7 @@ impl Chat<'_> {
         self.generation = generation;
         match conversation(self.setting, &self.hands, self.yes, colleagues) {
             Ok(conversation) => self.conversation = conversation,
-            Err(failure) => _ = failure.print(Form::Plain),
+            Err(failure) => _ = failure.print(OutputFormat::Plain),
         }
         if has_new_skills {
             show.warnings(&self.hands.warnings());
@@ -123,9 +123,9 @@ impl Chat<'_> {
 
     /// Goes on with a turn that was interrupted, if there is one.
     fn pick_up(&mut self) {
-        let mut show = Show::new(self.json, false);
-        tell(&format!("Going on with {}.", self.session()));
-        self.runtime.block_on(ask::go_on(&self.conversation, self.session(), &mut show));
+        let mut show = TurnPrinter::new(self.json, false);
+        print_notice(&format!("Going on with {}.", self.session()));
+        self.runtime.block_on(ask::resume_turn(&self.conversation, self.session(), &mut show));
         self.exit = show.exit_code();
     }
 
@@ -133,17 +133,17 @@ impl Chat<'_> {
         match command {
             "/new" => {
                 self.sessions.push(new_session());
-                tell("A new session begins.");
+                print_notice("A new session begins.");
             }
             "/sessions" => {
                 for (at, session) in self.sessions.iter().enumerate() {
                     let mark = if at + 1 == self.sessions.len() { "*" } else { " " };
-                    tell(&format!("{mark} {session}"));
+                    print_notice(&format!("{mark} {session}"));
                 }
             }
-            "/agents" => tell(&self.conversation.agents.join(", ")),
-            "/usage" => tell(&self.bill()),
-            _ => tell(HELP),
+            "/agents" => print_notice(&self.conversation.agents.join(", ")),
+            "/usage" => print_notice(&self.bill()),
+            _ => print_notice(HELP),
         }
     }
 
@@ -160,11 +160,11 @@ impl Chat<'_> {
 }
 
 fn conversation(
-    setting: &Setting,
+    setting: &CommandContext,
     hands: &Toolset,
     yes: bool,
     colleagues: RemoteTeam,
-) -> Result<Assistant, Failure> {
+) -> Result<Assistant, CliError> {
     let (tools, approver) = (setting.tools_of(hands)?, approver(yes));
     let (stores, colleagues) = (&setting.stores, Some(colleagues));
     let means = AssistantOptions { stores, tools, approver, tape: &Recording::Off, colleagues };
@@ -172,14 +172,14 @@ fn conversation(
 }
 
 /// The session that is meant: the one of that id, or the one used last.
-async fn resumed(conversation: &Assistant, named: &str) -> Result<SessionId, Failure> {
+async fn find_session(conversation: &Assistant, named: &str) -> Result<SessionId, CliError> {
     let store = &conversation.store;
     if !named.is_empty() {
         return Ok(store.session(&Principal::local(), &SessionId::new(named)).await?.id);
     }
     let sessions = store.sessions(&Principal::local()).await?;
     let last = sessions.into_iter().next();
-    last.map(|session| session.id).ok_or_else(|| Failure::usage("there is no session to go on with"))
+    last.map(|session| session.id).ok_or_else(|| CliError::usage("there is no session to go on with"))
 }
 
 /// Where requests come from: an editor on a terminal, plain lines elsewhere.
@@ -197,12 +197,12 @@ impl Lines {
         }
     }
 
-    fn open(setting: &Setting) -> Result<Self, Failure> {
+    fn open(setting: &CommandContext) -> Result<Self, CliError> {
         if !std::io::stdin().is_terminal() {
             return Ok(Self::Plain(std::io::stdin().lines()));
         }
         let mut editor =
-            DefaultEditor::new().map_err(|error| Failure::usage(format!("no terminal: {error}")))?;
+            DefaultEditor::new().map_err(|error| CliError::usage(format!("no terminal: {error}")))?;
         let history = setting.environment.config_folder().map(|folder| folder.join(HISTORY));
         if let Some(history) = &history {
             // There is none the first time.
@@ -216,7 +216,7 @@ impl Lines {
             Self::Plain(lines) => loop {
                 match lines.next()? {
                     Ok(line) => return Some(line),
-                    Err(error) => tell(&format!("a line is left out: {error}")),
+                    Err(error) => print_notice(&format!("a line is left out: {error}")),
                 }
             },
             Self::Editor { editor, history } => {
@@ -233,7 +233,7 @@ impl Lines {
                         }
                         Err(ReadlineError::Interrupted) if interrupts == 0 => {
                             interrupts += 1;
-                            tell("once more, or /quit, leaves");
+                            print_notice("once more, or /quit, leaves");
                         }
                         Err(_) => return None,
                     }
@@ -244,7 +244,7 @@ impl Lines {
 }
 
 /// What the chat itself says; in a pipe stdout belongs to the answers.
-fn tell(text: &str) {
+fn print_notice(text: &str) {
     if std::io::stdout().is_terminal() {
         anstream::println!("{}", text.trim_end());
     } else {

@@ -11,23 +11,23 @@ use lango_app::config::{FILE_NAMES, commented_file, setting_docs, to_json};
 use lango_app::{LoadedConfig, Settings, check_models};
 use serde_json::{Value, json};
 
-use super::{Setting, environment};
+use super::{CommandContext, environment};
 use crate::args::{ConfigCommand, Global, Init, ToolNames};
-use crate::output::{DIM, Failure, NAME, Output, styled};
+use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
 
-pub fn run(global: &Global, command: &ConfigCommand) -> Result<Output, Failure> {
+pub fn run(global: &Global, command: &ConfigCommand) -> Result<CommandOutput, CliError> {
     match command {
         ConfigCommand::Schema => {
             let schema = Settings::schema();
-            Ok(Output::new(format!("{schema:#}"), schema))
+            Ok(CommandOutput::new(format!("{schema:#}"), schema))
         }
         ConfigCommand::Trust { yes } => trust::run(global, *yes),
-        ConfigCommand::Show => Ok(show(&Setting::read(global)?.loaded)),
-        ConfigCommand::Check => check(&Setting::read(global)?),
+        ConfigCommand::Show => Ok(show(&CommandContext::read(global)?.loaded)),
+        ConfigCommand::Check => check(&CommandContext::read(global)?),
     }
 }
 
-fn show(loaded: &LoadedConfig) -> Output {
+fn show(loaded: &LoadedConfig) -> CommandOutput {
     let json = to_json(&loaded.settings);
     let rows: Vec<(String, String, Option<String>)> = setting_docs()
         .iter()
@@ -46,7 +46,7 @@ fn show(loaded: &LoadedConfig) -> Output {
             origin.map_or(String::new(), |origin| format!("{gap}{}", styled(DIM, format!("# {origin}"))));
         let _ = writeln!(plain, "{} = {value}{origin}", styled(NAME, key));
     }
-    Output::new(plain, json).with_warnings(loaded.warnings.clone())
+    CommandOutput::new(plain, json).with_warnings(loaded.warnings.clone())
 }
 
 /// The setting with its value; `<…>` in a key stands for every name that is there.
@@ -72,7 +72,7 @@ fn values(json: &Value, key: &str) -> Vec<(String, Value)> {
     found.into_iter().map(|(path, value)| (path, value.clone())).collect()
 }
 
-fn check(setting: &Setting) -> Result<Output, Failure> {
+fn check(setting: &CommandContext) -> Result<CommandOutput, CliError> {
     let team = setting.team(&ToolNames { tools: None })?;
     check_models(&setting.loaded, &setting.environment, &team)?;
     let files: Vec<String> = setting.loaded.files.iter().map(|file| file.display().to_string()).collect();
@@ -81,13 +81,13 @@ fn check(setting: &Setting) -> Result<Output, Failure> {
     let verdict =
         if warnings.is_empty() { "The configuration is good" } else { "The configuration can be used" };
     let json = json!({ "ok": true, "files": files, "warnings": warnings });
-    Ok(Output::new(format!("{verdict} ({read})."), json).with_warnings(warnings))
+    Ok(CommandOutput::new(format!("{verdict} ({read})."), json).with_warnings(warnings))
 }
 
-pub fn init(global: &Global, wish: &Init) -> Result<Output, Failure> {
+pub fn init(global: &Global, wish: &Init) -> Result<CommandOutput, CliError> {
     let environment = environment()?;
     let folder = if wish.user {
-        let none = || Failure::usage("there is no configuration folder: neither LANGO_HOME nor HOME is set");
+        let none = || CliError::usage("there is no configuration folder: neither LANGO_HOME nor HOME is set");
         environment.config_folder().ok_or_else(none)?
     } else {
         environment.working_folder.clone()
@@ -97,28 +97,28 @@ pub fn init(global: &Global, wish: &Init) -> Result<Output, Failure> {
         .as_ref()
         .map_or_else(|| folder.join(FILE_NAMES[0]), |named| environment.working_folder.join(named));
     if file.extension().is_none_or(|extension| extension != "toml") {
-        return Err(Failure::usage(format!("{} does not end in .toml", file.display())));
+        return Err(CliError::usage(format!("{} does not end in .toml", file.display())));
     }
     refuse_to_overwrite(&file, wish.force)?;
     write_whole(&file, commented_file().as_bytes())
-        .map_err(|error| Failure::usage(format!("cannot write {}: {error}", file.display())))?;
+        .map_err(|error| CliError::usage(format!("cannot write {}: {error}", file.display())))?;
     let shown = file.display().to_string();
-    Ok(Output::new(
+    Ok(CommandOutput::new(
         format!("Wrote {shown}; every setting stands there with its default."),
         json!({ "written": shown }),
     ))
 }
 
-fn refuse_to_overwrite(file: &Path, force: bool) -> Result<(), Failure> {
+fn refuse_to_overwrite(file: &Path, force: bool) -> Result<(), CliError> {
     let is_there = |file: &Path| file.symlink_metadata().is_ok();
     if is_there(file) && !force {
         let message = format!("{} is there already; nothing was written", file.display());
-        return Err(Failure::usage(message).with_hint("--force replaces it"));
+        return Err(CliError::usage(message).with_hint("--force replaces it"));
     }
     let is_default_name = file.file_name().is_some_and(|name| name == FILE_NAMES[0]);
     let others = FILE_NAMES[1..].iter().map(|name| file.with_file_name(name));
     match others.into_iter().find(|other| is_default_name && is_there(other)) {
-        Some(other) => Err(Failure::usage(format!(
+        Some(other) => Err(CliError::usage(format!(
             "{} is this folder's configuration; nothing was written",
             other.display()
         ))

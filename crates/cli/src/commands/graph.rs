@@ -1,7 +1,7 @@
 //! `lango graph …`: facts and how they hang together.
 
-mod exchange;
-mod telling;
+mod import_export;
+mod edit;
 
 use lango_app::open_graph;
 use lango_domain::event::Principal;
@@ -12,34 +12,34 @@ use lango_knowledge::graph::{
 };
 use serde_json::json;
 
-use super::{Setting, runtime};
-use crate::args::{Facing, Global, GraphCommand, PictureFormat};
-use crate::output::{DIM, Failure, NAME, Output, styled};
+use super::{CommandContext, runtime};
+use crate::args::{GraphDirection, Global, GraphCommand, DiagramFormat};
+use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
 
 /// So many of each kind are counted by name.
 const MOST_COUNTED: usize = 20;
 
-pub fn run(global: &Global, command: GraphCommand) -> Result<Output, Failure> {
-    let setting = Setting::read(global)?;
+pub fn run(global: &Global, command: GraphCommand) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::read(global)?;
     let graph = open_graph(setting.stores.open()?);
     runtime()?.block_on(async {
         match command {
             GraphCommand::Import { files, format } => {
-                exchange::import(&setting, &graph, &files, format).await
+                import_export::import(&setting, &graph, &files, format).await
             }
-            GraphCommand::Export { file, format } => exchange::export(&setting, &graph, file, format).await,
+            GraphCommand::Export { file, format } => import_export::export(&setting, &graph, file, format).await,
             GraphCommand::Add { triple, subject_type, object_type, properties, from, to } => {
-                let extras = telling::Extras { subject_type, object_type, properties, from, to };
-                telling::add(&graph, triple, extras).await
+                let extras = edit::Extras { subject_type, object_type, properties, from, to };
+                edit::add(&graph, triple, extras).await
             }
-            GraphCommand::Retire { triple, at } => telling::retire(&graph, triple, at.as_deref()).await,
+            GraphCommand::Retire { triple, at } => edit::retire(&graph, triple, at.as_deref()).await,
             GraphCommand::Forget { source } => forget(&graph, &source).await,
             question => ask(&graph, question).await,
         }
     })
 }
 
-async fn ask(graph: &Graph, question: GraphCommand) -> Result<Output, Failure> {
+async fn ask(graph: &Graph, question: GraphCommand) -> Result<CommandOutput, CliError> {
     let view = graph.view(&Principal::local()).await?;
     let when = |at: &Option<String>| moment(graph, at.as_deref());
     match question {
@@ -60,9 +60,9 @@ async fn ask(graph: &Graph, question: GraphCommand) -> Result<Output, Failure> {
             let predicates =
                 predicates.iter().map(|name| view.find_predicate(name)).collect::<Result<_, _>>()?;
             let direction = match direction {
-                Facing::Both => Direction::Both,
-                Facing::Out => Direction::Out,
-                Facing::In => Direction::In,
+                GraphDirection::Both => Direction::Both,
+                GraphDirection::Out => Direction::Out,
+                GraphDirection::In => Direction::In,
             };
             let walk =
                 Traversal { depth: depth.get(), predicates, direction, when: when(&at)?, limit: limit.get() };
@@ -75,7 +75,7 @@ async fn ask(graph: &Graph, question: GraphCommand) -> Result<Output, Failure> {
                 None => {
                     let (from, to) = (one_line(view.name(from)), one_line(view.name(to)));
                     let plain = format!("No chain of up to {depth} facts connects {from} and {to}.\n");
-                    Ok(Output::new(plain, json!({ "items": [] })))
+                    Ok(CommandOutput::new(plain, json!({ "items": [] })))
                 }
             }
         }
@@ -89,25 +89,25 @@ async fn ask(graph: &Graph, question: GraphCommand) -> Result<Output, Failure> {
     }
 }
 
-fn moment(graph: &Graph, at: Option<&str>) -> Result<AsOf, Failure> {
+fn moment(graph: &Graph, at: Option<&str>) -> Result<AsOf, CliError> {
     Ok(AsOf::At(at.map(str::parse).transpose()?.unwrap_or_else(|| graph.now())))
 }
 
-async fn forget(graph: &Graph, source: &str) -> Result<Output, Failure> {
+async fn forget(graph: &Graph, source: &str) -> Result<CommandOutput, CliError> {
     let range = FactSourceFilter::One(FactSource::from(source));
     if !graph.forget_source(&Principal::local(), range).await? {
         let hint = "`lango graph stats` names the sources";
-        return Err(Failure::usage(format!("nothing comes from `{}`", one_line(source))).with_hint(hint));
+        return Err(CliError::usage(format!("nothing comes from `{}`", one_line(source))).with_hint(hint));
     }
-    Ok(Output::new("Forgotten.\n", json!({ "forgotten": source })))
+    Ok(CommandOutput::new("Forgotten.\n", json!({ "forgotten": source })))
 }
 
-fn listed(view: &GraphSnapshot, found: &FactHits) -> Output {
+fn listed(view: &GraphSnapshot, found: &FactHits) -> CommandOutput {
     let mut plain: String = found.facts.iter().map(|fact| line(view, *fact) + "\n").collect();
     if found.facts.is_empty() {
         plain.push_str("Nothing is known.\n");
     }
-    Output::new(plain, facts_json(view, found)).with_warnings(cut(found))
+    CommandOutput::new(plain, facts_json(view, found)).with_warnings(cut(found))
 }
 
 fn cut(found: &FactHits) -> Vec<String> {
@@ -130,7 +130,7 @@ fn line(view: &GraphSnapshot, fact: u32) -> String {
     format!("{}  {predicate}  {}{when}  {source}", styled(NAME, subject), styled(NAME, object))
 }
 
-fn traversed(view: &GraphSnapshot, walked: &TraversalResult) -> Output {
+fn traversed(view: &GraphSnapshot, walked: &TraversalResult) -> CommandOutput {
     let depths: std::collections::HashMap<u32, u32> = walked.names.iter().copied().collect();
     let mut plain = String::new();
     for fact in &walked.found.facts {
@@ -150,10 +150,10 @@ fn traversed(view: &GraphSnapshot, walked: &TraversalResult) -> Output {
     let nodes: Vec<_> = walked.names.iter().map(node).collect();
     let edges = facts_json(view, &walked.found)["items"].take();
     let json = json!({ "nodes": nodes, "edges": edges, "more": walked.found.more });
-    Output::new(plain, json).with_warnings(cut(&walked.found))
+    CommandOutput::new(plain, json).with_warnings(cut(&walked.found))
 }
 
-fn show(view: &GraphSnapshot, name: Option<&str>, walk: &Traversal, format: PictureFormat) -> Result<Output, Failure> {
+fn show(view: &GraphSnapshot, name: Option<&str>, walk: &Traversal, format: DiagramFormat) -> Result<CommandOutput, CliError> {
     let start = match name {
         Some(name) => view.find(name)?,
         None => match view.stats(walk.when, 1).busiest.first() {
@@ -163,18 +163,18 @@ fn show(view: &GraphSnapshot, name: Option<&str>, walk: &Traversal, format: Pict
     };
     let sketch = diagram::build_diagram(view, &view.traverse(start, walk));
     let (kind, text) = match format {
-        PictureFormat::Svg => ("svg", diagram::svg(&sketch)),
-        PictureFormat::Dot => ("dot", diagram::dot(&sketch)),
+        DiagramFormat::Svg => ("svg", diagram::svg(&sketch)),
+        DiagramFormat::Dot => ("dot", diagram::dot(&sketch)),
     };
-    Ok(Output::new(text.clone(), json!({ "format": kind, "picture": text })))
+    Ok(CommandOutput::new(text.clone(), json!({ "format": kind, "picture": text })))
 }
 
-fn empty() -> Failure {
-    Failure::usage("the graph is empty")
+fn empty() -> CliError {
+    CliError::usage("the graph is empty")
         .with_hint("`lango graph import FILE` or `lango graph add SUBJECT PREDICATE OBJECT`")
 }
 
-fn stats(view: &GraphSnapshot, when: AsOf) -> Output {
+fn stats(view: &GraphSnapshot, when: AsOf) -> CommandOutput {
     let stats = view.stats(when, MOST_COUNTED);
     let mut plain =
         format!("{} names, {} facts, {} of them hold now.\n", stats.names, stats.facts, stats.holding);
@@ -190,10 +190,10 @@ fn stats(view: &GraphSnapshot, when: AsOf) -> Output {
             plain.push_str(&format!("{:>9}  {}\n", count.facts, one_line(&count.name)));
         }
     }
-    Output::new(plain, serde_json::to_value(stats).unwrap_or_default())
+    CommandOutput::new(plain, serde_json::to_value(stats).unwrap_or_default())
 }
 
-impl From<GraphError> for Failure {
+impl From<GraphError> for CliError {
     fn from(error: GraphError) -> Self {
         match error {
             GraphError::Bad(error) => Self::usage(error.to_string()),
@@ -202,7 +202,7 @@ impl From<GraphError> for Failure {
     }
 }
 
-impl From<UnknownName> for Failure {
+impl From<UnknownName> for CliError {
     fn from(error: UnknownName) -> Self {
         let near: Vec<String> = error.near.iter().map(|name| format!("`{name}`")).collect();
         let hint = match near.is_empty() {
@@ -213,7 +213,7 @@ impl From<UnknownName> for Failure {
     }
 }
 
-impl From<DateError> for Failure {
+impl From<DateError> for CliError {
     fn from(error: DateError) -> Self {
         Self::usage(error.to_string())
     }

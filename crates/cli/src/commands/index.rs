@@ -1,7 +1,7 @@
 //! `lango index …`: documents that the librarian finds passages in.
 
 pub mod corpus;
-mod page;
+mod web_page;
 mod progress;
 
 use std::fmt::Write as _;
@@ -18,30 +18,30 @@ use lango_knowledge::passage_json;
 use lango_knowledge::document_index::{IngestReport, Passage, DocumentIndex, DocumentIndexError, SearchScope, is_missing, path_from_text};
 use serde_json::json;
 
-use super::{Setting, runtime};
-use crate::args::{Corpus, Global, IndexCommand};
-use crate::output::{DIM, Failure, NAME, Output, styled};
+use super::{CommandContext, runtime};
+use crate::args::{CorpusFormat, Global, IndexCommand};
+use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
 
 /// So much of what was added is listed.
 const SHOWN_ROOTS: usize = 20;
 
-pub fn run(global: &Global, command: &IndexCommand) -> Result<Output, Failure> {
-    let setting = Setting::read(global)?;
+pub fn run(global: &Global, command: &IndexCommand) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::read(global)?;
     let store = setting.stores.open()?;
     let library = open_document_index(&setting.loaded, &setting.environment, store).map_err(failed)?;
     runtime()?.block_on(async {
         match command {
-            IndexCommand::Add { what, collection, format: Corpus::Files } => {
+            IndexCommand::Add { what, collection, format: CorpusFormat::Files } => {
                 add(&setting, &library, what, collection).await
             }
-            IndexCommand::Add { what, collection, format: Corpus::Beir } => {
+            IndexCommand::Add { what, collection, format: CorpusFormat::Beir } => {
                 let mut added = IngestReport::default();
                 for directory in what {
                     let directory = setting.environment.working_folder.join(directory);
-                    corpus::take(&library, &directory, collection, &mut added).await?;
+                    corpus::import_corpus(&library, &directory, collection, &mut added).await?;
                 }
                 library.sync().await.map_err(failed)?;
-                Ok(told(&added))
+                Ok(print_report(&added))
             }
             IndexCommand::List => list(&library).await,
             IndexCommand::Remove { what, collection } => {
@@ -56,15 +56,15 @@ pub fn run(global: &Global, command: &IndexCommand) -> Result<Output, Failure> {
     })
 }
 
-fn failed(error: DocumentIndexError) -> Failure {
+fn failed(error: DocumentIndexError) -> CliError {
     match error {
-        DocumentIndexError::Embedding(error) => Failure::usage(error.to_string()),
-        other => Failure::store(other.to_string()),
+        DocumentIndexError::Embedding(error) => CliError::usage(error.to_string()),
+        other => CliError::store(other.to_string()),
     }
 }
 
-fn not_kept(error: StoreError) -> Failure {
-    Failure::store(error.to_string())
+fn not_kept(error: StoreError) -> CliError {
+    CliError::store(error.to_string())
 }
 
 fn is_address(what: &str) -> bool {
@@ -73,15 +73,15 @@ fn is_address(what: &str) -> bool {
 }
 
 async fn add(
-    setting: &Setting,
+    setting: &CommandContext,
     library: &DocumentIndex,
     what: &[String],
     collection: &str,
-) -> Result<Output, Failure> {
+) -> Result<CommandOutput, CliError> {
     let folder = &setting.environment.working_folder;
     // Nothing is done before all of it makes sense.
     for path in what.iter().filter(|what| !is_address(what)) {
-        is_file_or_folder(&folder.join(path)).map_err(|why| Failure::usage(format!("{path}: {why}")))?;
+        is_file_or_folder(&folder.join(path)).map_err(|why| CliError::usage(format!("{path}: {why}")))?;
     }
     let mut all = IngestReport::default();
     for one in what {
@@ -89,14 +89,14 @@ async fn add(
             join(&mut all, add_path(setting, library, collection, &folder.join(one)).await.map_err(failed)?);
             continue;
         }
-        match page::add(library, one, collection).await? {
+        match web_page::add(library, one, collection).await? {
             Ok(added) => join(&mut all, added),
-            Err(why) if what.len() == 1 => return Err(Failure::usage(format!("{one}: {why}"))),
+            Err(why) if what.len() == 1 => return Err(CliError::usage(format!("{one}: {why}"))),
             Err(why) => all.skipped.push((one.clone(), why)),
         }
     }
     library.sync().await.map_err(failed)?;
-    Ok(told(&all))
+    Ok(print_report(&all))
 }
 
 fn is_file_or_folder(path: &Path) -> Result<(), String> {
@@ -116,7 +116,7 @@ fn join(all: &mut IngestReport, added: IngestReport) {
     all.skipped.extend(added.skipped);
 }
 
-fn told(added: &IngestReport) -> Output {
+fn print_report(added: &IngestReport) -> CommandOutput {
     let IngestReport { new, changed, same, removed, pieces, skipped } = added;
     let plain =
         format!("{new} new, {changed} changed, {same} as before, {removed} gone: {pieces} passages.\n");
@@ -124,10 +124,10 @@ fn told(added: &IngestReport) -> Output {
         .iter()
         .map(|(path, why)| format!("left out: {}: {}", one_line(path), one_line(why)))
         .collect();
-    Output::new(plain, ingest_report_json(added, usize::MAX)).with_warnings(warnings)
+    CommandOutput::new(plain, ingest_report_json(added, usize::MAX)).with_warnings(warnings)
 }
 
-async fn list(library: &DocumentIndex) -> Result<Output, Failure> {
+async fn list(library: &DocumentIndex) -> Result<CommandOutput, CliError> {
     let collections = library.store().collections(&Principal::local()).await.map_err(not_kept)?;
     let mut plain = String::new();
     for collection in &collections {
@@ -146,7 +146,7 @@ async fn list(library: &DocumentIndex) -> Result<Output, Failure> {
     if collections.is_empty() {
         plain.push_str("Nothing is indexed. `lango index add PATH` begins.\n");
     }
-    Ok(Output::new(plain, json!({ "items": collections })))
+    Ok(CommandOutput::new(plain, json!({ "items": collections })))
 }
 
 async fn remove(
@@ -154,10 +154,10 @@ async fn remove(
     folder: &Path,
     what: &[String],
     collection: Option<&str>,
-) -> Result<Output, Failure> {
+) -> Result<CommandOutput, CliError> {
     let Some(collection) = collection.or((!what.is_empty()).then_some(DEFAULT_COLLECTION)) else {
         let hint = format!("`--collection {DEFAULT_COLLECTION}` alone takes all of that collection out");
-        return Err(Failure::usage("say what to take out: paths, addresses or a collection").with_hint(hint));
+        return Err(CliError::usage("say what to take out: paths, addresses or a collection").with_hint(hint));
     };
     let store = library.store();
     let (mut which, mut warnings) = (DocumentFilter::All, Vec::new());
@@ -166,9 +166,9 @@ async fn remove(
         let mut meant = Vec::new();
         for one in what {
             let before = meant.len();
-            let path = as_it_was_added(&folder.join(one));
+            let path = canonical_parent(&folder.join(one));
             meant.extend(
-                known.iter().filter(|known| is_meant(known, one, &path)).map(|known| known.source.clone()),
+                known.iter().filter(|known| matches_source(known, one, &path)).map(|known| known.source.clone()),
             );
             if meant.len() == before {
                 warnings.push(format!(
@@ -183,20 +183,20 @@ async fn remove(
     let gone = store.remove(&Principal::local(), collection, which).await.map_err(not_kept)?;
     store.forget_unused_vectors().await.map_err(not_kept)?;
     library.sync().await.map_err(failed)?;
-    Ok(Output::new(format!("{gone} documents removed.\n"), json!({ "removed": gone }))
+    Ok(CommandOutput::new(format!("{gone} documents removed.\n"), json!({ "removed": gone }))
         .with_warnings(warnings))
 }
 
-fn is_meant(known: &DocumentSource, typed: &str, path: &Path) -> bool {
+fn matches_source(known: &DocumentSource, typed: &str, path: &Path) -> bool {
     let is_below = |known: &str| path_from_text(known).starts_with(path);
-    let address = if is_address(typed) { page::spelled(typed) } else { typed.to_owned() };
+    let address = if is_address(typed) { web_page::normalize_url(typed) } else { typed.to_owned() };
     [typed, &address].iter().any(|one| known.source == *one || known.root == *one)
         || is_below(&known.source)
         || known.root.strip_prefix(corpus::ROOT).is_some_and(is_below)
 }
 
 /// What is gone has no true name any more, but the folder that it was in may have one.
-fn as_it_was_added(path: &Path) -> PathBuf {
+fn canonical_parent(path: &Path) -> PathBuf {
     let mut names = Vec::new();
     for above in path.ancestors() {
         if let Ok(found) = above.canonicalize() {
@@ -208,7 +208,7 @@ fn as_it_was_added(path: &Path) -> PathBuf {
 }
 
 /// Everything that was added from files, once more: what did not change costs nothing.
-async fn refresh(setting: &Setting, library: &DocumentIndex) -> Result<Output, Failure> {
+async fn refresh(setting: &CommandContext, library: &DocumentIndex) -> Result<CommandOutput, CliError> {
     let store = library.store();
     let mut all = IngestReport::default();
     for collection in store.collections(&Principal::local()).await.map_err(not_kept)? {
@@ -230,11 +230,11 @@ async fn refresh(setting: &Setting, library: &DocumentIndex) -> Result<Output, F
         }
     }
     library.sync().await.map_err(failed)?;
-    Ok(told(&all))
+    Ok(print_report(&all))
 }
 
 async fn add_path(
-    setting: &Setting,
+    setting: &CommandContext,
     library: &DocumentIndex,
     collection: &str,
     path: &Path,
@@ -249,9 +249,9 @@ async fn search(
     query: &str,
     collection: Option<String>,
     limit: usize,
-) -> Result<Output, Failure> {
+) -> Result<CommandOutput, CliError> {
     if query.trim().is_empty() {
-        return Err(Failure::usage("the query is empty: say what to look for"));
+        return Err(CliError::usage("the query is empty: say what to look for"));
     }
     let mut warnings = unknown(library, collection.as_deref()).await?;
     let scope = SearchScope {
@@ -276,7 +276,7 @@ async fn search(
         plain.push_str("Nothing was found.\n");
     }
     let json = json!({ "items": found.iter().map(passage_json).collect::<Vec<_>>() });
-    Ok(Output::new(plain, json).with_warnings(warnings))
+    Ok(CommandOutput::new(plain, json).with_warnings(warnings))
 }
 
 fn cited(passage: &Passage) -> String {
@@ -290,7 +290,7 @@ fn cited(passage: &Passage) -> String {
 }
 
 /// A name that no collection has finds nothing, which looks as if there were nothing.
-async fn unknown(library: &DocumentIndex, collection: Option<&str>) -> Result<Vec<String>, Failure> {
+async fn unknown(library: &DocumentIndex, collection: Option<&str>) -> Result<Vec<String>, CliError> {
     let Some(name) = collection else { return Ok(Vec::new()) };
     let known = library.store().collections(&Principal::local()).await.map_err(not_kept)?;
     if known.iter().any(|known| known.name == name) {

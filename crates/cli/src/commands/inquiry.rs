@@ -11,12 +11,12 @@ use lango_store::SqliteStore;
 use serde_json::json;
 
 use super::knowledge::failed;
-use super::{Setting, naming_damage, runtime};
+use super::{CommandContext, naming_damage, runtime};
 use crate::args::{Global, InquiryCommand};
-use crate::output::{DIM, Failure, Output, styled};
+use crate::output::{DIM, CliError, CommandOutput, styled};
 
-pub fn run(global: &Global, command: &InquiryCommand) -> Result<Output, Failure> {
-    let setting = Setting::read(global)?;
+pub fn run(global: &Global, command: &InquiryCommand) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::read(global)?;
     let store = setting.stores.open()?;
     let output = runtime()?.block_on(async {
         match command {
@@ -27,7 +27,7 @@ pub fn run(global: &Global, command: &InquiryCommand) -> Result<Output, Failure>
     Ok(naming_damage(output, &store))
 }
 
-async fn list(store: &SqliteStore, all: bool) -> Result<Output, Failure> {
+async fn list(store: &SqliteStore, all: bool) -> Result<CommandOutput, CliError> {
     let of = Principal::local();
     let found = if all { store.inquiries(&of).await } else { store.pending(&of).await }.map_err(failed)?;
     let mut plain = String::new();
@@ -42,19 +42,19 @@ async fn list(store: &SqliteStore, all: bool) -> Result<Output, Failure> {
     if found.is_empty() {
         plain.push_str("No inquiry is pending.\n");
     }
-    Ok(Output::new(plain, json!({ "items": found })))
+    Ok(CommandOutput::new(plain, json!({ "items": found })))
 }
 
-async fn dismiss(store: &SqliteStore, ids: &[u64]) -> Result<Output, Failure> {
+async fn dismiss(store: &SqliteStore, ids: &[u64]) -> Result<CommandOutput, CliError> {
     let of = Principal::local();
     let pending = store.pending(&of).await.map_err(failed)?;
     if let Some(wrong) = ids.iter().find(|id| !pending.iter().any(|inquiry| inquiry.id == **id)) {
-        let failure = Failure::usage(format!("no inquiry {wrong} is pending"));
+        let failure = CliError::usage(format!("no inquiry {wrong} is pending"));
         return Err(failure.with_hint("`lango inquiry list` numbers those that are"));
     }
     for id in ids {
         store.dismiss(&of, *id, Timestamp::now()).await.map_err(failed)?;
     }
     let named: Vec<String> = ids.iter().map(u64::to_string).collect();
-    Ok(Output::new(format!("Dismissed: {}.\n", named.join(", ")), json!({ "dismissed": ids })))
+    Ok(CommandOutput::new(format!("Dismissed: {}.\n", named.join(", ")), json!({ "dismissed": ids })))
 }

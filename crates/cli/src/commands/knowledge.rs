@@ -14,12 +14,12 @@ use lango_store::SqliteStore;
 use serde_json::{Value, json};
 
 use super::memory::forgotten;
-use super::{Setting, naming_damage, runtime};
+use super::{CommandContext, naming_damage, runtime};
 use crate::args::{Global, KnowledgeCommand};
-use crate::output::{DIM, Failure, NAME, Output, styled};
+use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
 
-pub fn run(global: &Global, command: &KnowledgeCommand) -> Result<Output, Failure> {
-    let setting = Setting::read(global)?;
+pub fn run(global: &Global, command: &KnowledgeCommand) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::read(global)?;
     let store = setting.stores.open()?;
     let output = runtime()?.block_on(async {
         match command {
@@ -33,11 +33,11 @@ pub fn run(global: &Global, command: &KnowledgeCommand) -> Result<Output, Failur
     Ok(naming_damage(output, &store))
 }
 
-pub fn failed(error: StoreError) -> Failure {
-    Failure::store(error.to_string())
+pub fn failed(error: StoreError) -> CliError {
+    CliError::store(error.to_string())
 }
 
-async fn list(store: &SqliteStore, category: Option<&str>) -> Result<Output, Failure> {
+async fn list(store: &SqliteStore, category: Option<&str>) -> Result<CommandOutput, CliError> {
     let category = category.map(named).transpose()?;
     let mut entries = store.entries(&Principal::local()).await.map_err(failed)?;
     entries.retain(|entry| category.is_none_or(|category| entry.category == category));
@@ -45,19 +45,19 @@ async fn list(store: &SqliteStore, category: Option<&str>) -> Result<Output, Fai
     if entries.is_empty() {
         plain.push_str("Nothing is known yet.\n");
     }
-    Ok(Output::new(plain, json!({ "items": entries })))
+    Ok(CommandOutput::new(plain, json!({ "items": entries })))
 }
 
-fn named(category: &str) -> Result<Category, Failure> {
+fn named(category: &str) -> Result<Category, CliError> {
     Category::named(category).ok_or_else(|| {
         let names = Category::ALL.map(Category::as_str);
-        let failure = Failure::usage(format!("there is no category `{category}`"));
+        let failure = CliError::usage(format!("there is no category `{category}`"));
         let known = format!("it is one of {}", names.join(", "));
         failure.with_hint(suggest::did_you_mean(category, names).unwrap_or(known))
     })
 }
 
-async fn learnings(store: &SqliteStore) -> Result<Output, Failure> {
+async fn learnings(store: &SqliteStore) -> Result<CommandOutput, CliError> {
     let learnings = store.learnings(&Principal::local()).await.map_err(failed)?;
     let mut plain = String::new();
     for learning in &learnings {
@@ -69,7 +69,7 @@ async fn learnings(store: &SqliteStore) -> Result<Output, Failure> {
     if learnings.is_empty() {
         plain.push_str("Nothing was learned yet.\n");
     }
-    Ok(Output::new(plain, json!({ "items": learnings.iter().map(learned).collect::<Vec<_>>() })))
+    Ok(CommandOutput::new(plain, json!({ "items": learnings.iter().map(learned).collect::<Vec<_>>() })))
 }
 
 fn learned(learning: &Learning) -> Value {
@@ -80,7 +80,7 @@ fn learned(learning: &Learning) -> Value {
     })
 }
 
-async fn versions(store: &SqliteStore, key: &str) -> Result<Vec<KnowledgeEntry>, Failure> {
+async fn versions(store: &SqliteStore, key: &str) -> Result<Vec<KnowledgeEntry>, CliError> {
     let key = key_of(key);
     let versions = store.history(&Principal::local(), &key).await.map_err(failed)?;
     if versions.is_empty() {
@@ -89,23 +89,23 @@ async fn versions(store: &SqliteStore, key: &str) -> Result<Vec<KnowledgeEntry>,
     Ok(versions)
 }
 
-async fn unknown(store: &SqliteStore, key: &str) -> Failure {
+async fn unknown(store: &SqliteStore, key: &str) -> CliError {
     let known = store.entries(&Principal::local()).await.unwrap_or_default();
-    let failure = Failure::usage(format!("nothing is known under `{}`", strip_control_chars(key)));
+    let failure = CliError::usage(format!("nothing is known under `{}`", strip_control_chars(key)));
     let hint = suggest::did_you_mean(key, known.iter().map(|entry| entry.key.as_str()));
     failure.with_hint(hint.unwrap_or_else(|| "`lango knowledge list` names the keys".to_owned()))
 }
 
-async fn show(store: &SqliteStore, key: &str) -> Result<Output, Failure> {
+async fn show(store: &SqliteStore, key: &str) -> Result<CommandOutput, CliError> {
     let versions = versions(store, key).await?;
     let newest = &versions[0];
-    Ok(Output::new(told(newest), json!(newest)))
+    Ok(CommandOutput::new(told(newest), json!(newest)))
 }
 
-async fn history(store: &SqliteStore, key: &str) -> Result<Output, Failure> {
+async fn history(store: &SqliteStore, key: &str) -> Result<CommandOutput, CliError> {
     let versions = versions(store, key).await?;
     let plain = versions.iter().map(told).collect::<Vec<_>>().join("\n");
-    Ok(Output::new(plain, json!({ "key": versions[0].key, "items": versions })))
+    Ok(CommandOutput::new(plain, json!({ "key": versions[0].key, "items": versions })))
 }
 
 /// One version, with when and where it was said.
@@ -125,7 +125,7 @@ fn told(entry: &KnowledgeEntry) -> String {
     format!("{} {}\n{}\n", styled(NAME, strip_control_chars(key)), styled(DIM, one_line(&about)), strip_control_chars(content))
 }
 
-async fn delete(store: &SqliteStore, keys: &[String]) -> Result<Output, Failure> {
+async fn delete(store: &SqliteStore, keys: &[String]) -> Result<CommandOutput, CliError> {
     for key in keys {
         versions(store, key).await?;
     }

@@ -12,15 +12,15 @@ use lango_knowledge::forgetting::{Meant, Trace};
 use lango_knowledge::memory::{ObservationalMemory, Observer, MemoryEvidence, memory_json, memory_line};
 use serde_json::{Value, json};
 
-use super::{Setting, naming_damage, runtime};
-use crate::args::{Global, Listed, MemoryCommand};
-use crate::output::{DIM, Failure, NAME, Output, complain, styled};
+use super::{CommandContext, naming_damage, runtime};
+use crate::args::{Global, MemoryListArgs, MemoryCommand};
+use crate::output::{DIM, CliError, NAME, CommandOutput, print_stderr, styled};
 
 /// Of a long event, so much is shown.
 const SHOWN_CHARS: usize = 600;
 
-pub fn run(global: &Global, command: &MemoryCommand) -> Result<Output, Failure> {
-    let setting = Setting::read(global)?;
+pub fn run(global: &Global, command: &MemoryCommand) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::read(global)?;
     let store = setting.stores.open()?;
     let chronicle = open_memory(&setting.loaded, &setting.environment, store.clone())?;
     let output = runtime()?.block_on(async {
@@ -35,11 +35,11 @@ pub fn run(global: &Global, command: &MemoryCommand) -> Result<Output, Failure> 
     Ok(naming_damage(output, &store))
 }
 
-fn failed(error: StoreError) -> Failure {
-    Failure::store(error.to_string())
+fn failed(error: StoreError) -> CliError {
+    CliError::store(error.to_string())
 }
 
-async fn status(chronicle: &ObservationalMemory) -> Result<Output, Failure> {
+async fn status(chronicle: &ObservationalMemory) -> Result<CommandOutput, CliError> {
     let census = chronicle.memories().census(&Principal::local()).await.map_err(failed)?;
     let settings = chronicle.settings();
     let (observer, told) = match chronicle.observer() {
@@ -82,10 +82,10 @@ async fn status(chronicle: &ObservationalMemory) -> Result<Output, Failure> {
         "condensed_sessions": census.condensed_sessions,
         "put_off": census.put_off,
     });
-    Ok(Output::new(plain, json))
+    Ok(CommandOutput::new(plain, json))
 }
 
-async fn list(chronicle: &ObservationalMemory, wish: &Listed, what: memory::MemoryLevel) -> Result<Output, Failure> {
+async fn list(chronicle: &ObservationalMemory, wish: &MemoryListArgs, what: memory::MemoryLevel) -> Result<CommandOutput, CliError> {
     let session = wish.session.as_deref().map(SessionId::new);
     let which = MemoryQuery { what, session, most: wish.limit.get() };
     let found = chronicle.memories().list(&Principal::local(), which).await.map_err(failed)?;
@@ -93,18 +93,18 @@ async fn list(chronicle: &ObservationalMemory, wish: &Listed, what: memory::Memo
     if found.is_empty() {
         plain.push_str("There is nothing.\n");
     }
-    Ok(Output::new(plain, json!({ "items": found.iter().map(memory_json).collect::<Vec<_>>() })))
+    Ok(CommandOutput::new(plain, json!({ "items": found.iter().map(memory_json).collect::<Vec<_>>() })))
 }
 
 fn lines(memories: &[Memory]) -> String {
     memories.iter().map(|memory| format!("{}\n", one_line(&memory_line(memory)))).collect()
 }
 
-async fn why(chronicle: &ObservationalMemory, id: &str) -> Result<Output, Failure> {
-    let id: MemoryId = id.parse().map_err(|error: memory::InvalidMemoryId| Failure::usage(error.to_string()))?;
+async fn why(chronicle: &ObservationalMemory, id: &str) -> Result<CommandOutput, CliError> {
+    let id: MemoryId = id.parse().map_err(|error: memory::InvalidMemoryId| CliError::usage(error.to_string()))?;
     let found = chronicle.why(&Principal::local(), id).await.map_err(failed)?;
     let Some(reason) = found else {
-        return Err(Failure::usage(format!("nothing is remembered as `{id}`"))
+        return Err(CliError::usage(format!("nothing is remembered as `{id}`"))
             .with_hint("`lango memory observations` lists what is"));
     };
     let MemoryEvidence { memory, observations, events } = &reason;
@@ -133,7 +133,7 @@ async fn why(chronicle: &ObservationalMemory, id: &str) -> Result<Output, Failur
     let mut json = memory_json(memory);
     json["observations"] = Value::from(observations.iter().map(memory_json).collect::<Vec<_>>());
     json["events"] = Value::from(events.iter().map(said).collect::<Vec<_>>());
-    Ok(Output::new(plain, json))
+    Ok(CommandOutput::new(plain, json))
 }
 
 fn words_of(event: &Event) -> String {
@@ -152,29 +152,29 @@ fn shortened(text: &str) -> String {
     if cut.len() < text.len() { format!("{cut} …") } else { cut }
 }
 
-async fn forget(chronicle: &ObservationalMemory, what: &str, yes: bool) -> Result<Output, Failure> {
+async fn forget(chronicle: &ObservationalMemory, what: &str, yes: bool) -> Result<CommandOutput, CliError> {
     let of = Principal::local();
     let (gone, left) = match chronicle.forgetting().meant(&of, what).await.map_err(failed)? {
         Meant::These { gone, left } => (gone, left),
         Meant::Nothing => {
-            return Err(Failure::usage(format!("nothing that is remembered fits `{}`", one_line(what)))
+            return Err(CliError::usage(format!("nothing that is remembered fits `{}`", one_line(what)))
                 .with_hint("`lango memory observations` lists everything with its id"));
         }
         Meant::Several(found) => {
-            complain(&traces(&found));
-            return Err(Failure::usage("several things are about that, and none says just that")
+            print_stderr(&traces(&found));
+            return Err(CliError::usage("several things are about that, and none says just that")
                 .with_hint("name ids, say it in its own words, or say \"everything about …\""));
         }
     };
     if !yes {
-        agreed(&gone)?;
+        confirm_forget(&gone)?;
     }
     let gone = chronicle.forgetting().forget(&of, &gone).await.map_err(failed)?;
     Ok(forgotten(&gone, &left))
 }
 
 /// What is gone, and what is about the same and stays.
-pub(super) fn forgotten(gone: &[Trace], left: &[Trace]) -> Output {
+pub(super) fn forgotten(gone: &[Trace], left: &[Trace]) -> CommandOutput {
     let mut plain = format!(
         "Forgotten:\n{}\nWhat was said stays in its session; `lango session delete` takes that out.\n",
         traces(gone)
@@ -183,7 +183,7 @@ pub(super) fn forgotten(gone: &[Trace], left: &[Trace]) -> Output {
         let _ = writeln!(plain, "Left, for it says something else, too:\n{}", traces(left));
     }
     let items = |traces: &[Trace]| traces.iter().map(Trace::item).collect::<Vec<_>>();
-    Output::new(plain, json!({ "forgotten": items(gone), "left": items(left) }))
+    CommandOutput::new(plain, json!({ "forgotten": items(gone), "left": items(left) }))
 }
 
 fn traces(traces: &[Trace]) -> String {
@@ -191,15 +191,15 @@ fn traces(traces: &[Trace]) -> String {
 }
 
 /// Shows what would go, and waits for a yes.
-fn agreed(gone: &[Trace]) -> Result<(), Failure> {
-    complain(&traces(gone));
+fn confirm_forget(gone: &[Trace]) -> Result<(), CliError> {
+    print_stderr(&traces(gone));
     if !std::io::stdin().is_terminal() {
         return Err(
-            Failure::denied("nobody is there to confirm it").with_hint("--yes forgets without a question")
+            CliError::denied("nobody is there to confirm it").with_hint("--yes forgets without a question")
         );
     }
-    complain("Forget these for good? [y/N]");
+    print_stderr("Forget these for good? [y/N]");
     let answer = std::io::stdin().lock().lines().next().and_then(Result::ok).unwrap_or_default();
     let is_yes = matches!(answer.trim().to_lowercase().as_str(), "y" | "yes");
-    is_yes.then_some(()).ok_or_else(|| Failure::denied("nothing was forgotten"))
+    is_yes.then_some(()).ok_or_else(|| CliError::denied("nothing was forgotten"))
 }

@@ -12,19 +12,19 @@ use lango_models::SelectedModel;
 use lango_models::offline::{HOW_TO_CONNECT, WHAT_IT_IS};
 use serde_json::{Value, json};
 
-use super::{Setting, runtime};
+use super::{CommandContext, runtime};
 use crate::args::{Global, ModelCommand};
-use crate::output::{DIM, Failure, NAME, Output, styled};
+use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
 
-pub fn run(global: &Global, command: &ModelCommand) -> Result<Output, Failure> {
-    let setting = Setting::read(global)?;
+pub fn run(global: &Global, command: &ModelCommand) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::read(global)?;
     match command {
         ModelCommand::List => Ok(list(&setting)),
         ModelCommand::Check => check(&setting),
     }
 }
 
-fn list(setting: &Setting) -> Output {
+fn list(setting: &CommandContext) -> CommandOutput {
     let chosen = chosen_models(&setting.loaded, &setting.environment);
     let asked = chosen.as_deref().unwrap_or_default();
     let mut items: Vec<Value> = asked.iter().map(|(who, chosen)| item(who, chosen)).collect();
@@ -52,7 +52,7 @@ fn list(setting: &Setting) -> Output {
     if let Err(error) = &chosen {
         let _ = writeln!(plain, "No model: {error}.");
     }
-    Output::new(plain, json!({ "items": items }))
+    CommandOutput::new(plain, json!({ "items": items }))
 }
 
 fn item(who: &str, chosen: &SelectedModel) -> Value {
@@ -71,7 +71,7 @@ fn item(who: &str, chosen: &SelectedModel) -> Value {
 }
 
 /// One tiny request to each model that may be asked, without retries.
-fn check(setting: &Setting) -> Result<Output, Failure> {
+fn check(setting: &CommandContext) -> Result<CommandOutput, CliError> {
     let chosen = chosen_models(&setting.loaded, &setting.environment)?;
     let runtime = runtime()?;
     let (mut plain, mut items) = (String::new(), Vec::new());
@@ -92,7 +92,7 @@ fn check(setting: &Setting) -> Result<Output, Failure> {
             json!({ "for": who, "provider": chosen.provider, "model": chosen.model, "latency_ms": took }),
         );
     }
-    Ok(Output::new(plain, json!({ "ok": true, "items": items })))
+    Ok(CommandOutput::new(plain, json!({ "ok": true, "items": items })))
 }
 
 async fn first_words(model: &dyn Model, request: ModelRequest) -> Result<(), ModelError> {
@@ -106,7 +106,7 @@ async fn first_words(model: &dyn Model, request: ModelRequest) -> Result<(), Mod
 }
 
 /// Which of key, address, model name and quota is wrong.
-fn explain(chosen: &SelectedModel, error: &ModelError) -> Failure {
+fn explain(chosen: &SelectedModel, error: &ModelError) -> CliError {
     let (what, hint) = match error {
         ModelError::Auth => (
             "the key is wrong or missing",
@@ -120,5 +120,5 @@ fn explain(chosen: &SelectedModel, error: &ModelError) -> Failure {
         ModelError::Connection(_) => ("the address does not answer", format!("it is {}", chosen.display_url())),
         _ => ("the reply could not be used", "is this the right type of provider?".to_owned()),
     };
-    Failure::model(format!("{}/{}: {what} ({error})", chosen.provider, chosen.model)).with_hint(hint)
+    CliError::model(format!("{}/{}: {what} ({error})", chosen.provider, chosen.model)).with_hint(hint)
 }

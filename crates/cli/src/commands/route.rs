@@ -6,15 +6,15 @@ use lango_app::AssembledTeam;
 use lango_gateway::RouteResponse;
 use lango_models::offline::{RoutingDecision, OfflineRouter, Routing};
 
-use crate::output::{DIM, Failure, NAME, Output, styled};
+use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
 
 /// Less than this is not worth a line for people.
 const WORTH_SHOWING: f32 = 0.005;
 
-pub fn run(team: &AssembledTeam, text: &str) -> Result<Output, Failure> {
+pub fn run(team: &AssembledTeam, text: &str) -> Result<CommandOutput, CliError> {
     let routing = OfflineRouter::read(&team.tree.root.prompt.render()).route(text);
     let json = serde_json::to_value(RouteResponse::from(&routing)).unwrap_or_default();
-    Ok(Output::new(plain(&routing), json).with_warnings(team.warnings()))
+    Ok(CommandOutput::new(plain(&routing), json).with_warnings(team.warnings()))
 }
 
 fn plain(routing: &Routing) -> String {

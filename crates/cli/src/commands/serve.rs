@@ -11,20 +11,20 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::Setting;
-use crate::args::{Global, Serve};
-use crate::output::{DIM, Failure, Form, NAME, complain, styled, warn};
+use super::CommandContext;
+use crate::args::{Global, ServeArgs};
+use crate::output::{DIM, CliError, OutputFormat, NAME, print_stderr, styled, warn};
 
 /// How often old sessions are looked for.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-pub fn run(global: &Global, wish: &Serve, form: Form) -> Result<ExitCode, Failure> {
-    let setting = Setting::with(global, assignments(wish))?;
+pub fn run(global: &Global, wish: &ServeArgs, form: OutputFormat) -> Result<ExitCode, CliError> {
+    let setting = CommandContext::with(global, assignments(wish))?;
     let served =
         lango_app::build_server(&setting.loaded, &setting.environment, &setting.stores, make_tools(&setting)?)?;
     warn(&served.warnings, form);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::usage(format!("cannot start: {error}")))?;
+    let runtime = runtime.map_err(|error| CliError::usage(format!("cannot start: {error}")))?;
     runtime.block_on(serve(&setting, &served, form))?;
     // What still waits for a slow disk or a stubborn tool does not keep the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -32,7 +32,7 @@ pub fn run(global: &Global, wish: &Serve, form: Form) -> Result<ExitCode, Failur
 }
 
 /// What was started through the hands runs on when the team is built anew.
-fn make_tools(setting: &Setting) -> Result<MakeTools, Failure> {
+fn make_tools(setting: &CommandContext) -> Result<MakeTools, CliError> {
     let hands = setting.hands()?;
     let (loaded, environment) = (setting.loaded.clone(), setting.environment.clone());
     let stores = setting.stores.clone();
@@ -43,16 +43,16 @@ fn make_tools(setting: &Setting) -> Result<MakeTools, Failure> {
     }))
 }
 
-fn assignments(wish: &Serve) -> Vec<String> {
+fn assignments(wish: &ServeArgs) -> Vec<String> {
     let host = wish.host.iter().map(|host| format!("server.host={host}"));
     host.chain(wish.port.iter().map(|port| format!("server.port={port}"))).collect()
 }
 
-async fn serve(setting: &Setting, served: &GatewayServer, form: Form) -> Result<(), Failure> {
+async fn serve(setting: &CommandContext, served: &GatewayServer, form: OutputFormat) -> Result<(), CliError> {
     let settings = served.gateway.settings();
     let has_token = !served.gateway.store().tokens().await?.is_empty();
     if !has_token && !settings.host.is_loopback() {
-        return Err(Failure::usage(format!(
+        return Err(CliError::usage(format!(
             "{} can be reached from elsewhere, and there is no access token yet",
             settings.host
         ))
@@ -60,17 +60,17 @@ async fn serve(setting: &Setting, served: &GatewayServer, form: Form) -> Result<
     }
     let wanted = SocketAddr::new(settings.host, settings.port);
     let listener = TcpListener::bind(wanted).await.map_err(|error| {
-        Failure::usage(format!("cannot listen on {wanted}: {error}"))
+        CliError::usage(format!("cannot listen on {wanted}: {error}"))
             .with_hint("choose another with --host and --port")
     })?;
     let address = listener.local_addr().unwrap_or(wanted);
-    let ended = told_to_end()?;
+    let ended = shutdown_signal()?;
     announce(address, &served.model_name, form);
     if !has_token {
         let how = "there is no access token yet, so nobody can ask anything: make one with `lango token create NAME` (no restart is needed)";
         warn(&[how.to_owned()], form);
     }
-    tokio::spawn(keep_tidy(
+    tokio::spawn(apply_retention_daily(
         setting.environment.clone(),
         setting.loaded.clone(),
         served.gateway.store().clone(),
@@ -83,14 +83,14 @@ async fn serve(setting: &Setting, served: &GatewayServer, form: Form) -> Result<
 }
 
 /// The first line of output: whoever waits for it can connect now.
-fn announce(address: SocketAddr, model: &str, form: Form) {
+fn announce(address: SocketAddr, model: &str, form: OutputFormat) {
     let line = match form {
-        Form::Plain => format!(
+        OutputFormat::Plain => format!(
             "Listening on {} {}",
             styled(NAME, format!("http://{address}")),
             styled(DIM, format!("({model}; Ctrl-C ends it)"))
         ),
-        Form::Json => {
+        OutputFormat::Json => {
             json!({ "url": format!("http://{address}"), "port": address.port(), "model": model }).to_string()
         }
     };
@@ -99,8 +99,8 @@ fn announce(address: SocketAddr, model: &str, form: Form) {
 }
 
 /// Waits for SIGTERM or Ctrl-C; a second one ends the process at once.
-fn told_to_end() -> Result<impl Future<Output = ()>, Failure> {
-    let cannot = |error: std::io::Error| Failure::usage(format!("cannot listen to signals: {error}"));
+fn shutdown_signal() -> Result<impl Future<Output = ()>, CliError> {
+    let cannot = |error: std::io::Error| CliError::usage(format!("cannot listen to signals: {error}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
     let mut next = async move || {
@@ -108,7 +108,7 @@ fn told_to_end() -> Result<impl Future<Output = ()>, Failure> {
     };
     Ok(async move {
         next().await;
-        complain("Ending: nothing new begins, running turns may finish.");
+        print_stderr("Ending: nothing new begins, running turns may finish.");
         tokio::spawn(async move {
             next().await;
             std::process::exit(130);
@@ -117,10 +117,10 @@ fn told_to_end() -> Result<impl Future<Output = ()>, Failure> {
 }
 
 /// What `store.retentionDays` asks for, now and every day.
-async fn keep_tidy(environment: Environment, loaded: LoadedConfig, store: SqliteStore) {
+async fn apply_retention_daily(environment: Environment, loaded: LoadedConfig, store: SqliteStore) {
     loop {
         if let Err(trouble) = apply_retention(&loaded, &environment, &store, jiff::Timestamp::now()).await {
-            warn(&[format!("old sessions could not be deleted: {trouble}")], Form::Plain);
+            warn(&[format!("old sessions could not be deleted: {trouble}")], OutputFormat::Plain);
         }
         tokio::time::sleep(DAY).await;
     }

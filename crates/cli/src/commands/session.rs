@@ -15,9 +15,9 @@ use lango_engine::{LegacyMessage, replay_author};
 use lango_store::{SessionInfo, SqliteStore};
 use serde_json::{Value, json};
 
-use super::{Setting, naming_damage, runtime, session_named};
+use super::{CommandContext, naming_damage, runtime, parse_session};
 use crate::args::{ExportFormat, Global, SessionCommand};
-use crate::output::{DIM, Failure, NAME, Output, styled};
+use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
 
 /// So many hits are shown.
 const MOST_HITS: usize = 50;
@@ -27,8 +27,8 @@ const MAX_IMPORT_BYTES: u64 = 256 * 1024 * 1024;
 /// How the label of an imported event begins.
 const IMPORTED: &str = "the imported session ";
 
-pub fn run(global: &Global, command: &SessionCommand) -> Result<Output, Failure> {
-    let setting = Setting::read(global)?;
+pub fn run(global: &Global, command: &SessionCommand) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::read(global)?;
     let store = setting.stores.open()?;
     let output = runtime()?.block_on(async {
         match command {
@@ -52,7 +52,7 @@ fn id(name: &str) -> SessionId {
     SessionId::new(name)
 }
 
-async fn list(store: &SqliteStore) -> Result<Output, Failure> {
+async fn list(store: &SqliteStore) -> Result<CommandOutput, CliError> {
     let sessions = store.sessions(&Principal::local()).await?;
     let mut plain = String::new();
     for session in &sessions {
@@ -69,7 +69,7 @@ async fn list(store: &SqliteStore) -> Result<Output, Failure> {
     if sessions.is_empty() {
         plain.push_str("No sessions yet.\n");
     }
-    Ok(Output::new(plain, json!({ "items": sessions.iter().map(info).collect::<Vec<_>>() })))
+    Ok(CommandOutput::new(plain, json!({ "items": sessions.iter().map(info).collect::<Vec<_>>() })))
 }
 
 fn info(session: &SessionInfo) -> Value {
@@ -83,16 +83,16 @@ fn info(session: &SessionInfo) -> Value {
     })
 }
 
-async fn events(store: &SqliteStore, session: &SessionId) -> Result<Vec<Arc<Event>>, Failure> {
+async fn events(store: &SqliteStore, session: &SessionId) -> Result<Vec<Arc<Event>>, CliError> {
     let key = SessionKeyRef { session, principal: &Principal::local() };
-    store.load(key, HistoryWindow::Everything).await.map_err(|error| Failure::store(error.to_string()))
+    store.load(key, HistoryWindow::Everything).await.map_err(|error| CliError::store(error.to_string()))
 }
 
-async fn show(store: &SqliteStore, session: &SessionId) -> Result<Output, Failure> {
+async fn show(store: &SqliteStore, session: &SessionId) -> Result<CommandOutput, CliError> {
     let known = store.session(&Principal::local(), session).await?;
     let events = events(store, session).await?;
     let listed: Vec<&Event> = events.iter().map(|event| &**event).collect();
-    Ok(Output::new(told(&events), json!({ "session": info(&known), "events": listed })))
+    Ok(CommandOutput::new(told(&events), json!({ "session": info(&known), "events": listed })))
 }
 
 /// The conversation as people read it.
@@ -117,7 +117,7 @@ fn told(events: &[Arc<Event>]) -> String {
     plain
 }
 
-async fn export(store: &SqliteStore, session: &SessionId, format: ExportFormat) -> Result<Output, Failure> {
+async fn export(store: &SqliteStore, session: &SessionId, format: ExportFormat) -> Result<CommandOutput, CliError> {
     let known = store.session(&Principal::local(), session).await?;
     let events = events(store, session).await?;
     let text = match format {
@@ -128,7 +128,7 @@ async fn export(store: &SqliteStore, session: &SessionId, format: ExportFormat) 
         ExportFormat::Markdown => markdown(&known, &events),
     };
     let json = json!({ "session": info(&known), "format": format.to_string(), "text": text });
-    Ok(Output::new(text, json))
+    Ok(CommandOutput::new(text, json))
 }
 
 /// Where a session was imported from is said of it here, and not part of what is carried on: a session that is carried away
@@ -157,27 +157,27 @@ fn markdown(session: &SessionInfo, events: &[Arc<Event>]) -> String {
 }
 
 async fn import(
-    setting: &Setting,
+    setting: &CommandContext,
     store: &SqliteStore,
     file: &Path,
     session: Option<&str>,
-) -> Result<Output, Failure> {
-    let cannot = |error: std::io::Error| Failure::usage(format!("cannot read {}: {error}", file.display()));
+) -> Result<CommandOutput, CliError> {
+    let cannot = |error: std::io::Error| CliError::usage(format!("cannot read {}: {error}", file.display()));
     let mut bytes = Vec::new();
     let opened = std::fs::File::open(file).map_err(cannot)?;
     opened.take(MAX_IMPORT_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
     if bytes.len() as u64 > MAX_IMPORT_BYTES {
-        return Err(Failure::usage(format!("{} is longer than {MAX_IMPORT_BYTES} bytes", file.display())));
+        return Err(CliError::usage(format!("{} is longer than {MAX_IMPORT_BYTES} bytes", file.display())));
     }
     let text = String::from_utf8(bytes)
-        .map_err(|_| Failure::usage(format!("{} is not valid UTF-8", file.display())))?;
+        .map_err(|_| CliError::usage(format!("{} is not valid UTF-8", file.display())))?;
     let root = setting.loaded.settings.agent.team.mode().root_name();
-    let session = session_named(session)?;
+    let session = parse_session(session)?;
     let mut events = Vec::new();
     let mut turn = 0;
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let wrong =
-            |error: serde_json::Error| Failure::usage(format!("{}:{}: {error}", file.display(), number + 1));
+            |error: serde_json::Error| CliError::usage(format!("{}:{}: {error}", file.display(), number + 1));
         let value: Value = serde_json::from_str(line).map_err(wrong)?;
         if value.get("type").is_some() {
             events.push(serde_json::from_value::<Event>(value).map_err(wrong)?);
@@ -188,14 +188,14 @@ async fn import(
         events.extend(legacy(&message, &root, &session, turn));
     }
     if events.is_empty() {
-        return Err(Failure::usage(format!("{} holds no messages", file.display())));
+        return Err(CliError::usage(format!("{} holds no messages", file.display())));
     }
     let source = Label::untrusted(format!("{IMPORTED}{}", file.display()));
     let events: Vec<_> = events.into_iter().map(|event| Arc::new(imported(event, &source))).collect();
     let count = events.len();
     store.import_session(&Principal::local(), &session, events).await?;
     let json = json!({ "session": session, "events": count });
-    Ok(Output::new(format!("{session}: {count} events.\n"), json))
+    Ok(CommandOutput::new(format!("{session}: {count} events.\n"), json))
 }
 
 /// Whoever wrote the file says who said what in it: none of it is known to be the user's own words, and nobody here gave
@@ -232,7 +232,7 @@ fn legacy(
     bodies.map(event).collect()
 }
 
-async fn delete(setting: &Setting, store: &SqliteStore, sessions: &[String]) -> Result<Output, Failure> {
+async fn delete(setting: &CommandContext, store: &SqliteStore, sessions: &[String]) -> Result<CommandOutput, CliError> {
     for session in sessions {
         store.session(&Principal::local(), &id(session)).await?;
     }
@@ -245,11 +245,11 @@ async fn delete(setting: &Setting, store: &SqliteStore, sessions: &[String]) -> 
         delete_session_files(&setting.environment, &Principal::local(), &session);
     }
     let plain = format!("Deleted: {}.\n", sessions.join(", "));
-    Ok(Output::new(plain, json!({ "deleted": sessions })))
+    Ok(CommandOutput::new(plain, json!({ "deleted": sessions })))
 }
 
 /// What was typed into a chat stands in its history, too.
-fn forget_typed(setting: &Setting, events: &[Arc<Event>]) {
+fn forget_typed(setting: &CommandContext, events: &[Arc<Event>]) {
     let Some(file) = setting.environment.config_folder().map(|folder| folder.join(super::chat::HISTORY))
     else {
         return;
@@ -267,16 +267,16 @@ async fn fork(
     session: &SessionId,
     at: Option<u64>,
     into: Option<&str>,
-) -> Result<Output, Failure> {
-    let into = session_named(into)?;
+) -> Result<CommandOutput, CliError> {
+    let into = parse_session(into)?;
     let copied = store.fork(&Principal::local(), session, at.unwrap_or(u64::MAX), &into).await?;
     let plain = format!("{into} begins with the first {copied} events of {session}.\n");
-    Ok(Output::new(plain, json!({ "session": into, "events": copied })))
+    Ok(CommandOutput::new(plain, json!({ "session": into, "events": copied })))
 }
 
-async fn search(store: &SqliteStore, text: &str) -> Result<Output, Failure> {
+async fn search(store: &SqliteStore, text: &str) -> Result<CommandOutput, CliError> {
     if text.trim().is_empty() {
-        return Err(Failure::usage("there is nothing to search for"));
+        return Err(CliError::usage("there is nothing to search for"));
     }
     let hits = store.search(&Principal::local(), text, MOST_HITS).await?;
     let mut plain = String::new();
@@ -296,5 +296,5 @@ async fn search(store: &SqliteStore, text: &str) -> Result<Output, Failure> {
     if hits.is_empty() {
         plain.push_str("Nothing was found.\n");
     }
-    Ok(Output::new(plain, json!({ "items": items })))
+    Ok(CommandOutput::new(plain, json!({ "items": items })))
 }

@@ -8,25 +8,25 @@ use lango_domain::text::{one_line, strip_control_chars};
 use lango_tools::skills::{Finding, Level, SkillOrigin, SkillCatalog, Skill, install_from, check, read_skill};
 use serde_json::{Value, json};
 
-use super::Setting;
+use super::CommandContext;
 use crate::args::{Global, SkillCommand};
-use crate::output::{DIM, ERROR, Failure, NAME, Output, complain, styled};
+use crate::output::{DIM, ERROR, CliError, NAME, CommandOutput, print_stderr, styled};
 
-pub fn run(global: &Global, command: &SkillCommand) -> Result<Output, Failure> {
+pub fn run(global: &Global, command: &SkillCommand) -> Result<CommandOutput, CliError> {
     if let SkillCommand::Check { path } = command {
         return checked(path);
     }
-    let setting = Setting::read(global)?;
+    let setting = CommandContext::read(global)?;
     let hands = setting.hands()?;
     match command {
         SkillCommand::List => Ok(list(hands.skills())),
         SkillCommand::Show { name } => show(hands.skills(), name),
-        SkillCommand::Add { path, yes } => take_in(&setting, hands.skills(), path, *yes),
+        SkillCommand::Add { path, yes } => install_skill(&setting, hands.skills(), path, *yes),
         SkillCommand::Check { path } => checked(path),
     }
 }
 
-fn list(shelf: &SkillCatalog) -> Output {
+fn list(shelf: &SkillCatalog) -> CommandOutput {
     let mut plain = String::new();
     for skill in shelf.skills() {
         let trusted = if shelf.trusted().is_trusted(skill) { "" } else { ", not used before" };
@@ -37,7 +37,7 @@ fn list(shelf: &SkillCatalog) -> Output {
         plain.push_str("There are no skills. `lango skill add PATH` takes one in.\n");
     }
     let items: Vec<Value> = shelf.skills().iter().map(|skill| item(shelf, skill)).collect();
-    Output::new(plain, json!({ "items": items })).with_warnings(shelf.warnings().to_vec())
+    CommandOutput::new(plain, json!({ "items": items })).with_warnings(shelf.warnings().to_vec())
 }
 
 fn item(shelf: &SkillCatalog, skill: &Skill) -> Value {
@@ -59,11 +59,11 @@ fn origin(skill: &Skill) -> &'static str {
     }
 }
 
-fn show(shelf: &SkillCatalog, name: &str) -> Result<Output, Failure> {
-    let skill = shelf.get(name).map_err(|unknown| Failure::usage(unknown.to_string()))?;
+fn show(shelf: &SkillCatalog, name: &str) -> Result<CommandOutput, CliError> {
+    let skill = shelf.get(name).map_err(|unknown| CliError::usage(unknown.to_string()))?;
     let mut json = item(shelf, skill);
     json["body"] = Value::from(skill.body.as_str());
-    Ok(Output::new(told(skill), json))
+    Ok(CommandOutput::new(told(skill), json))
 }
 
 fn told(skill: &Skill) -> String {
@@ -79,7 +79,7 @@ fn told(skill: &Skill) -> String {
     )
 }
 
-fn checked(path: &Path) -> Result<Output, Failure> {
+fn checked(path: &Path) -> Result<CommandOutput, CliError> {
     let findings = check(path);
     let json = json!({ "items": findings.iter().map(finding).collect::<Vec<_>>() });
     let plain =
@@ -88,9 +88,9 @@ fn checked(path: &Path) -> Result<Output, Failure> {
         Some(error) => {
             let others = findings.len() - 1;
             let more = if others > 0 { format!(" (and {others} more findings)") } else { String::new() };
-            Err(Failure::usage(format!("{}: {}{more}", error.place, error.message)))
+            Err(CliError::usage(format!("{}: {}{more}", error.place, error.message)))
         }
-        None => Ok(Output::new(plain, json)),
+        None => Ok(CommandOutput::new(plain, json)),
     }
 }
 
@@ -111,34 +111,34 @@ pub fn lines(findings: &[Finding]) -> String {
 }
 
 /// Copies a skill into the user's folder, after it was shown and allowed.
-fn take_in(setting: &Setting, shelf: &SkillCatalog, path: &Path, yes: bool) -> Result<Output, Failure> {
+fn install_skill(setting: &CommandContext, shelf: &SkillCatalog, path: &Path, yes: bool) -> Result<CommandOutput, CliError> {
     let Some(folder) = setting.environment.config_folder() else {
-        return Err(Failure::usage("there is no folder for your skills").with_hint("set HOME or LANGO_HOME"));
+        return Err(CliError::usage("there is no folder for your skills").with_hint("set HOME or LANGO_HOME"));
     };
-    let source = read_skill(path, SkillOrigin::User).map_err(|mistake| Failure::usage(mistake.to_string()))?;
-    if !yes && !is_wanted(&source, &check(path))? {
-        return Err(Failure::denied("the skill was not taken in"));
+    let source = read_skill(path, SkillOrigin::User).map_err(|mistake| CliError::usage(mistake.to_string()))?;
+    if !yes && !confirm_install(&source, &check(path))? {
+        return Err(CliError::denied("the skill was not taken in"));
     }
-    let skill = install_from(path, &folder).map_err(|mistake| Failure::usage(mistake.to_string()))?;
+    let skill = install_from(path, &folder).map_err(|mistake| CliError::usage(mistake.to_string()))?;
     // What was copied must be what was shown.
     if skill.fingerprint == source.fingerprint {
-        shelf.trusted().trust(&skill).map_err(|error| Failure::store(error.to_string()))?;
+        shelf.trusted().trust(&skill).map_err(|error| CliError::store(error.to_string()))?;
     }
     let plain = format!("{} can be used from the next turn on.\n", styled(NAME, &skill.name));
-    Ok(Output::new(plain, json!({ "added": skill.name, "folder": skill.folder })))
+    Ok(CommandOutput::new(plain, json!({ "added": skill.name, "folder": skill.folder })))
 }
 
-fn is_wanted(skill: &Skill, findings: &[Finding]) -> Result<bool, Failure> {
+fn confirm_install(skill: &Skill, findings: &[Finding]) -> Result<bool, CliError> {
     if !std::io::stdin().is_terminal() {
-        return Err(Failure::denied("nobody is there to look at the skill before it is taken in")
+        return Err(CliError::denied("nobody is there to look at the skill before it is taken in")
             .with_hint("read it first, then say --yes"));
     }
-    complain(&told(skill));
-    complain(&lines(findings));
+    print_stderr(&told(skill));
+    print_stderr(&lines(findings));
     let _ =
         write!(anstream::stderr(), "Take this skill in? Its scripts will still ask before they run. [y/n] ");
     let _ = std::io::stderr().flush();
     let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer).map_err(|error| Failure::usage(error.to_string()))?;
+    std::io::stdin().read_line(&mut answer).map_err(|error| CliError::usage(error.to_string()))?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }

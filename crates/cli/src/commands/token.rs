@@ -8,15 +8,15 @@ use lango_domain::event::Principal;
 use lango_store::{AccessToken, SqliteStore};
 use serde_json::{Value, json};
 
-use super::{Setting, runtime};
-use crate::args::{Global, NewToken, TokenCommand};
-use crate::output::{DIM, Failure, NAME, Output, styled};
+use super::{CommandContext, runtime};
+use crate::args::{Global, TokenCreateArgs, TokenCommand};
+use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
 
 /// No name is longer.
 const MAX_NAME: usize = 64;
 
-pub fn run(global: &Global, command: &TokenCommand) -> Result<Output, Failure> {
-    let setting = Setting::read(global)?;
+pub fn run(global: &Global, command: &TokenCommand) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::read(global)?;
     let store = setting.stores.open()?;
     let now = Timestamp::now();
     runtime()?.block_on(async {
@@ -28,7 +28,7 @@ pub fn run(global: &Global, command: &TokenCommand) -> Result<Output, Failure> {
     })
 }
 
-async fn create(store: &SqliteStore, wish: &NewToken, now: Timestamp) -> Result<Output, Failure> {
+async fn create(store: &SqliteStore, wish: &TokenCreateArgs, now: Timestamp) -> Result<CommandOutput, CliError> {
     let principal = wish.principal.as_deref().unwrap_or(&wish.name);
     for name in [&wish.name, principal] {
         check_name(name)?;
@@ -50,22 +50,22 @@ async fn create(store: &SqliteStore, wish: &NewToken, now: Timestamp) -> Result<
     );
     let mut json = json(&token, now);
     json["token"] = value.expose().into();
-    Ok(Output::new(plain, json))
+    Ok(CommandOutput::new(plain, json))
 }
 
-fn check_name(name: &str) -> Result<(), Failure> {
+fn check_name(name: &str) -> Result<(), CliError> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '@' | '-');
     if !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_plain) {
         return Ok(());
     }
     let message = format!("a token's name has 1 to {MAX_NAME} letters, digits and . _ @ -");
-    Err(Failure::usage(message).with_hint("lango token create my-laptop"))
+    Err(CliError::usage(message).with_hint("lango token create my-laptop"))
 }
 
 /// The end of a time that begins now.
-fn end(time: &str, now: Timestamp) -> Result<Timestamp, Failure> {
+fn end(time: &str, now: Timestamp) -> Result<Timestamp, CliError> {
     let wrong =
-        || Failure::usage(format!("`{time}` is no time")).with_hint("for example 30d, 12h, 45m or 2w");
+        || CliError::usage(format!("`{time}` is no time")).with_hint("for example 30d, 12h, 45m or 2w");
     let unit = time.chars().last().ok_or_else(wrong)?;
     let seconds = match unit {
         'm' => 60,
@@ -80,7 +80,7 @@ fn end(time: &str, now: Timestamp) -> Result<Timestamp, Failure> {
     now.checked_add(span).map_err(|_| wrong())
 }
 
-async fn list(store: &SqliteStore, now: Timestamp) -> Result<Output, Failure> {
+async fn list(store: &SqliteStore, now: Timestamp) -> Result<CommandOutput, CliError> {
     let tokens = store.tokens().await?;
     let mut plain = String::new();
     for token in &tokens {
@@ -104,7 +104,7 @@ async fn list(store: &SqliteStore, now: Timestamp) -> Result<Output, Failure> {
         plain.push_str("No tokens yet: `lango token create NAME` makes one.\n");
     }
     let items: Vec<Value> = tokens.iter().map(|token| json(token, now)).collect();
-    Ok(Output::new(plain, json!({ "items": items })))
+    Ok(CommandOutput::new(plain, json!({ "items": items })))
 }
 
 fn json(token: &AccessToken, now: Timestamp) -> Value {
@@ -119,12 +119,12 @@ fn json(token: &AccessToken, now: Timestamp) -> Value {
     })
 }
 
-async fn revoke(store: &SqliteStore, names: &[String]) -> Result<Output, Failure> {
+async fn revoke(store: &SqliteStore, names: &[String]) -> Result<CommandOutput, CliError> {
     for name in names {
         store.revoke_token(name).await?;
     }
     let plain = format!("Revoked: {}. A server that runs knows within a second.\n", names.join(", "));
-    Ok(Output::new(plain, json!({ "revoked": names })))
+    Ok(CommandOutput::new(plain, json!({ "revoked": names })))
 }
 
 #[cfg(test)]

@@ -7,13 +7,13 @@ use std::path::Path;
 use lango_domain::usage::{UsageReport, UsageTotals};
 use lango_domain::event::{Event, Principal, SessionId};
 
-use super::{Setting, naming_damage, runtime};
+use super::{CommandContext, naming_damage, runtime};
 use crate::args::Global;
-use crate::output::{DIM, Failure, NAME, Output, styled};
+use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
 
 /// The bill of a file of events (`lango ask --json > FILE`), or of standard input.
-pub fn of_file(file: &Path) -> Result<Output, Failure> {
-    let cannot = |error: std::io::Error| Failure::usage(format!("cannot read {}: {error}", file.display()));
+pub fn of_file(file: &Path) -> Result<CommandOutput, CliError> {
+    let cannot = |error: std::io::Error| CliError::usage(format!("cannot read {}: {error}", file.display()));
     let reader: Box<dyn Read> = if file == Path::new("-") {
         Box::new(std::io::stdin())
     } else {
@@ -29,16 +29,16 @@ pub fn of_file(file: &Path) -> Result<Output, Failure> {
             continue;
         }
         let event: Event = serde_json::from_str(&line).map_err(|error| {
-            Failure::usage(format!("{}:{}: this is no event: {error}", file.display(), at + 1))
+            CliError::usage(format!("{}:{}: this is no event: {error}", file.display(), at + 1))
         })?;
         bill.add(&event);
     }
-    Ok(Output::new(plain(&bill), bill.json()))
+    Ok(CommandOutput::new(plain(&bill), bill.json()))
 }
 
 /// The bill of what is kept: of one session, or of everything.
-pub fn of_store(global: &Global, session: Option<String>) -> Result<Output, Failure> {
-    let setting = Setting::read(global)?;
+pub fn of_store(global: &Global, session: Option<String>) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::read(global)?;
     let store = setting.stores.open()?;
     let session = session.map(SessionId::new);
     let rows = runtime()?.block_on(async {
@@ -52,7 +52,7 @@ pub fn of_store(global: &Global, session: Option<String>) -> Result<Output, Fail
         let request = row.session.map_or("a deleted session".to_owned(), |session| session.to_string());
         bill.add_usage(&row.turn, &request, (row.branch, row.agent), &row.usage);
     }
-    Ok(naming_damage(Output::new(plain(&bill), bill.json()), &store))
+    Ok(naming_damage(CommandOutput::new(plain(&bill), bill.json()), &store))
 }
 
 /// The bill as people read it.

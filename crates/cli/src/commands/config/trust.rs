@@ -10,16 +10,16 @@ use lango_tools::skills::{SkillOrigin, SkillCatalog, Skill, check, files_of};
 use serde_json::{Value, json};
 
 use crate::args::Global;
-use crate::commands::{Setting, environment, skill};
-use crate::output::{DIM, Failure, NAME, Output, complain, styled};
+use crate::commands::{CommandContext, environment, skill};
+use crate::output::{DIM, CliError, NAME, CommandOutput, print_stderr, styled};
 
-pub fn run(global: &Global, yes: bool) -> Result<Output, Failure> {
+pub fn run(global: &Global, yes: bool) -> Result<CommandOutput, CliError> {
     let environment = environment()?;
     let asked = LoadedConfig::asked(&environment, &global.overrides())?;
-    let hands = Setting::read(global)?.hands()?;
+    let hands = CommandContext::read(global)?.hands()?;
     let skills = unconfirmed(hands.skills());
     if asked.is_none() && skills.is_empty() {
-        return Err(Failure::usage("there is nothing in this folder that would need it"));
+        return Err(CliError::usage("there is nothing in this folder that would need it"));
     }
     let shown = told(asked.as_ref(), &skills)?;
     let json = json!({
@@ -30,17 +30,17 @@ pub fn run(global: &Global, yes: bool) -> Result<Output, Failure> {
     });
     let is_asked = !yes && std::io::stdin().is_terminal();
     if is_asked && !is_wanted(&shown)? {
-        return Err(Failure::denied("nothing was confirmed"));
+        return Err(CliError::denied("nothing was confirmed"));
     }
     if let Some(asked) = asked {
         asked.confirm(&environment)?;
     }
     for skill in &skills {
-        hands.skills().trusted().trust(skill).map_err(|error| Failure::store(error.to_string()))?;
+        hands.skills().trusted().trust(skill).map_err(|error| CliError::store(error.to_string()))?;
     }
     let confirmed = "Confirmed: it is used from now on, as long as nothing of it changes.\n";
     let plain = if is_asked { confirmed.to_owned() } else { format!("{shown}\n{confirmed}") };
-    Ok(Output::new(plain, json))
+    Ok(CommandOutput::new(plain, json))
 }
 
 /// Skills of the project that nobody has allowed yet.
@@ -49,7 +49,7 @@ fn unconfirmed(shelf: &SkillCatalog) -> Vec<&Skill> {
     shelf.skills().iter().map(AsRef::as_ref).filter(is_new).collect()
 }
 
-fn told(asked: Option<&Asked>, skills: &[&Skill]) -> Result<String, Failure> {
+fn told(asked: Option<&Asked>, skills: &[&Skill]) -> Result<String, CliError> {
     let mut text = String::new();
     if let Some(Asked { file, settings, files, .. }) = asked {
         let settings = with_hidden_escaped(&format!("{settings:#}"));
@@ -67,12 +67,12 @@ fn told(asked: Option<&Asked>, skills: &[&Skill]) -> Result<String, Failure> {
 }
 
 /// What models read of a skill, and what else is in its folder.
-fn told_skill(skill: &Skill, shown: &mut Shown) -> Result<String, Failure> {
+fn told_skill(skill: &Skill, shown: &mut Shown) -> Result<String, CliError> {
     let name = styled(NAME, &skill.name);
     let (description, body) = (shown.text(&skill.description)?, shown.text(&skill.body)?);
     let mut text = format!("{name}  {description}\n{body}\n");
     let files = files_of(skill).ok_or_else(|| {
-        Failure::usage(format!("the skill {} cannot be confirmed: it changed just now", skill.name))
+        CliError::usage(format!("the skill {} cannot be confirmed: it changed just now", skill.name))
             .with_hint("look at it again")
     })?;
     for (path, bytes) in files {
@@ -91,14 +91,14 @@ fn file(file: &ShownFile) -> Value {
     json!({ "path": file.path, "bytes": file.bytes, "text": file.text })
 }
 
-fn is_wanted(shown: &str) -> Result<bool, Failure> {
-    complain(shown);
+fn is_wanted(shown: &str) -> Result<bool, CliError> {
+    print_stderr(shown);
     let _ = write!(
         anstream::stderr(),
         "Use this from now on? Scripts of skills will still ask before they run. [y/n] "
     );
     let _ = std::io::stderr().flush();
     let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer).map_err(|error| Failure::usage(error.to_string()))?;
+    std::io::stdin().read_line(&mut answer).map_err(|error| CliError::usage(error.to_string()))?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }

@@ -15,8 +15,8 @@ use lango_store::{StoreLocation, SqliteStore};
 
 use super::{failed, not_kept};
 use crate::args::Global;
-use crate::commands::{Setting, runtime};
-use crate::output::{Failure, Output};
+use crate::commands::{CommandContext, runtime};
+use crate::output::{CliError, CommandOutput};
 
 /// What stands before the folder of a corpus where documents say what they were found under: it is no path, so nobody
 /// looks there for files.
@@ -27,13 +27,13 @@ const BATCH: usize = 256;
 const CANDIDATES: usize = 30;
 
 /// Takes a corpus in; what it held before and does not hold any more goes.
-pub async fn take(
+pub async fn import_corpus(
     library: &DocumentIndex,
     directory: &Path,
     collection: &str,
     added: &mut IngestReport,
-) -> Result<(), Failure> {
-    let lines = parse::beir(directory).map_err(|error| Failure::usage(error.to_string()))?;
+) -> Result<(), CliError> {
+    let lines = parse::beir(directory).map_err(|error| CliError::usage(error.to_string()))?;
     let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_path_buf());
     let root = format!("{ROOT}{}", directory.display());
     let known = library.store().sources(&Principal::local(), collection).await.map_err(not_kept)?;
@@ -43,7 +43,7 @@ pub async fn take(
     for line in lines {
         let document = match line {
             Ok(record) => document(record, collection, &root),
-            Err(error @ BeirError::Closed { .. }) => return Err(Failure::usage(error.to_string())),
+            Err(error @ BeirError::Closed { .. }) => return Err(CliError::usage(error.to_string())),
             Err(error) => {
                 added.skipped.push((directory.display().to_string(), error.to_string()));
                 continue;
@@ -86,8 +86,8 @@ fn document(record: BeirDocument, collection: &str, root: &str) -> NewDocument {
 }
 
 /// How well passages are found in a corpus of its own, with nothing else beside it.
-pub fn evaluate(global: &Global, directory: &Path) -> Result<Output, Failure> {
-    let setting = Setting::read(global)?;
+pub fn evaluate(global: &Global, directory: &Path) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::read(global)?;
     let folder = Folder::new()?;
     let (measured, skipped) = runtime()?.block_on(measure(&setting, directory, &folder.0))?;
     let plain = format!(
@@ -95,14 +95,14 @@ pub fn evaluate(global: &Global, directory: &Path) -> Result<Output, Failure> {
         measured.queries, measured.recall_5, measured.recall_10, measured.ndcg_10
     );
     let warnings = skipped.iter().map(|(_, why)| format!("left out: {}", one_line(why))).collect();
-    Ok(Output::new(plain, serde_json::to_value(measured).unwrap_or_default()).with_warnings(warnings))
+    Ok(CommandOutput::new(plain, serde_json::to_value(measured).unwrap_or_default()).with_warnings(warnings))
 }
 
 /// A new folder that goes with this.
 struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> Result<Self, Failure> {
+    fn new() -> Result<Self, CliError> {
         let name = format!("lango-eval-{}", std::process::id());
         for number in 0..1_000 {
             let path = std::env::temp_dir().join(format!("{name}-{number}"));
@@ -110,10 +110,10 @@ impl Folder {
                 Ok(()) => return Ok(Self(path)),
                 // Whatever is there already is not ours.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(Failure::store(format!("{}: {error}", path.display()))),
+                Err(error) => return Err(CliError::store(format!("{}: {error}", path.display()))),
             }
         }
-        Err(Failure::store("there is no place for a folder to measure in"))
+        Err(CliError::store("there is no place for a folder to measure in"))
     }
 }
 
@@ -124,11 +124,11 @@ impl Drop for Folder {
 }
 
 async fn measure(
-    setting: &Setting,
+    setting: &CommandContext,
     directory: &Path,
     folder: &Path,
-) -> Result<(RetrievalMetrics, Vec<(String, String)>), Failure> {
-    let bad = |error: &dyn std::fmt::Display| Failure::usage(error.to_string());
+) -> Result<(RetrievalMetrics, Vec<(String, String)>), CliError> {
+    let bad = |error: &dyn std::fmt::Display| CliError::usage(error.to_string());
     let directory = setting.environment.working_folder.join(directory);
     let mut judged: Judgements = HashMap::new();
     for line in parse::qrels(&directory).map_err(|error| bad(&error))? {
@@ -142,7 +142,7 @@ async fn measure(
     environment.variables.insert("LANGO_HOME".to_owned(), folder.display().to_string());
     let library = open_document_index(&setting.loaded, &environment, store).map_err(failed)?;
     let mut added = IngestReport::default();
-    take(&library, &directory, "eval", &mut added).await?;
+    import_corpus(&library, &directory, "eval", &mut added).await?;
     library.sync().await.map_err(failed)?;
     let scope = SearchScope { principal: Principal::local(), session: None, collections: None };
     let mut tally = MetricsSum::default();
@@ -153,12 +153,12 @@ async fn measure(
         tally.add(&documents, answers);
     }
     if added.new == 0 {
-        return Err(Failure::usage(format!("{}: corpus.jsonl holds no document", directory.display())));
+        return Err(CliError::usage(format!("{}: corpus.jsonl holds no document", directory.display())));
     }
     let measured = tally.mean();
     if measured.queries == 0 {
         let why = "no query of queries.jsonl has a document that answers it in the qrels";
-        return Err(Failure::usage(format!("{}: {why}", directory.display())));
+        return Err(CliError::usage(format!("{}: {why}", directory.display())));
     }
     Ok((measured, added.skipped))
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 #[derive(clap::Args)]
-pub struct Undo {
+pub struct UndoArgs {
     /// Only show what would be taken back.
     #[arg(long, conflicts_with = "skip")]
     pub show: bool,

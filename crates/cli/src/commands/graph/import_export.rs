@@ -11,16 +11,16 @@ use lango_knowledge::graph::import_export::{self, FactFileFormat, ImportReport, 
 use lango_knowledge::graph::{FactHits, Graph, FactPattern, AsOf, facts_json};
 use serde_json::json;
 
-use super::super::Setting;
+use super::super::CommandContext;
 use crate::args::FactFormat;
-use crate::output::{Failure, Output};
+use crate::output::{CliError, CommandOutput};
 
 pub async fn import(
-    setting: &Setting,
+    setting: &CommandContext,
     graph: &Graph,
     files: &[PathBuf],
     format: Option<FactFormat>,
-) -> Result<Output, Failure> {
+) -> Result<CommandOutput, CliError> {
     let (mut all, mut warnings, mut mistakes) = (ImportReport::default(), Vec::new(), Vec::new());
     for file in files {
         let (lines, source) = open(setting, file)?;
@@ -42,7 +42,7 @@ pub async fn import(
     let ImportReport { facts, known, skipped, .. } = all;
     let plain = format!("{facts} facts taken in, {known} known before, {skipped} lines left out.\n");
     let json = json!({ "facts": facts, "known": known, "skipped": skipped, "mistakes": mistakes });
-    Ok(Output::new(plain, json).with_warnings(warnings))
+    Ok(CommandOutput::new(plain, json).with_warnings(warnings))
 }
 
 fn format_of(format: FactFormat) -> FactFileFormat {
@@ -53,15 +53,15 @@ fn format_of(format: FactFormat) -> FactFileFormat {
     }
 }
 
-fn open(setting: &Setting, file: &Path) -> Result<(Box<dyn BufRead + Send>, FactSource), Failure> {
+fn open(setting: &CommandContext, file: &Path) -> Result<(Box<dyn BufRead + Send>, FactSource), CliError> {
     if file == Path::new("-") {
         return Ok((Box::new(BufReader::new(std::io::stdin())), FactSource::Import("-".to_owned())));
     }
-    let wrong = |error| Failure::usage(format!("{}: {error}", file.display()));
+    let wrong = |error| CliError::usage(format!("{}: {error}", file.display()));
     let path = setting.environment.working_folder.join(file).canonicalize().map_err(wrong)?;
     let opened = File::open(&path).map_err(wrong)?;
     if path.is_dir() {
-        return Err(Failure::usage(format!("{} is a folder", file.display())));
+        return Err(CliError::usage(format!("{} is a folder", file.display())));
     }
     let source = FactSource::Import(path.to_string_lossy().into_owned());
     Ok((Box::new(BufReader::with_capacity(1 << 18, opened)), source))
@@ -76,26 +76,26 @@ fn show_progress(progress: ImportProgress) {
 }
 
 pub async fn export(
-    setting: &Setting,
+    setting: &CommandContext,
     graph: &Graph,
     file: Option<PathBuf>,
     format: Option<FactFormat>,
-) -> Result<Output, Failure> {
+) -> Result<CommandOutput, CliError> {
     let view = graph.view(&Principal::local()).await?;
     let by_name = file.as_deref().and_then(FactFileFormat::of);
     let format = format.map(format_of).or(by_name).unwrap_or(FactFileFormat::Tsv);
     let now = AsOf::At(graph.now());
     let Some(file) = file else {
         let mut text = Vec::new();
-        import_export::export(&view, format, now, &mut text).map_err(|error| Failure::store(error.to_string()))?;
+        import_export::export(&view, format, now, &mut text).map_err(|error| CliError::store(error.to_string()))?;
         let all = view.query(FactPattern::default(), AsOf::Ever, usize::MAX);
         let json = facts_json(&view, &FactHits { facts: all.facts, more: false });
-        return Ok(Output::new(String::from_utf8_lossy(&text).into_owned(), json));
+        return Ok(CommandOutput::new(String::from_utf8_lossy(&text).into_owned(), json));
     };
     let path = setting.environment.working_folder.join(&file);
-    let wrong = |error| Failure::usage(format!("{}: {error}", file.display()));
+    let wrong = |error| CliError::usage(format!("{}: {error}", file.display()));
     let mut out = BufWriter::new(File::create_new(&path).map_err(wrong)?);
     let facts = import_export::export(&view, format, now, &mut out).map_err(wrong)?;
     out.flush().map_err(wrong)?;
-    Ok(Output::new(format!("{facts} facts written.\n"), json!({ "facts": facts })))
+    Ok(CommandOutput::new(format!("{facts} facts written.\n"), json!({ "facts": facts })))
 }

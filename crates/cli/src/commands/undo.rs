@@ -8,19 +8,19 @@ use lango_domain::text::{one_line, strip_control_chars};
 use lango_tools::files::{TrashedKind, TrashError, Trashed, UndoError, UndoReport};
 use serde_json::{Value, json};
 
-use super::Setting;
-use crate::args::{Global, TrashCommand, Undo};
-use crate::output::{DIM, Failure, NAME, Output, styled};
+use super::CommandContext;
+use crate::args::{Global, TrashCommand, UndoArgs};
+use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
 
-pub fn undo(global: &Global, wish: &Undo) -> Result<Output, Failure> {
-    let setting = Setting::read(global)?;
+pub fn undo(global: &Global, wish: &UndoArgs) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::read(global)?;
     let journal = undo_storage(&setting.environment).journal;
     let (root, _) = workspace_folder(&setting.loaded, &setting.environment);
-    let root = root.canonicalize().map_err(|error| Failure::usage(format!("{}: {error}", root.display())))?;
+    let root = root.canonicalize().map_err(|error| CliError::usage(format!("{}: {error}", root.display())))?;
     if wish.skip {
         journal.skip_last(&root).map_err(cannot_undo)?;
         let plain = "The last turn stays as it is; the next undo goes further back.\n";
-        return Ok(Output::new(plain, json!({ "skipped": true })));
+        return Ok(CommandOutput::new(plain, json!({ "skipped": true })));
     }
     let only_show = wish.show;
     let undone =
@@ -31,14 +31,14 @@ pub fn undo(global: &Global, wish: &Undo) -> Result<Output, Failure> {
         "left": undone.left.iter().map(|(path, why)| json!({ "path": path, "why": why })).collect::<Vec<_>>(),
         "commands": undone.commands,
     });
-    Ok(Output::new(told(&undone, only_show), json))
+    Ok(CommandOutput::new(told(&undone, only_show), json))
 }
 
-fn cannot_undo(error: UndoError) -> Failure {
+fn cannot_undo(error: UndoError) -> CliError {
     match error {
-        UndoError::Nothing => Failure::usage("there is nothing to undo in this workspace")
+        UndoError::Nothing => CliError::usage("there is nothing to undo in this workspace")
             .with_hint("`lango trash list` shows what was deleted; --workspace names another folder"),
-        other => Failure::store(other.to_string()),
+        other => CliError::store(other.to_string()),
     }
 }
 
@@ -64,27 +64,27 @@ fn told(undone: &UndoReport, only_show: bool) -> String {
     plain
 }
 
-pub fn trash(global: &Global, command: &TrashCommand) -> Result<Output, Failure> {
-    let setting = Setting::read(global)?;
+pub fn trash(global: &Global, command: &TrashCommand) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::read(global)?;
     let trash = undo_storage(&setting.environment).trash;
     match command {
         TrashCommand::List => Ok(list(&trash.list())),
         TrashCommand::Restore { which } => {
             let path = trash.restore(which).map_err(refused)?;
             let plain = format!("{} is back.\n", one_line(&path.display().to_string()));
-            Ok(Output::new(plain, json!({ "restored": path })))
+            Ok(CommandOutput::new(plain, json!({ "restored": path })))
         }
         TrashCommand::Empty { older_than } => {
             let days = older_than.map(|days| i64::from(days).saturating_mul(24).min(24 * 365 * 100));
             let before =
                 days.map(|hours| Timestamp::now().checked_sub(hours.hours()).unwrap_or(Timestamp::MIN));
             let gone = trash.empty(before);
-            Ok(Output::new(format!("{gone} gone for good.\n"), json!({ "emptied": gone })))
+            Ok(CommandOutput::new(format!("{gone} gone for good.\n"), json!({ "emptied": gone })))
         }
     }
 }
 
-fn list(all: &[Trashed]) -> Output {
+fn list(all: &[Trashed]) -> CommandOutput {
     let mut plain = String::new();
     for trashed in all {
         let when = trashed.at.strftime("%Y-%m-%d %H:%M");
@@ -105,12 +105,12 @@ fn list(all: &[Trashed]) -> Output {
     }
     let items: Vec<Value> =
         all.iter().map(|trashed| serde_json::to_value(trashed).unwrap_or_default()).collect();
-    Output::new(plain, json!({ "items": items }))
+    CommandOutput::new(plain, json!({ "items": items }))
 }
 
-fn refused(error: TrashError) -> Failure {
+fn refused(error: TrashError) -> CliError {
     match error {
-        TrashError::Io(error) => Failure::store(error.to_string()),
-        other => Failure::usage(other.to_string()).with_hint("`lango trash list` shows what is there"),
+        TrashError::Io(error) => CliError::store(error.to_string()),
+        other => CliError::usage(other.to_string()).with_hint("`lango trash list` shows what is there"),
     }
 }

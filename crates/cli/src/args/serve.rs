@@ -6,7 +6,7 @@ use clap::Subcommand;
 use lango_store::TokenScope;
 
 #[derive(clap::Args)]
-pub struct Serve {
+pub struct ServeArgs {
     /// Listen on this address (server.host); only this machine reaches the usual one.
     #[arg(long, value_name = "ADDRESS")]
     pub host: Option<IpAddr>,
@@ -18,7 +18,7 @@ pub struct Serve {
 #[derive(Subcommand)]
 pub enum TokenCommand {
     /// Make an access token and show it, this once.
-    Create(NewToken),
+    Create(TokenCreateArgs),
     /// List tokens: what they are for, when they were used.
     List,
     /// Make tokens worthless.
@@ -30,7 +30,7 @@ pub enum TokenCommand {
 }
 
 #[derive(clap::Args)]
-pub struct NewToken {
+pub struct TokenCreateArgs {
     /// Its name.
     pub name: String,
     /// What it is for: chat, approve, read, admin.

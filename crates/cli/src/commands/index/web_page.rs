@@ -10,13 +10,13 @@ use lango_knowledge::parse::{self, ParsedDocument};
 use lango_net::{GuardedClient, ContentKind, FetchLimits, FetchedPage, policy_for_user_url};
 
 use super::{failed, not_kept};
-use crate::output::Failure;
+use crate::output::CliError;
 
 /// Someone waits for it on purpose.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The one spelling of an address, without the place on its page.
-pub fn spelled(url: &str) -> String {
+pub fn normalize_url(url: &str) -> String {
     let Ok(mut parsed) = lango_net::parse_url(url) else { return url.to_owned() };
     parsed.set_fragment(None);
     parsed.into()
@@ -24,8 +24,8 @@ pub fn spelled(url: &str) -> String {
 
 /// What came of it, or why it is left out. An address that the user typed may be on a private network, and then lead to
 /// others there; any other may not.
-pub async fn add(library: &DocumentIndex, url: &str, collection: &str) -> Result<Result<IngestReport, String>, Failure> {
-    let url = spelled(url);
+pub async fn add(library: &DocumentIndex, url: &str, collection: &str) -> Result<Result<IngestReport, String>, CliError> {
+    let url = normalize_url(url);
     let url = url.as_str();
     let body = usize::try_from(parse::MAX_BYTES).unwrap_or(usize::MAX);
     let limits = FetchLimits { body, whole: PATIENCE, ..FetchLimits::default() };

@@ -7,7 +7,7 @@ use lango_knowledge::graph::{FactRetirement, Graph, Moment, NewFact, FactPattern
 use serde_json::{Map, Value, json};
 
 use crate::args::TripleArgs;
-use crate::output::{Failure, Output};
+use crate::output::{CliError, CommandOutput};
 
 /// What may be said beside the three parts.
 pub struct Extras {
@@ -18,7 +18,7 @@ pub struct Extras {
     pub to: Option<String>,
 }
 
-pub async fn add(graph: &Graph, triple: TripleArgs, extras: Extras) -> Result<Output, Failure> {
+pub async fn add(graph: &Graph, triple: TripleArgs, extras: Extras) -> Result<CommandOutput, CliError> {
     let moment = |text: Option<String>| text.map(|text| text.parse::<Moment>()).transpose();
     let TripleArgs { subject, predicate, object } = triple;
     let fact = NewFact {
@@ -31,20 +31,20 @@ pub async fn add(graph: &Graph, triple: TripleArgs, extras: Extras) -> Result<Ou
     };
     let shown = one_line(&format!("{} {} {}", fact.subject, fact.predicate, fact.object));
     graph.assert(&Principal::local(), FactSource::User, &[fact]).await?;
-    Ok(Output::new(format!("Kept: {shown}\n"), json!({ "facts": 1 })))
+    Ok(CommandOutput::new(format!("Kept: {shown}\n"), json!({ "facts": 1 })))
 }
 
-fn properties(said: &[String]) -> Result<Map<String, Value>, Failure> {
+fn properties(said: &[String]) -> Result<Map<String, Value>, CliError> {
     let pair = |text: &String| {
         let (key, value) =
-            text.split_once('=').ok_or_else(|| Failure::usage(format!("`{text}` is no KEY=VALUE")))?;
+            text.split_once('=').ok_or_else(|| CliError::usage(format!("`{text}` is no KEY=VALUE")))?;
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
         Ok((key.to_owned(), value))
     };
     said.iter().map(pair).collect()
 }
 
-pub async fn retire(graph: &Graph, triple: TripleArgs, at: Option<&str>) -> Result<Output, Failure> {
+pub async fn retire(graph: &Graph, triple: TripleArgs, at: Option<&str>) -> Result<CommandOutput, CliError> {
     let at: Moment = at.map(str::parse).transpose()?.unwrap_or_else(|| graph.now());
     let view = graph.view(&Principal::local()).await?;
     let (subject, object) = (view.find(&triple.subject)?, view.find(&triple.object)?);
@@ -52,10 +52,10 @@ pub async fn retire(graph: &Graph, triple: TripleArgs, at: Option<&str>) -> Resu
     let pattern = FactPattern { subject: Some(subject), predicate: Some(predicate), object: Some(object) };
     let ended = view.query(pattern, AsOf::At(at), usize::MAX).facts.len();
     if ended == 0 {
-        return Err(Failure::usage("this fact does not hold at that time")
+        return Err(CliError::usage("this fact does not hold at that time")
             .with_hint("`lango graph query NAME --ever` shows what is known"));
     }
     let TripleArgs { subject, predicate, object } = triple;
     graph.retire(&Principal::local(), FactSource::User, &[FactRetirement { subject, predicate, object, at }]).await?;
-    Ok(Output::new(format!("Ended on {at}.\n"), json!({ "retired": ended, "valid_to": at.to_string() })))
+    Ok(CommandOutput::new(format!("Ended on {at}.\n"), json!({ "retired": ended, "valid_to": at.to_string() })))
 }

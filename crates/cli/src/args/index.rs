@@ -17,7 +17,7 @@ pub enum IndexCommand {
         collection: String,
         /// Files and folders, or a folder with a corpus in the BEIR form.
         #[arg(long, default_value = "files")]
-        format: Corpus,
+        format: CorpusFormat,
     },
     /// List the collections.
     List,
@@ -46,7 +46,7 @@ pub enum IndexCommand {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Corpus {
+pub enum CorpusFormat {
     Files,
     Beir,
 }

@@ -10,21 +10,21 @@ use lango_domain::session::StoreError;
 use lango_domain::text::{is_terminal_control, one_line, strip_control_chars, with_hidden_escaped};
 use serde_json::{Value, json};
 
-use crate::output::{self, DIM, ERROR, NAME, complain, styled};
+use crate::output::{self, DIM, ERROR, NAME, print_stderr, styled};
 
 /// The exit code when something was not allowed.
 const DENIED: u8 = 5;
 
 /// Where and how updates are shown.
-pub struct Show {
-    form: Form,
+pub struct TurnPrinter {
+    form: PrintMode,
     /// Whose words are being shown.
     speaker: Option<String>,
     exit: u8,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum PrintMode {
     /// Words as they come, with who speaks.
     Terminal,
     /// The answer and nothing else.
@@ -33,12 +33,12 @@ enum Form {
     Json { deltas: bool },
 }
 
-impl Show {
+impl TurnPrinter {
     pub fn new(json: bool, deltas: bool) -> Self {
         let form = match json {
-            true => Form::Json { deltas },
-            false if std::io::stdout().is_terminal() => Form::Terminal,
-            false => Form::Pipe,
+            true => PrintMode::Json { deltas },
+            false if std::io::stdout().is_terminal() => PrintMode::Terminal,
+            false => PrintMode::Pipe,
         };
         Self { form, speaker: None, exit: 0 }
     }
@@ -47,40 +47,40 @@ impl Show {
         output::warn(warnings, self.warning_form());
     }
 
-    fn warning_form(&self) -> output::Form {
-        if matches!(self.form, Form::Json { .. }) { output::Form::Json } else { output::Form::Plain }
+    fn warning_form(&self) -> output::OutputFormat {
+        if matches!(self.form, PrintMode::Json { .. }) { output::OutputFormat::Json } else { output::OutputFormat::Plain }
     }
 
     pub fn delta(&mut self, author: &AgentName, text: &str) {
         match self.form {
-            Form::Terminal => {
+            PrintMode::Terminal => {
                 self.speaks(author.as_str());
-                say(&strip_control_chars(text));
+                print(&strip_control_chars(text));
             }
-            Form::Json { deltas: true } => {
-                say_line(&json!({ "type": "delta", "author": author, "text": text }))
+            PrintMode::Json { deltas: true } => {
+                print_json_line(&json!({ "type": "delta", "author": author, "text": text }))
             }
-            Form::Json { deltas: false } | Form::Pipe => {}
+            PrintMode::Json { deltas: false } | PrintMode::Pipe => {}
         }
     }
 
     /// What a call prints while it runs.
     pub fn printed(&mut self, author: &AgentName, call: &CallId, text: &str) {
         match self.form {
-            Form::Terminal => {
+            PrintMode::Terminal => {
                 self.silence();
-                say(&styled(DIM, strip_control_chars(text)));
+                print(&styled(DIM, strip_control_chars(text)));
             }
-            Form::Json { deltas: true } => {
-                say_line(&json!({ "type": "printed", "author": author, "id": call, "text": text }))
+            PrintMode::Json { deltas: true } => {
+                print_json_line(&json!({ "type": "printed", "author": author, "id": call, "text": text }))
             }
-            Form::Json { deltas: false } | Form::Pipe => {}
+            PrintMode::Json { deltas: false } | PrintMode::Pipe => {}
         }
     }
 
     pub fn event(&mut self, event: &Event) {
-        if let Form::Json { .. } = self.form {
-            say_line(&serde_json::to_value(event).unwrap_or_default());
+        if let PrintMode::Json { .. } = self.form {
+            print_json_line(&serde_json::to_value(event).unwrap_or_default());
         } else {
             self.tell(event);
         }
@@ -102,9 +102,9 @@ impl Show {
         if is_denied {
             self.fail_with(DENIED);
         }
-        if state == ApprovalState::NobodyThere && !matches!(self.form, Form::Json { .. }) {
+        if state == ApprovalState::NobodyThere && !matches!(self.form, PrintMode::Json { .. }) {
             let how = "a call was denied, because nobody is there to allow it: use a terminal, --yes, or a rule in security.approval.rules";
-            output::warn(&[how.to_owned()], output::Form::Plain);
+            output::warn(&[how.to_owned()], output::OutputFormat::Plain);
         }
     }
 
@@ -126,13 +126,13 @@ impl Show {
     fn tell(&mut self, event: &Event) {
         let who = event.author.to_string();
         match &event.body {
-            EventBody::Answer { text } if self.form == Form::Pipe => {
-                say(&format!("{}\n", strip_control_chars(text).trim_end()))
+            EventBody::Answer { text } if self.form == PrintMode::Pipe => {
+                print(&format!("{}\n", strip_control_chars(text).trim_end()))
             }
             // Words that were shown as they came are not shown again.
             EventBody::Answer { text } if self.speaker.as_deref() != Some(&who) => {
                 self.speaks(&who);
-                say(&strip_control_chars(text));
+                print(&strip_control_chars(text));
             }
             EventBody::Transfer { to, .. } => self.note(&format!("{who} → {to}")),
             EventBody::ToolCall { tool, args, .. } => self.note(&format!("{who} · {tool} {}", short(args))),
@@ -147,24 +147,24 @@ impl Show {
 
     /// A line about what is going on, on a terminal only.
     fn note(&mut self, text: &str) {
-        if self.form == Form::Terminal {
+        if self.form == PrintMode::Terminal {
             self.silence();
             let line: String = one_line(text).chars().take(200).collect();
-            say(&format!("{}\n", styled(DIM, line)));
+            print(&format!("{}\n", styled(DIM, line)));
         }
     }
 
     fn speaks(&mut self, who: &str) {
         if self.speaker.as_deref() != Some(who) {
             self.silence();
-            say(&format!("{} ", styled(NAME, format!("{who}:"))));
+            print(&format!("{} ", styled(NAME, format!("{who}:"))));
             self.speaker = Some(who.to_owned());
         }
     }
 
     fn silence(&mut self) {
         if self.speaker.take().is_some() {
-            say("\n");
+            print("\n");
         }
     }
 
@@ -177,8 +177,8 @@ impl Show {
             FailureFamily::Limit => 4,
             FailureFamily::Cancelled => 130,
         };
-        complain(&match self.form {
-            Form::Json { .. } => {
+        print_stderr(&match self.form {
+            PrintMode::Json { .. } => {
                 json!({ "error": { "code": code, "message": message, "hint": hint } }).to_string()
             }
             _ => {
@@ -213,7 +213,7 @@ pub fn short(args: &Value) -> String {
 }
 
 /// JSON goes out as it is, apart from characters that a terminal would obey: those are escaped.
-fn say_line(value: &Value) {
+fn print_json_line(value: &Value) {
     let mut line = String::new();
     for c in value.to_string().chars() {
         if is_terminal_control(c) {
@@ -227,7 +227,7 @@ fn say_line(value: &Value) {
 }
 
 /// Whoever read may have left; the turn goes on to its end all the same.
-fn say(text: &str) {
+fn print(text: &str) {
     let mut stdout = anstream::stdout();
     let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
 }

@@ -14,42 +14,42 @@ use serde_json::{Value, json};
 
 use super::{environment, runtime};
 use crate::args::Global;
-use crate::output::{DIM, ERROR, Failure, Form, NAME, Output, styled};
+use crate::output::{DIM, ERROR, CliError, OutputFormat, NAME, CommandOutput, styled};
 
-pub fn back_up(global: &Global, file: &Path) -> Result<Output, Failure> {
-    let setting = super::Setting::read(global)?;
+pub fn back_up(global: &Global, file: &Path) -> Result<CommandOutput, CliError> {
+    let setting = super::CommandContext::read(global)?;
     let store = setting.stores.open()?;
     runtime()?.block_on(store.back_up(file))?;
     let bytes = std::fs::metadata(file).map_or(0, |file| file.len());
     let plain = format!("{}: {bytes} bytes.\n", file.display());
-    Ok(Output::new(plain, json!({ "file": file, "bytes": bytes })))
+    Ok(CommandOutput::new(plain, json!({ "file": file, "bytes": bytes })))
 }
 
-pub fn restore(global: &Global, file: &Path) -> Result<Output, Failure> {
-    let setting = super::Setting::read(global)?;
+pub fn restore(global: &Global, file: &Path) -> Result<CommandOutput, CliError> {
+    let setting = super::CommandContext::read(global)?;
     let place = store_location(&setting.loaded, &setting.environment);
     let kept = pre_restore_backup_path(&place, Timestamp::now());
     runtime()?.block_on(SqliteStore::restore(place, file, &kept))?;
     let plain = format!("Restored. What was there before is in {}.\n", kept.display());
-    Ok(Output::new(plain, json!({ "restored": file, "kept": kept })))
+    Ok(CommandOutput::new(plain, json!({ "restored": file, "kept": kept })))
 }
 
 /// One thing that was looked at.
-struct Check {
+struct DoctorCheck {
     id: &'static str,
-    status: Status,
+    status: CheckStatus,
     detail: String,
     remedy: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Status {
+enum CheckStatus {
     Pass,
     Warn,
     Fail,
 }
 
-impl Status {
+impl CheckStatus {
     fn word(self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -59,8 +59,8 @@ impl Status {
     }
 }
 
-impl Check {
-    fn new(id: &'static str, status: Status, detail: impl Into<String>) -> Self {
+impl DoctorCheck {
+    fn new(id: &'static str, status: CheckStatus, detail: impl Into<String>) -> Self {
         Self { id, status, detail: detail.into(), remedy: None }
     }
 
@@ -75,55 +75,55 @@ impl Check {
 }
 
 /// Looks at everything that Lango needs; exit code 1 when something is broken.
-pub fn doctor(global: &Global, form: Form) -> Result<ExitCode, Failure> {
+pub fn doctor(global: &Global, form: OutputFormat) -> Result<ExitCode, CliError> {
     let environment = environment()?;
     let checks = match LoadedConfig::read(&environment, &global.overrides()) {
-        Ok(loaded) => look(&loaded, &environment)?,
+        Ok(loaded) => run_checks(&loaded, &environment)?,
         Err(error) => {
             let remedy = error.hint.unwrap_or_else(|| "mend the configuration file".to_owned());
-            vec![Check::new("config", Status::Fail, error.message).with_remedy(remedy)]
+            vec![DoctorCheck::new("config", CheckStatus::Fail, error.message).with_remedy(remedy)]
         }
     };
     let mut plain = String::new();
     for check in &checks {
-        let word = styled(if check.status == Status::Fail { ERROR } else { NAME }, check.status.word());
+        let word = styled(if check.status == CheckStatus::Fail { ERROR } else { NAME }, check.status.word());
         let _ = writeln!(plain, "{word}  {}: {}", check.id, check.detail);
         if let Some(remedy) = &check.remedy {
             let _ = writeln!(plain, "      {}", styled(DIM, remedy));
         }
     }
-    let json = json!({ "checks": checks.iter().map(Check::json).collect::<Vec<_>>() });
-    let printed = Output::new(plain, json).print(form);
-    let is_broken = checks.iter().any(|check| check.status == Status::Fail);
+    let json = json!({ "checks": checks.iter().map(DoctorCheck::json).collect::<Vec<_>>() });
+    let printed = CommandOutput::new(plain, json).print(form);
+    let is_broken = checks.iter().any(|check| check.status == CheckStatus::Fail);
     Ok(if is_broken { ExitCode::from(1) } else { printed })
 }
 
-fn look(loaded: &LoadedConfig, environment: &Environment) -> Result<Vec<Check>, Failure> {
+fn run_checks(loaded: &LoadedConfig, environment: &Environment) -> Result<Vec<DoctorCheck>, CliError> {
     let files = loaded.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ");
     let files = if files.is_empty() { "no files, the defaults hold".to_owned() } else { files };
-    let mut checks = vec![Check::new("config", Status::Pass, files), model(loaded, environment)];
+    let mut checks = vec![DoctorCheck::new("config", CheckStatus::Pass, files), model(loaded, environment)];
     checks.push(workspace(loaded, environment));
     checks.push(runtime()?.block_on(sandbox(loaded, environment)));
     let place = store_location(loaded, environment);
     if place == StoreLocation::Memory {
-        let nothing = Check::new("store", Status::Warn, "sessions are kept in memory only");
+        let nothing = DoctorCheck::new("store", CheckStatus::Warn, "sessions are kept in memory only");
         checks.push(nothing.with_remedy("set HOME, LANGO_HOME or store.path"));
         return Ok(checks);
     }
     match Stores::new(loaded, environment).open() {
         Err(trouble) => {
-            checks.push(Check::new("store", Status::Fail, trouble.to_string()).with_remedy(trouble.hint()));
+            checks.push(DoctorCheck::new("store", CheckStatus::Fail, trouble.to_string()).with_remedy(trouble.hint()));
         }
-        Ok(store) => runtime()?.block_on(look_into(&store, &mut checks)),
+        Ok(store) => runtime()?.block_on(check_store(&store, &mut checks)),
     }
     Ok(checks)
 }
 
-async fn look_into(store: &SqliteStore, checks: &mut Vec<Check>) {
+async fn check_store(store: &SqliteStore, checks: &mut Vec<DoctorCheck>) {
     let file = store.place().file();
     match store.health().await {
         Err(trouble) => {
-            checks.push(Check::new("store", Status::Fail, trouble.to_string()).with_remedy(trouble.hint()));
+            checks.push(DoctorCheck::new("store", CheckStatus::Fail, trouble.to_string()).with_remedy(trouble.hint()));
             return;
         }
         Ok(health) if health.complaints.is_empty() => {
@@ -134,21 +134,21 @@ async fn look_into(store: &SqliteStore, checks: &mut Vec<Check>) {
                 health.events,
                 health.bytes
             );
-            checks.push(Check::new("store", Status::Pass, detail));
+            checks.push(DoctorCheck::new("store", CheckStatus::Pass, detail));
         }
         Ok(health) => {
             let detail = format!("{} is damaged: {}", file.display(), health.complaints.join("; "));
             let remedy = "copy the file away, then `lango restore` a backup";
-            checks.push(Check::new("store", Status::Fail, detail).with_remedy(remedy));
+            checks.push(DoctorCheck::new("store", CheckStatus::Fail, detail).with_remedy(remedy));
             return;
         }
     }
     checks.push(rows(store).await);
     checks.push(permissions(file));
     match store.check_writable().await {
-        Ok(()) => checks.push(Check::new("disk", Status::Pass, "there is room to write")),
+        Ok(()) => checks.push(DoctorCheck::new("disk", CheckStatus::Pass, "there is room to write")),
         Err(trouble) => {
-            checks.push(Check::new("disk", Status::Fail, trouble.to_string()).with_remedy(trouble.hint()));
+            checks.push(DoctorCheck::new("disk", CheckStatus::Fail, trouble.to_string()).with_remedy(trouble.hint()));
         }
     }
 }
@@ -156,63 +156,63 @@ async fn look_into(store: &SqliteStore, checks: &mut Vec<Check>) {
 /// How many damaged rows are named.
 const MOST_NAMED: usize = 20;
 
-async fn rows(store: &SqliteStore) -> Check {
+async fn rows(store: &SqliteStore) -> DoctorCheck {
     match store.look_for_damage().await {
-        Ok(rows) if rows.is_empty() => Check::new("rows", Status::Pass, "everything in it can be read"),
+        Ok(rows) if rows.is_empty() => DoctorCheck::new("rows", CheckStatus::Pass, "everything in it can be read"),
         Ok(rows) => {
             let named: Vec<String> = rows.iter().take(MOST_NAMED).map(ToString::to_string).collect();
             let detail = format!("{} rows are skipped: {}", rows.len(), named.join("; "));
             let remedy = "a newer Lango may be able to read them; `lango restore` brings a backup back, `lango session delete` \
                 takes a session out, and `lango session export` saves what can be read of it";
-            Check::new("rows", Status::Warn, detail).with_remedy(remedy)
+            DoctorCheck::new("rows", CheckStatus::Warn, detail).with_remedy(remedy)
         }
-        Err(trouble) => Check::new("rows", Status::Fail, trouble.to_string()).with_remedy(trouble.hint()),
+        Err(trouble) => DoctorCheck::new("rows", CheckStatus::Fail, trouble.to_string()).with_remedy(trouble.hint()),
     }
 }
 
-fn permissions(file: &Path) -> Check {
+fn permissions(file: &Path) -> DoctorCheck {
     use std::os::unix::fs::PermissionsExt;
     let mode = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.permissions().mode() & 0o777);
     let folder = file.parent().unwrap_or(file);
     if mode(file) & 0o077 != 0 || mode(folder) & 0o022 != 0 {
         let detail = format!("{} ({:o}) can be reached by others", folder.display(), mode(folder));
-        return Check::new("permissions", Status::Warn, detail)
+        return DoctorCheck::new("permissions", CheckStatus::Warn, detail)
             .with_remedy(format!("chmod 700 {}", folder.display()));
     }
-    Check::new("permissions", Status::Pass, "only you can read what is kept")
+    DoctorCheck::new("permissions", CheckStatus::Pass, "only you can read what is kept")
 }
 
-fn workspace(loaded: &LoadedConfig, environment: &Environment) -> Check {
+fn workspace(loaded: &LoadedConfig, environment: &Environment) -> DoctorCheck {
     match workspace_folder(loaded, environment) {
-        (folder, None) => Check::new("workspace", Status::Pass, folder.display().to_string()),
-        (_, Some(why)) => Check::new("workspace", Status::Warn, why).with_remedy("--workspace DIR names one"),
+        (folder, None) => DoctorCheck::new("workspace", CheckStatus::Pass, folder.display().to_string()),
+        (_, Some(why)) => DoctorCheck::new("workspace", CheckStatus::Warn, why).with_remedy("--workspace DIR names one"),
     }
 }
 
 /// What commands are confined by, as the sandbox says that it is.
-async fn sandbox(loaded: &LoadedConfig, environment: &Environment) -> Check {
+async fn sandbox(loaded: &LoadedConfig, environment: &Environment) -> DoctorCheck {
     let exec = &loaded.settings.tools.exec;
     if exec.sandbox == SandboxChoice::Off {
         let detail = "switched off: commands can do whatever you can";
-        return Check::new("sandbox", Status::Warn, detail).with_remedy("remove tools.exec.sandbox");
+        return DoctorCheck::new("sandbox", CheckStatus::Warn, detail).with_remedy("remove tools.exec.sandbox");
     }
     match confinement(loaded, environment).await {
         Ok(by) => {
             let network = if exec.network { ", the network is open (tools.exec.network)" } else { "" };
             let detail = format!("commands are confined by {}{network}", by.join(", "));
             if by.iter().any(|word| word == "user namespace") || exec.sandbox == SandboxChoice::NoNamespaces {
-                return Check::new("sandbox", Status::Pass, detail);
+                return DoctorCheck::new("sandbox", CheckStatus::Pass, detail);
             }
             let detail = format!(
                 "{detail}; namespaces are not allowed here, so modes and times of other files are not guarded"
             );
-            Check::new("sandbox", Status::Pass, detail)
+            DoctorCheck::new("sandbox", CheckStatus::Pass, detail)
         }
         Err(why) => {
             let remedy = "use a Linux kernel with Landlock (5.13 or newer, lsm=landlock), or decide for tools.exec.sandbox=off";
-            Check::new(
+            DoctorCheck::new(
                 "sandbox",
-                Status::Fail,
+                CheckStatus::Fail,
                 format!("commands cannot be confined, so none will run: {why}"),
             )
             .with_remedy(remedy)
@@ -220,22 +220,22 @@ async fn sandbox(loaded: &LoadedConfig, environment: &Environment) -> Check {
     }
 }
 
-fn model(loaded: &LoadedConfig, environment: &Environment) -> Check {
+fn model(loaded: &LoadedConfig, environment: &Environment) -> DoctorCheck {
     match chosen_models(loaded, environment) {
         Ok(chosen) => match chosen.first() {
             Some((_, chosen)) if chosen.is_offline() => {
-                Check::new("model", Status::Warn, format!("the offline model: {}", chosen.why))
+                DoctorCheck::new("model", CheckStatus::Warn, format!("the offline model: {}", chosen.why))
                     .with_remedy(lango_models::offline::HOW_TO_CONNECT)
             }
-            Some((_, chosen)) => Check::new(
+            Some((_, chosen)) => DoctorCheck::new(
                 "model",
-                Status::Pass,
+                CheckStatus::Pass,
                 format!("{}/{}: {}", chosen.provider, chosen.model, chosen.why),
             ),
-            None => Check::new("model", Status::Fail, "none"),
+            None => DoctorCheck::new("model", CheckStatus::Fail, "none"),
         },
         Err(error) => {
-            Check::new("model", Status::Fail, error.to_string()).with_remedy("`lango model list` says more")
+            DoctorCheck::new("model", CheckStatus::Fail, error.to_string()).with_remedy("`lango model list` says more")
         }
     }
 }
