@@ -23,12 +23,12 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::measure::{Server, percentile_ms, rss_mb_of};
+use crate::measure::{ServerProcess, percentile_ms, rss_mb_of};
 use crate::team;
 
 /// How much is asked of it.
 #[derive(Args)]
-pub struct Wish {
+pub struct ServeLoad {
     /// Requests at each number of connections.
     #[arg(long, default_value_t = 5_000)]
     requests: usize,
@@ -47,7 +47,7 @@ const CONNECTIONS: [usize; 3] = [1, 32, 256];
 /// How long a start may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-pub fn run(wish: &Wish) -> Result<()> {
+pub fn run(wish: &ServeLoad) -> Result<()> {
     let temporary = tempfile::tempdir()?;
     let folder = wish.folder.clone().unwrap_or_else(|| temporary.path().to_path_buf());
     let file = folder.join("bench.sqlite");
@@ -85,11 +85,11 @@ async fn make_token(file: &Path) -> Result<String> {
     Ok(value.expose().to_owned())
 }
 
-fn start(file: &Path) -> Result<(Server, u16)> {
+fn start(file: &Path) -> Result<(ServerProcess, u16)> {
     let mut child =
         Command::new(std::env::current_exe()?).arg("serve-child").arg(file).stdout(Stdio::piped()).spawn()?;
     let said = child.stdout.take().context("the server says nothing")?;
-    let server = Server(child);
+    let server = ServerProcess(child);
     let mut port = String::new();
     BufReader::new(said).read_line(&mut port)?;
     Ok((server, port.trim().parse()?))
@@ -135,7 +135,7 @@ fn answering_at_once(store: &SqliteStore, lobby: &ClientBridge) -> Result<Served
     let turns = AtomicUsize::new(0);
     let runner = Runner::new(lango_engine::RunnerParts {
         tree,
-        models: Models { default: Arc::new(AtOnce), per_agent: BTreeMap::new() },
+        models: Models { default: Arc::new(InstantModel), per_agent: BTreeMap::new() },
         store: Arc::new(store.clone()),
         approver: Some(lobby.approver()),
         approval: ApprovalPolicy::default(),
@@ -151,9 +151,9 @@ fn answering_at_once(store: &SqliteStore, lobby: &ClientBridge) -> Result<Served
 }
 
 /// Answers without a moment's thought.
-struct AtOnce;
+struct InstantModel;
 
-impl Model for AtOnce {
+impl Model for InstantModel {
     fn stream(&self, _: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
         let usage = Usage { model: "at-once".to_owned(), input: 1_000, output: 20, ..Usage::default() };
         let said = [Fragment::Text("Hello.".to_owned()), Fragment::Usage(usage), Fragment::Done];
@@ -274,7 +274,7 @@ async fn waiting(client: &Client, streams: usize, process: u32) -> Result<Value>
 }
 
 /// From starting the product to its first "ready", and what it takes at rest.
-fn readiness(wish: &Wish) -> Result<Value> {
+fn readiness(wish: &ServeLoad) -> Result<Value> {
     let beside = std::env::current_exe()?.with_file_name("lango");
     let lango = wish.lango.clone().unwrap_or(beside);
     if !lango.exists() {
@@ -295,7 +295,7 @@ fn readiness(wish: &Wish) -> Result<Value> {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        let server = Server(child);
+        let server = ServerProcess(child);
         while !is_ready(port) {
             if began.elapsed() > PATIENCE {
                 bail!("the server is not ready");

@@ -13,7 +13,7 @@ use lango_knowledge::graph::{Direction, Graph, FactPattern, GraphSnapshot, Trave
 use lango_store::{StoreLocation, SqliteStore};
 use serde_json::json;
 
-use crate::chance::Chance;
+use crate::rng::Rng;
 use crate::measure::{bytes_below, spread};
 
 const PREDICATES: u64 = 40;
@@ -53,7 +53,7 @@ fn open(place: StoreLocation) -> Result<Graph> {
 /// Names as they are spread in real graphs: a few are in very many facts.
 fn write_facts(file: &Path, triples: usize) -> Result<()> {
     let mut out = std::io::BufWriter::new(std::fs::File::create(file)?);
-    let (names, mut chance) = ((triples as u64 / 5).max(10), Chance(17));
+    let (names, mut chance) = ((triples as u64 / 5).max(10), Rng(17));
     for _ in 0..triples {
         let subject = chance.next() % names;
         let object =
@@ -79,7 +79,7 @@ async fn load(graph: &Graph, file: &Path, home: &Path) -> Result<()> {
 }
 
 async fn ask(graph: &Graph, view: &GraphSnapshot, questions: usize) -> Result<()> {
-    let (mut chance, mut times, mut results) = (Chance(23), Vec::new(), 0);
+    let (mut chance, mut times, mut results) = (Rng(23), Vec::new(), 0);
     let facts = view.facts();
     for _ in 0..questions {
         let fact = facts[chance.next() as usize % facts.len()];
@@ -102,7 +102,7 @@ async fn ask(graph: &Graph, view: &GraphSnapshot, questions: usize) -> Result<()
 }
 
 async fn traverse(graph: &Graph, view: &GraphSnapshot, questions: usize) -> Result<()> {
-    let (mut chance, mut times, mut told, mut results) = (Chance(29), Vec::new(), Vec::new(), 0);
+    let (mut chance, mut times, mut told, mut results) = (Rng(29), Vec::new(), Vec::new(), 0);
     let facts = view.facts();
     for _ in 0..questions {
         let name = view.name(facts[chance.next() as usize % facts.len()].subject);

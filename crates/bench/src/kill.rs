@@ -28,7 +28,7 @@ const WORKSPACE: &str = "work";
 
 /// What is killed.
 #[derive(clap::Args)]
-pub struct Child {
+pub struct KillChild {
     #[arg(long)]
     folder: PathBuf,
     #[arg(long)]
@@ -41,7 +41,7 @@ pub struct Child {
 }
 
 /// One turn of the product, with its own tools; what they do to two files can be counted.
-pub fn child(child: &Child) -> Result<()> {
+pub fn child(child: &KillChild) -> Result<()> {
     let (loaded, environment) = settings(&child.folder, &child.base_url)?;
     let hands = Toolset::new(&loaded, &environment).map_err(|error| anyhow::anyhow!(error.message))?;
     let tools = hands.tools();

@@ -1,8 +1,8 @@
 //! `lango-bench`: measures, and prints one JSON line for each thing measured. Compare lines of one run on one machine.
 
-mod chance;
+mod rng;
 mod faults;
-mod floor;
+mod baseline;
 mod gateway;
 mod graph;
 mod kill;
@@ -25,7 +25,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Parser)]
 #[command(name = "lango-bench", version, about = "Measures Lango, and prints what it measured")]
-struct Arguments {
+struct BenchArgs {
     #[command(subcommand)]
     bench: Bench,
 }
@@ -44,7 +44,7 @@ enum Bench {
     },
     /// What is killed: one turn, or the rest of one.
     #[command(hide = true)]
-    KillChild(kill::Child),
+    KillChild(kill::KillChild),
     /// Turns against providers that never stop: how each ends, and the memory that it took at most.
     Faults,
     /// One of those turns.
@@ -99,7 +99,7 @@ enum Bench {
         turns: usize,
     },
     /// The server: `/v1/chat/completions` with a model without latency, streams that wait, and how soon it is ready.
-    Serve(gateway::Wish),
+    Serve(gateway::ServeLoad),
     /// What is asked there.
     #[command(hide = true)]
     ServeChild {
@@ -140,9 +140,9 @@ fn main() -> Result<ExitCode> {
 
 fn measure() -> Result<()> {
     let started = std::time::Instant::now();
-    match Arguments::parse().bench {
+    match BenchArgs::parse().bench {
         Bench::Turn(load) => turn::run(&load, started),
-        Bench::Floor(load) => floor::run(&load, started),
+        Bench::Floor(load) => baseline::run(&load, started),
         Bench::Kill { kills } => kill::run(kills),
         Bench::KillChild(child) => kill::child(&child),
         Bench::Faults => faults::run(),

@@ -15,7 +15,7 @@ use crate::Load;
 
 /// One line of a table.
 #[derive(Serialize)]
-pub struct Measured {
+pub struct TurnMeasurement {
     peer: &'static str,
     version: &'static str,
     turns: usize,
@@ -40,14 +40,14 @@ pub fn runtime(load: &Load) -> Result<tokio::runtime::Runtime> {
 }
 
 /// The address of the server; one of our own, in its own process, where none was named.
-pub fn server(load: &Load) -> Result<(String, Option<Server>)> {
+pub fn server(load: &Load) -> Result<(String, Option<ServerProcess>)> {
     if let Some(base_url) = &load.base_url {
         return Ok((base_url.trim_end_matches('/').to_owned(), None));
     }
     let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     let child =
         Command::new(std::env::current_exe()?).args(["model-server", "--port", &port.to_string()]).spawn()?;
-    let server = Server(child);
+    let server = ServerProcess(child);
     for _ in 0..200 {
         if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
             return Ok((format!("http://127.0.0.1:{port}/v1"), Some(server)));
@@ -58,9 +58,9 @@ pub fn server(load: &Load) -> Result<(String, Option<Server>)> {
 }
 
 /// Ends with whoever started it.
-pub struct Server(pub Child);
+pub struct ServerProcess(pub Child);
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -102,7 +102,7 @@ where
     }
     let (wall_s, cpu_s) = (wall.elapsed().as_secs_f64(), cpu_seconds()? - cpu);
     times.sort_unstable();
-    let measured = Measured {
+    let measured = TurnMeasurement {
         peer,
         version: env!("CARGO_PKG_VERSION"),
         turns: load.turns,

@@ -14,7 +14,7 @@ use lango_knowledge::vectors::VectorMatrix;
 use lango_store::SqliteStore;
 use serde_json::{Value, json};
 
-use crate::chance::Chance;
+use crate::rng::Rng;
 use crate::measure::{bytes_named, spread};
 
 /// Words of made-up text: a few are everywhere, most are rare.
@@ -47,7 +47,7 @@ fn open(folder: &Path) -> Result<DocumentIndex> {
 }
 
 async fn index(library: &DocumentIndex, folder: &Path, pieces: usize) -> Result<()> {
-    let (mut chance, mut stored) = (Chance(7), Duration::ZERO);
+    let (mut chance, mut stored) = (Rng(7), Duration::ZERO);
     let documents: Vec<usize> = (0..pieces.div_ceil(PIECES_IN_A_DOCUMENT)).collect();
     for numbers in documents.chunks(DOCUMENTS_AT_ONCE) {
         let documents = numbers.iter().map(|number| document_of(*number, &mut chance)).collect();
@@ -79,7 +79,7 @@ async fn find(folder: &Path, queries: usize) -> Result<()> {
         lexical.collections()?.iter().filter(|name| name.contains("narrow")).cloned().collect();
     let questions = [("", WORDS), (", frequent words", 50)];
     for (kind, rarest) in questions {
-        let mut chance = Chance(11);
+        let mut chance = Rng(11);
         let (mut whole, mut within, mut words, mut words_within) = (vec![], vec![], vec![], vec![]);
         for _ in 0..queries {
             let question = text(&mut chance, WORDS_IN_A_QUESTION, rarest);
@@ -107,7 +107,7 @@ async fn find(folder: &Path, queries: usize) -> Result<()> {
 }
 
 async fn embed(queries: usize) -> Result<()> {
-    let (hashed, mut chance, mut times) = (HashedEmbedder::default(), Chance(11), Vec::new());
+    let (hashed, mut chance, mut times) = (HashedEmbedder::default(), Rng(11), Vec::new());
     for _ in 0..queries {
         let question = text(&mut chance, WORDS_IN_A_QUESTION, WORDS);
         let began = Instant::now();
@@ -128,7 +128,7 @@ fn full_text(folder: &Path, queries: usize) -> Result<()> {
         "SELECT rowid, bm25(beside) FROM beside WHERE beside MATCH ?1 ORDER BY bm25(beside) LIMIT 100",
     )?;
     for (kind, rarest) in [("", WORDS), (", frequent words", 50)] {
-        let (mut chance, mut times) = (Chance(11), Vec::new());
+        let (mut chance, mut times) = (Rng(11), Vec::new());
         for _ in 0..queries {
             let question = text(&mut chance, WORDS_IN_A_QUESTION, rarest);
             let question = question.split(' ').collect::<Vec<_>>().join(" OR ");
@@ -146,7 +146,7 @@ fn full_text(folder: &Path, queries: usize) -> Result<()> {
 /// The scan of small numbers against the same scan of the numbers themselves.
 fn scan(rows: usize, queries: usize) -> Result<()> {
     const WANTED: usize = 10;
-    let mut chance = Chance(13);
+    let mut chance = Rng(13);
     let mut vectors = VectorMatrix::new(DIMENSIONS);
     let rows: Vec<Vec<f32>> = (0..rows).map(|_| direction(&mut chance)).collect();
     for (id, row) in (0..).zip(&rows) {
@@ -177,14 +177,14 @@ fn dot(one: &[f32], other: &[f32]) -> f32 {
 }
 
 /// A vector that is one long, spread like noise: nothing is nearer than by chance, which is the hardest case.
-fn direction(chance: &mut Chance) -> Vec<f32> {
+fn direction(chance: &mut Rng) -> Vec<f32> {
     let mut number = || (0..4).map(|_| (chance.next() % 65_536) as f32 / 65_536.0 - 0.5).sum::<f32>();
     let vector: Vec<f32> = (0..DIMENSIONS).map(|_| number()).collect();
     let length = dot(&vector, &vector).sqrt();
     vector.into_iter().map(|x| x / length).collect()
 }
 
-fn document_of(number: usize, chance: &mut Chance) -> NewDocument {
+fn document_of(number: usize, chance: &mut Rng) -> NewDocument {
     let place = |at: usize| DocumentSpan { unit: SpanUnit::Lines, first: at as u32 * 10 + 1, last: at as u32 * 10 + 10 };
     let piece = |at: usize| NewChunk {
         text: text(chance, WORDS_IN_A_PIECE, WORDS),
@@ -205,7 +205,7 @@ fn document_of(number: usize, chance: &mut Chance) -> NewDocument {
 }
 
 /// Words as they are spread in real text: the n-th is n times as rare as the first.
-fn text(chance: &mut Chance, words: usize, rarest: u64) -> String {
+fn text(chance: &mut Rng, words: usize, rarest: u64) -> String {
     let mut text = String::with_capacity(words * 8);
     for _ in 0..words {
         if !text.is_empty() {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 /// What the tools take.
 #[derive(Deserialize, JsonSchema)]
-struct Arguments {
+struct BenchToolArgs {
     /// Path relative to the workspace.
     #[serde(default)]
     path: String,
@@ -42,7 +42,7 @@ const NAMES: [&str; 24] = [
 
 pub fn tree() -> anyhow::Result<AgentTree> {
     let tool = |name: &str| {
-        Tool::new(name, format!("Does what {name} says."), Safety::Safe, |_, args: Arguments| async move {
+        Tool::new(name, format!("Does what {name} says."), Safety::Safe, |_, args: BenchToolArgs| async move {
             Ok(format!("contents of {}", args.path))
         })
     };

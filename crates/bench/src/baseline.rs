@@ -12,19 +12,19 @@ use crate::{Load, measure, team};
 pub fn run(load: &Load, started: Instant) -> Result<()> {
     let (base_url, _server) = measure::server(load)?;
     measure::runtime(load)?.block_on(async {
-        let hand = Arc::new(Hand::new(&base_url)?);
+        let hand = Arc::new(DirectClient::new(&base_url)?);
         measure::run("by hand", load, started, move |_| Arc::clone(&hand).turn()).await
     })
 }
 
-struct Hand {
+struct DirectClient {
     client: reqwest::Client,
     url: String,
     root: (String, Value),
     operator: (String, Value),
 }
 
-impl Hand {
+impl DirectClient {
     fn new(base_url: &str) -> Result<Self> {
         let tree = team::tree()?;
         let operator = tree.agent("operator").context("there is no operator")?;
