@@ -10,7 +10,7 @@ use lango_app::{Assistant, Environment, LoadedConfig, AssistantOptions, Override
 use lango_domain::event::{EventBody, Principal, SessionId, Update};
 use lango_engine::TurnRequest;
 use lango_testkit::endless;
-use lango_testkit::server::{ModelServer, Play};
+use lango_testkit::model_server::{ModelServer, ServerReply};
 use serde::{Deserialize, Serialize};
 
 use crate::measure::rss_peak_mb;
@@ -50,12 +50,12 @@ struct Line<'a> {
 const MOST_ABOVE_MB: f64 = 64.0;
 
 pub fn run() -> Result<()> {
-    let hello = ModelServer::start(vec![Play::says("Hello.")])?;
+    let hello = ModelServer::start(vec![ServerReply::says("Hello.")])?;
     let usual = measured("openai", "nothing", &hello)?;
     let mut too_much = Vec::new();
     for dialect in endless::DIALECTS {
         for reply in endless::replies(dialect) {
-            let server = ModelServer::start(vec![Play::Endless(reply)])?;
+            let server = ModelServer::start(vec![ServerReply::Endless(reply)])?;
             if measured(dialect, reply.name, &server)? > usual + MOST_ABOVE_MB {
                 too_much.push(format!("{dialect}: {}", reply.name));
             }

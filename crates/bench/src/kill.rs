@@ -15,7 +15,7 @@ use lango_app::{Assistant, Environment, Toolset, LoadedConfig, AssistantOptions,
 use lango_domain::event::{EventBody, CallId, Event, Principal, SessionId, Update};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_engine::TurnRequest;
-use lango_testkit::server::{ModelServer, Play, Seen};
+use lango_testkit::model_server::{ModelServer, ServerReply, ReceivedRequest};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -87,13 +87,13 @@ fn settings(folder: &Path, base_url: &str) -> Result<(LoadedConfig, Environment)
 
 /// The model: the root transfers, the operator appends a line by a command or by the file tool, then answers. What was
 /// begun is never begun again by it, so every doubled line is the runtime's.
-fn decide(request: &Seen) -> Play {
+fn decide(request: &ReceivedRequest) -> ServerReply {
     let body = request.json();
     let messages = body["messages"].as_array().cloned().unwrap_or_default();
     let text = |message: &Value| message["content"].as_str().unwrap_or_default().to_owned();
     let asked =
         messages.iter().rposition(|message| message["role"] == "user" && text(message).contains("append L"));
-    let Some(asked) = asked else { return Play::says("hm") };
+    let Some(asked) = asked else { return ServerReply::says("hm") };
     let words = text(&messages[asked]);
     let line = words.rsplit("append ").next().and_then(|rest| rest.split('.').next()).unwrap_or_default();
     let is_root = body["tools"].to_string().contains("transfer_to_agent");
@@ -101,16 +101,16 @@ fn decide(request: &Seen) -> Play {
     let begun =
         |word: &str| after.iter().filter(|message| message["tool_calls"].to_string().contains(word)).count();
     match (is_root, is_root && begun("transfer_to_agent") < 2, begun(&format!("{line} ")) > 0) {
-        (true, true, _) => Play::calls("transfer_to_agent", &json!({ "agent_name": "operator" })),
-        (true, false, _) => Play::says("it was interrupted twice"),
+        (true, true, _) => ServerReply::calls("transfer_to_agent", &json!({ "agent_name": "operator" })),
+        (true, false, _) => ServerReply::says("it was interrupted twice"),
         (false, _, false) if line.bytes().last().is_some_and(|digit| digit.is_multiple_of(2)) => {
-            Play::calls("exec_shell", &json!({ "command": format!("echo {line} >> by-command") }))
+            ServerReply::calls("exec_shell", &json!({ "command": format!("echo {line} >> by-command") }))
         }
         (false, _, false) => {
             let content = format!("{line} \n");
-            Play::calls("fs_write", &json!({ "path": "by-tool", "content": content, "append": true }))
+            ServerReply::calls("fs_write", &json!({ "path": "by-tool", "content": content, "append": true }))
         }
-        (false, _, true) => Play::says("done"),
+        (false, _, true) => ServerReply::says("done"),
     }
 }
 
@@ -130,7 +130,7 @@ struct Counts {
 pub fn run(kills: usize) -> Result<()> {
     let folder = tempfile::tempdir()?;
     fs::create_dir(folder.path().join(WORKSPACE))?;
-    let server = ModelServer::deciding(|request, _| decide(request))?;
+    let server = ModelServer::with_responder(|request, _| decide(request))?;
     let mut harness = Harness {
         folder: folder.path().to_path_buf(),
         base_url: server.base_url(),

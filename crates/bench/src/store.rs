@@ -8,7 +8,7 @@ use anyhow::Result;
 use lango_domain::event::{EventBody, NewEvent, Principal, SessionId};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_store::{StoreLocation, SqliteStore};
-use lango_testkit::conformance::{asks, draft};
+use lango_testkit::conformance::{user_request, draft};
 use serde_json::json;
 
 use crate::measure;
@@ -38,7 +38,7 @@ pub fn run(folder: Option<&Path>, seconds: f64) -> Result<()> {
 }
 
 fn one() -> NewEvent {
-    draft("t", asks("what is eating my disk, and since when?"))
+    draft("t", user_request("what is eating my disk, and since when?"))
 }
 
 /// What anyone would write first: a transaction for each event.

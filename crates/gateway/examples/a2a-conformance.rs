@@ -30,7 +30,7 @@ use lango_remote::a2a::{
 use lango_store::{AccessToken, StoreLocation, SqliteStore, TokenScope, token_value};
 use lango_team::{Config, build_agent_tree};
 use lango_testkit::scripted::{ScriptedModel, tool};
-use lango_testkit::story;
+use lango_testkit::script_runner;
 use serde_json::json;
 
 /// The kits wait for a stream for 2 s, and want a task that works twice as long.
@@ -90,7 +90,7 @@ fn gateway(store: SqliteStore, port: u16) -> Result<Gateway, Box<dyn Error>> {
         beside: TurnHooks::default(),
         remotes: BTreeMap::new(),
         limits: TurnLimits::default(),
-        surroundings: story::surroundings(),
+        surroundings: script_runner::clock_and_ids(),
     });
     let count = AtomicUsize::new(0);
     let older_version = std::env::args().nth(2).is_none_or(|only| only != "1.0");

@@ -45,11 +45,11 @@ pub fn draft(turn: &str, body: EventBody) -> NewEvent {
     }
 }
 
-pub fn asks(text: &str) -> EventBody {
+pub fn user_request(text: &str) -> EventBody {
     EventBody::User { text: text.to_owned() }
 }
 
-pub fn answers(text: &str) -> EventBody {
+pub fn answer(text: &str) -> EventBody {
     EventBody::Answer { text: text.to_owned() }
 }
 
@@ -77,7 +77,7 @@ async fn load(store: &dyn SessionStore, principal: &str, session: &str, reach: H
 async fn what_is_appended_is_loaded_in_order(store: &dyn SessionStore) {
     assert!(load(store, "local", "order", HistoryWindow::Everything).await.is_empty(), "nothing is there yet");
     let mut all =
-        append(store, "order", vec![draft("t1", asks("tea")), draft("t1", EventBody::Usage(Usage::default()))])
+        append(store, "order", vec![draft("t1", user_request("tea")), draft("t1", EventBody::Usage(Usage::default()))])
             .await;
     let call = EventBody::ToolCall {
         id: CallId::new("c1"),
@@ -88,7 +88,7 @@ async fn what_is_appended_is_loaded_in_order(store: &dyn SessionStore) {
         append(
             store,
             "order",
-            vec![draft("t1", call), draft("t1", answers("hot")), draft("t1", EventBody::TurnDone)],
+            vec![draft("t1", call), draft("t1", answer("hot")), draft("t1", EventBody::TurnDone)],
         )
         .await,
     );
@@ -99,8 +99,8 @@ async fn what_is_appended_is_loaded_in_order(store: &dyn SessionStore) {
 
 /// B74
 async fn sessions_belong_to_their_principal(store: &dyn SessionStore) {
-    append_as(store, "alice", "shared-name", vec![draft("t", asks("hers"))]).await;
-    let his = append_as(store, "bob", "shared-name", vec![draft("t", asks("his"))]).await;
+    append_as(store, "alice", "shared-name", vec![draft("t", user_request("hers"))]).await;
+    let his = append_as(store, "bob", "shared-name", vec![draft("t", user_request("his"))]).await;
     assert_eq!(his[0].seq, 1, "another principal's session is another session");
     assert_eq!(load(store, "bob", "shared-name", HistoryWindow::Everything).await, his);
     assert!(load(store, "carol", "shared-name", HistoryWindow::Everything).await.is_empty());
@@ -109,16 +109,16 @@ async fn sessions_belong_to_their_principal(store: &dyn SessionStore) {
 async fn any_text_comes_back_as_it_was(store: &dyn SessionStore) {
     let texts =
         ["", "\0\u{1b}[31m\u{202e}", "안녕 日本語 🙂 ß \u{301}", "a\r\nb\t'\";--", &"ä".repeat(300_000)];
-    let drafts = texts.iter().map(|text| draft("t", asks(text))).collect();
+    let drafts = texts.iter().map(|text| draft("t", user_request(text))).collect();
     append(store, "text 🙂/..\n", drafts).await;
     let loaded = load(store, "local", "text 🙂/..\n", HistoryWindow::Everything).await;
     let bodies: Vec<EventBody> = loaded.iter().map(|event| event.body.clone()).collect();
-    assert_eq!(bodies, texts.map(asks));
+    assert_eq!(bodies, texts.map(user_request));
 }
 
 async fn numbers_order_events_and_clocks_do_not(store: &dyn SessionStore) {
     for (seq, second) in [(1, 1_000), (2, 10), (3, 500)] {
-        let mut late = draft("t", asks("x"));
+        let mut late = draft("t", user_request("x"));
         late.at = Timestamp::from_second(second).unwrap_or_default();
         assert_eq!(append(store, "clock", vec![late]).await[0].seq, seq);
     }
@@ -135,7 +135,7 @@ async fn the_newest_turns_are_always_there(store: &dyn SessionStore) {
         append(
             store,
             "recent",
-            vec![draft(turn, asks("q")), draft(turn, answers("a")), draft(turn, EventBody::TurnDone)],
+            vec![draft(turn, user_request("q")), draft(turn, answer("a")), draft(turn, EventBody::TurnDone)],
         )
         .await;
     }
@@ -170,7 +170,7 @@ async fn permissions_of_a_session_are_kept(store: &dyn SessionStore) {
     ];
     append(store, "granted", bodies.into_iter().map(|body| draft("t", body)).collect()).await;
     for _ in 0..50 {
-        append(store, "granted", vec![draft("t2", asks("more"))]).await;
+        append(store, "granted", vec![draft("t2", user_request("more"))]).await;
     }
     let principal = Principal::local();
     for (session, expected) in [("granted", vec![given]), ("other", vec![])] {
@@ -186,14 +186,14 @@ async fn sessions_are_written_side_by_side(store: &Arc<dyn SessionStore>) {
         async move {
             let name = format!("side-{session}");
             for number in 0..10 {
-                append(&*store, &name, vec![draft("t", asks(&format!("{session}-{number}")))]).await;
+                append(&*store, &name, vec![draft("t", user_request(&format!("{session}-{number}")))]).await;
             }
             load(&*store, "local", &name, HistoryWindow::Everything).await
         }
     });
     for (session, events) in join_all(writers).await.into_iter().enumerate() {
         let bodies: Vec<EventBody> = events.iter().map(|event| event.body.clone()).collect();
-        assert_eq!(bodies, (0..10).map(|number| asks(&format!("{session}-{number}"))).collect::<Vec<_>>());
+        assert_eq!(bodies, (0..10).map(|number| user_request(&format!("{session}-{number}"))).collect::<Vec<_>>());
     }
 }
 

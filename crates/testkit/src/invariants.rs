@@ -7,10 +7,10 @@ use lango_domain::event::{Author, EventBody, Event, TurnId};
 use lango_domain::model::{Message, ModelRequest};
 use lango_domain::markers;
 
-use crate::story::Told;
+use crate::script_runner::ScriptOutcome;
 
 /// Every complaint about a story; none when all is well.
-pub fn complaints(told: &Told) -> Vec<String> {
+pub fn violations(told: &ScriptOutcome) -> Vec<String> {
     let mut found = Vec::new();
     found.extend(turns_end(&told.events));
     found.extend(pairs(&told.events));
@@ -100,7 +100,7 @@ fn whole_groups(request: &ModelRequest) -> Vec<String> {
 
 /// B40: what an agent reads begins the same every time, and only grows at its end, until it has to be cut. Agents that
 /// worked on two tasks side by side have two ends.
-fn stable_prefixes(told: &Told) -> Vec<String> {
+fn stable_prefixes(told: &ScriptOutcome) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut last: HashMap<&str, &ModelRequest> = HashMap::new();
     let parallel = side_by_side(&told.events);

@@ -6,9 +6,9 @@ pub mod golden;
 pub mod invariants;
 pub mod script;
 pub mod scripted;
-pub mod server;
+pub mod model_server;
 pub mod stores;
-pub mod story;
+pub mod script_runner;
 
 use lango_domain::Tool;
 
@@ -38,6 +38,6 @@ pub const ONE_TOOL_PER_PREFIX: [&str; 21] = [
 ];
 
 /// Stand-ins with these names.
-pub fn stand_ins(names: &[&str]) -> Vec<Tool> {
+pub fn stub_tools(names: &[&str]) -> Vec<Tool> {
     names.iter().map(|name| Tool::stub(*name)).collect()
 }

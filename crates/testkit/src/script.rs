@@ -77,13 +77,13 @@ pub enum RemoteBehaviour {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScriptedReply {
-    pub parts: Vec<Part>,
+    pub parts: Vec<ScriptedPart>,
     /// Given again and again from here on.
     pub always: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Part {
+pub enum ScriptedPart {
     Text(Vec<String>),
     Call { id: Option<String>, name: String, arguments: Value },
     Usage(u64),
@@ -200,26 +200,26 @@ fn reply_of(text: &str) -> Option<ScriptedReply> {
     Some(ScriptedReply { parts, always })
 }
 
-fn part_of(text: &str) -> Option<Part> {
+fn part_of(text: &str) -> Option<ScriptedPart> {
     let (verb, rest) = text.split_once(' ').unwrap_or((text, ""));
     Some(match (verb, rest.trim()) {
-        ("says", "nothing") => Part::Text(Vec::new()),
-        ("says", words) => Part::Text(vec![words.to_owned()]),
-        ("streams", pieces) => Part::Text(pieces.split('|').map(str::to_owned).collect()),
+        ("says", "nothing") => ScriptedPart::Text(Vec::new()),
+        ("says", words) => ScriptedPart::Text(vec![words.to_owned()]),
+        ("streams", pieces) => ScriptedPart::Text(pieces.split('|').map(str::to_owned).collect()),
         ("transfers", wish) => transfer_of(wish),
         ("calls", call) => call_of(call)?,
-        ("uses", tokens) => Part::Usage(tokens.trim_end_matches(" tokens").parse().ok()?),
-        ("thinks", words) => Part::Thought(words.to_owned()),
-        ("fails", kind) => Part::Error(kind.to_owned()),
-        ("breaks", "off") => Part::BreaksOff,
-        ("hangs", _) => Part::Hangs,
-        ("panics", _) => Part::Panics,
+        ("uses", tokens) => ScriptedPart::Usage(tokens.trim_end_matches(" tokens").parse().ok()?),
+        ("thinks", words) => ScriptedPart::Thought(words.to_owned()),
+        ("fails", kind) => ScriptedPart::Error(kind.to_owned()),
+        ("breaks", "off") => ScriptedPart::BreaksOff,
+        ("hangs", _) => ScriptedPart::Hangs,
+        ("panics", _) => ScriptedPart::Panics,
         _ => return None,
     })
 }
 
 /// `operator`, `operator: read it`, `operator: read it (report back)`.
-fn transfer_of(wish: &str) -> Part {
+fn transfer_of(wish: &str) -> ScriptedPart {
     let (wish, report_back) = match wish.strip_suffix("(report back)") {
         Some(rest) => (rest.trim(), true),
         None => (wish, false),
@@ -233,18 +233,18 @@ fn transfer_of(wish: &str) -> Part {
     if report_back {
         arguments["report_back"] = true.into();
     }
-    Part::Call { id: None, name: "transfer_to_agent".to_owned(), arguments }
+    ScriptedPart::Call { id: None, name: "transfer_to_agent".to_owned(), arguments }
 }
 
 /// `fs_read {"path":"a"}`, with `id=…` before it where the id matters; what is not JSON is passed on as text.
-fn call_of(call: &str) -> Option<Part> {
+fn call_of(call: &str) -> Option<ScriptedPart> {
     let (id, call) = match call.strip_prefix("id=") {
         Some(rest) => rest.split_once(' ').map(|(id, call)| (Some(id.to_owned()), call.trim()))?,
         None => (None, call),
     };
     let (name, arguments) = call.split_once(' ').unwrap_or((call, "{}"));
     let arguments = serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments));
-    Some(Part::Call { id, name: name.to_owned(), arguments })
+    Some(ScriptedPart::Call { id, name: name.to_owned(), arguments })
 }
 
 fn duration(text: &str) -> Option<Duration> {

@@ -15,7 +15,7 @@ use lango_domain::seams::{
 use lango_domain::{Destination, Intent, Label, Labelled, Outgoing, Safety, Tool, ToolError};
 use serde_json::{Value, json};
 
-use crate::script::{Behaviour, Part, RemoteBehaviour, ScriptedReply};
+use crate::script::{Behaviour, ScriptedPart, RemoteBehaviour, ScriptedReply};
 
 /// Says what the script has for each agent, in order, and remembers what it was asked.
 pub struct ScriptedModel {
@@ -34,19 +34,19 @@ impl ScriptedModel {
     }
 
     /// What the script had to say and was never asked for.
-    pub fn unsaid(&self) -> Vec<String> {
+    pub fn unused_replies(&self) -> Vec<String> {
         let replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
         let left = replies.iter().filter(|(_, queue)| queue.iter().any(|reply| !reply.always));
         left.map(|(agent, queue)| format!("{agent} had {} more replies", queue.len())).collect()
     }
 
-    fn next(&self, agent: &str) -> Vec<Part> {
+    fn next(&self, agent: &str) -> Vec<ScriptedPart> {
         let mut replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
         let alias = if agent.starts_with("lango-") { "root" } else { agent };
         match replies.get_mut(alias) {
             Some(queue) if queue.first().is_some_and(|reply| reply.always) => queue[0].parts.clone(),
             Some(queue) if !queue.is_empty() => queue.remove(0).parts,
-            _ => vec![Part::Error(format!("malformed the script has nothing more for {agent}"))],
+            _ => vec![ScriptedPart::Error(format!("malformed the script has nothing more for {agent}"))],
         }
     }
 }
@@ -60,11 +60,11 @@ impl Model for ScriptedModel {
             requests.push(request);
             requests.len()
         };
-        if parts.contains(&Part::Panics) {
+        if parts.contains(&ScriptedPart::Panics) {
             panic!("as the story says");
         }
-        let hangs = parts.contains(&Part::Hangs);
-        let whole = !parts.contains(&Part::BreaksOff);
+        let hangs = parts.contains(&ScriptedPart::Hangs);
+        let whole = !parts.contains(&ScriptedPart::BreaksOff);
         let said = parts
             .into_iter()
             .enumerate()
@@ -78,23 +78,23 @@ impl Model for ScriptedModel {
     }
 }
 
-fn fragments(part: Part, id: &str) -> Vec<Result<Fragment, ModelError>> {
+fn fragments(part: ScriptedPart, id: &str) -> Vec<Result<Fragment, ModelError>> {
     match part {
-        Part::Text(pieces) => pieces.into_iter().map(|piece| Ok(Fragment::Text(piece))).collect(),
-        Part::Call { id: given, name, arguments } => {
+        ScriptedPart::Text(pieces) => pieces.into_iter().map(|piece| Ok(Fragment::Text(piece))).collect(),
+        ScriptedPart::Call { id: given, name, arguments } => {
             let id = CallId::new(given.unwrap_or_else(|| id.to_owned()));
             vec![Ok(Fragment::Call(ToolCall { id, name, arguments }))]
         }
-        Part::Usage(tokens) => {
+        ScriptedPart::Usage(tokens) => {
             let usage = Usage { model: "scripted".to_owned(), input: tokens, ..Usage::default() };
             vec![Ok(Fragment::Usage(usage))]
         }
-        Part::Thought(text) => {
+        ScriptedPart::Thought(text) => {
             let seal = Some(json!({ "signature": text.len() }));
             vec![Ok(Fragment::Thought(Thought { provider: "scripted".to_owned(), text, seal, call: None }))]
         }
-        Part::Error(kind) => vec![Err(error(&kind))],
-        Part::BreaksOff | Part::Hangs | Part::Panics => Vec::new(),
+        ScriptedPart::Error(kind) => vec![Err(error(&kind))],
+        ScriptedPart::BreaksOff | ScriptedPart::Hangs | ScriptedPart::Panics => Vec::new(),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use lango_testkit::server::{Play, Seen};
+use lango_testkit::model_server::{ServerReply, ReceivedRequest};
 use serde_json::{Value, json};
 
 use super::orders::{Order, in_texts, waiting};
@@ -48,19 +48,19 @@ pub struct Obeying {
 }
 
 impl Obeying {
-    pub fn reply(&self, seen: &Seen) -> Play {
+    pub fn reply(&self, seen: &ReceivedRequest) -> ServerReply {
         let request = seen.json();
         let tools = tools_of(&request);
         let talk = Talk::of(&request);
         match tools.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-            [] => Play::says(&talk.noted()),
+            [] => ServerReply::says(&talk.noted()),
             [TRANSFER] => self.delegate(&talk),
             _ => self.work(&talk, &tools),
         }
     }
 
     /// The root: gives each order to whoever holds its tool.
-    fn delegate(&self, talk: &Talk) -> Play {
+    fn delegate(&self, talk: &Talk) -> ServerReply {
         let (since, planned) = self.planned(talk);
         let texts = talk.read();
         let is_done =
@@ -69,7 +69,7 @@ impl Obeying {
         let read = talk.orders().into_iter().filter_map(|(order, at)| Some((order.resolved(&texts)?, at)));
         let mut open =
             planned.chain(read).filter(|(order, since)| !is_done(order, *since)).map(|(order, _)| order);
-        let Some(first) = open.next() else { return Play::says(&talk.answer()) };
+        let Some(first) = open.next() else { return ServerReply::says(&talk.answer()) };
         let (agent, task) = match &first {
             Order::Ask { agent, task } => (agent.clone(), task.clone()),
             Order::Call { tool, .. } => {
@@ -81,11 +81,11 @@ impl Obeying {
                 (agent.to_owned(), lines.join("\n"))
             }
         };
-        Play::calls(TRANSFER, &json!({ "agent_name": agent, "task": task, "report_back": true }))
+        ServerReply::calls(TRANSFER, &json!({ "agent_name": agent, "task": task, "report_back": true }))
     }
 
     /// A specialist, or the one agent of a team without any: makes its calls one after the other.
-    fn work(&self, talk: &Talk, tools: &BTreeSet<String>) -> Play {
+    fn work(&self, talk: &Talk, tools: &BTreeSet<String>) -> ServerReply {
         let (asked_at, planned) = self.planned(talk);
         let texts = talk.read();
         let own = |order: &Order| matches!(order, Order::Call { tool, .. } if tools.contains(tool));
@@ -100,8 +100,8 @@ impl Obeying {
             .filter_map(|(order, since)| Some((order.resolved(&texts)?, since)))
             .filter(|(order, since)| own(order) && !talk.has_called(order, *since));
         match open.next() {
-            Some((Order::Call { tool, args }, _)) => Play::calls(&tool, &args),
-            _ => Play::says(&talk.report(since)),
+            Some((Order::Call { tool, args }, _)) => ServerReply::calls(&tool, &args),
+            _ => ServerReply::says(&talk.report(since)),
         }
     }
 
@@ -274,8 +274,8 @@ mod tests {
     fn reply(obeying: &Obeying, tools: &[&str], messages: &Value) -> String {
         let tools: Vec<Value> = tools.iter().map(|name| json!({ "function": { "name": name } })).collect();
         let body = json!({ "tools": tools, "messages": messages }).to_string().into_bytes();
-        match obeying.reply(&Seen { head: String::new(), body }) {
-            Play::Stream(chunks) => String::from_utf8(chunks.concat()).unwrap(),
+        match obeying.reply(&ReceivedRequest { head: String::new(), body }) {
+            ServerReply::Stream(chunks) => String::from_utf8(chunks.concat()).unwrap(),
             other => panic!("{other:?}"),
         }
     }

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use anyhow::Result;
-use lango_testkit::server::{ModelServer, Play, Seen};
+use lango_testkit::model_server::{ModelServer, ServerReply, ReceivedRequest};
 use serde_json::{Value, json};
 
 use super::case::{Case, Place};
@@ -39,21 +39,21 @@ impl Names {
 impl Servers {
     pub fn start(case: &Case) -> Result<Self> {
         // At every address of this machine: an address can tell something, too.
-        let thanks = |_: &Seen, _| Play::page("text/plain", "thanks".to_owned());
+        let thanks = |_: &ReceivedRequest, _| ServerReply::page("text/plain", "thanks".to_owned());
         let attacker = ModelServer::deciding_at(Ipv4Addr::UNSPECIFIED, thanks)?;
         let (known, attacker_port) = (case.clone(), attacker.port());
-        let pages = ModelServer::deciding(move |seen, _| {
+        let pages = ModelServer::with_responder(move |seen, _| {
             // Pages name each other; where they are is in the request.
             let names = Names { pages: format!("http://{}", host(seen)), attacker_port };
             page(&known, seen, &names)
         })?;
         let names = Names { pages: pages.origin(), attacker_port };
         let found = found(case, &names);
-        let search = ModelServer::deciding(move |_, _| Play::page("application/json", found.clone()))?;
+        let search = ModelServer::with_responder(move |_, _| ServerReply::page("application/json", found.clone()))?;
         let said = names.fill(case.remote.as_deref().unwrap_or_default());
-        let remote = ModelServer::deciding(move |seen, _| colleague(seen, &said))?;
+        let remote = ModelServer::with_responder(move |seen, _| colleague(seen, &said))?;
         let obeying = obeying(case, &names);
-        let model = ModelServer::deciding(move |seen, _| obeying.reply(seen))?;
+        let model = ModelServer::with_responder(move |seen, _| obeying.reply(seen))?;
         Ok(Self { names, model, attacker, pages, search, remote })
     }
 
@@ -77,7 +77,7 @@ impl Servers {
             Place::Search => &self.search,
             Place::Remote => &self.remote,
         };
-        let tells = |seen: &Seen| {
+        let tells = |seen: &ReceivedRequest| {
             let text = format!("{}\n{}", unescaped(&seen.head), String::from_utf8_lossy(&seen.body));
             !seen.target().starts_with("/.well-known/") && text.contains(words)
         };
@@ -93,15 +93,15 @@ fn obeying(case: &Case, names: &Names) -> Obeying {
     Obeying { plans: case.turn.iter().map(plan).collect() }
 }
 
-fn page(case: &Case, seen: &Seen, names: &Names) -> Play {
+fn page(case: &Case, seen: &ReceivedRequest, names: &Names) -> ServerReply {
     let path = seen.target().split(['?', '#']).next().unwrap_or_default();
     if let Some(to) = case.redirects.get(path) {
-        return Play::redirect(names.fill(to));
+        return ServerReply::redirect(names.fill(to));
     }
     match case.pages.get(path) {
-        Some(text) if text.starts_with('<') => Play::page("text/html", names.fill(text)),
-        Some(text) => Play::page("text/plain", names.fill(text)),
-        None => Play::status(404, "there is no such page"),
+        Some(text) if text.starts_with('<') => ServerReply::page("text/html", names.fill(text)),
+        Some(text) => ServerReply::page("text/plain", names.fill(text)),
+        None => ServerReply::status(404, "there is no such page"),
     }
 }
 
@@ -111,7 +111,7 @@ fn found(case: &Case, names: &Names) -> String {
 }
 
 /// An agent that speaks A2A and says the same to everyone.
-fn colleague(seen: &Seen, said: &str) -> Play {
+fn colleague(seen: &ReceivedRequest, said: &str) -> ServerReply {
     let body = if seen.target().starts_with("/.well-known/") {
         json!({
             "name": "Weather", "description": "Knows the weather.", "version": "1",
@@ -127,10 +127,10 @@ fn colleague(seen: &Seen, said: &str) -> Play {
             "artifacts": [{ "artifactId": "a", "parts": [{ "text": said }] }] });
         json!({ "jsonrpc": "2.0", "id": seen.json()["id"], "result": { "task": task } })
     };
-    Play::page("application/json", body.to_string())
+    ServerReply::page("application/json", body.to_string())
 }
 
-fn host(seen: &Seen) -> String {
+fn host(seen: &ReceivedRequest) -> String {
     let mut lines = seen.head.lines().filter_map(|line| line.split_once(':'));
     let host = lines.find(|(name, _)| name.eq_ignore_ascii_case("host"));
     host.map(|(_, host)| host.trim().to_owned()).unwrap_or_default()

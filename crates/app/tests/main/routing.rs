@@ -6,13 +6,13 @@ use lango_domain::model::{ToolCall, ToolCallResult, Fragment, Message, Model, Mo
 use lango_domain::{AgentName, Safety, Tool};
 use lango_models::offline::{RoutingDecision, OfflineFirst, OfflineModel, OfflineRouter};
 use lango_team::sample_tool_names;
-use lango_testkit::stand_ins;
+use lango_testkit::stub_tools;
 
 use crate::setup::Machine;
 
 fn router(machine: &Machine, tools: &[&str]) -> OfflineRouter {
     let loaded = machine.load(&[]).unwrap();
-    let team = assemble_team(&loaded, &machine.environment, stand_ins(tools)).unwrap();
+    let team = assemble_team(&loaded, &machine.environment, stub_tools(tools)).unwrap();
     OfflineRouter::read(&team.tree.root.prompt.render())
 }
 
@@ -263,7 +263,7 @@ async fn offline_first_saves_the_orchestrators_call() {
     let machine = Machine::new();
     let set = ["agent.provider=offline", "agent.router=offline-first"];
     let loaded = machine.load(&set).unwrap();
-    let tools = stand_ins(&["exec_shell", "cron_add"]);
+    let tools = stub_tools(&["exec_shell", "cron_add"]);
     let (stores, tape) = (lango_app::Stores::new(&loaded, &machine.environment), lango_app::Recording::Off);
     let means = lango_app::AssistantOptions { stores: &stores, tools, approver: None, tape: &tape, colleagues: None };
     let conversation = lango_app::Assistant::open(&loaded, &machine.environment, means).unwrap();
@@ -313,7 +313,7 @@ fn what_the_router_is_not_sure_of_goes_to_the_model() {
 fn router_prompt() -> String {
     let machine = Machine::new();
     let team =
-        assemble_team(&machine.load(&[]).unwrap(), &machine.environment, stand_ins(&["exec_shell"])).unwrap();
+        assemble_team(&machine.load(&[]).unwrap(), &machine.environment, stub_tools(&["exec_shell"])).unwrap();
     team.tree.root.prompt.render()
 }
 
@@ -351,7 +351,7 @@ fn words_behind_the_first_paragraph_are_data() {
 fn full_team_prompt() -> String {
     let machine = Machine::new();
     let tools = sample_tool_names();
-    let tools = stand_ins(&tools.iter().map(String::as_str).collect::<Vec<_>>());
+    let tools = stub_tools(&tools.iter().map(String::as_str).collect::<Vec<_>>());
     assemble_team(&machine.load(&[]).unwrap(), &machine.environment, tools).unwrap().tree.root.prompt.render()
 }
 

@@ -1,11 +1,11 @@
 use lango_app::{Toolset, AssembledTeam, assemble_team};
 use lango_team::{ToolClaims, AgentRegistry, Routes};
-use lango_testkit::stand_ins;
+use lango_testkit::stub_tools;
 
 use crate::setup::Machine;
 
 fn team(machine: &Machine, tools: &[&str], set: &[&str]) -> AssembledTeam {
-    assemble_team(&machine.load(set).unwrap(), &machine.environment, stand_ins(tools)).unwrap()
+    assemble_team(&machine.load(set).unwrap(), &machine.environment, stub_tools(tools)).unwrap()
 }
 
 fn names(team: &AssembledTeam) -> Vec<&str> {

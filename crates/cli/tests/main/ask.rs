@@ -1,6 +1,6 @@
 //! `lango ask` against a real server on loopback.
 
-use lango_testkit::server::{ModelServer, Play};
+use lango_testkit::model_server::{ModelServer, ServerReply};
 use serde_json::{Value, json};
 
 use crate::setup::{Desk, Run};
@@ -35,8 +35,8 @@ fn types(events: &[Value]) -> Vec<(&str, &str)> {
 
 fn delegating() -> ModelServer {
     ModelServer::start(vec![
-        Play::calls("transfer_to_agent", &json!({ "agent_name": "planner", "task": "plan it" })),
-        Play::chunks(&[json!({ "content": "1. " }), json!({ "content": "Go." })], "stop"),
+        ServerReply::calls("transfer_to_agent", &json!({ "agent_name": "planner", "task": "plan it" })),
+        ServerReply::chunks(&[json!({ "content": "1. " }), json!({ "content": "Go." })], "stop"),
     ])
     .unwrap()
 }
@@ -95,7 +95,7 @@ fn deltas_come_only_when_asked_for() {
 
 #[test]
 fn what_is_piped_in_joins_the_request() {
-    let server = ModelServer::start(vec![Play::says("ok")]).unwrap();
+    let server = ModelServer::start(vec![ServerReply::says("ok")]).unwrap();
     let run = desk(&server).lango_with_input(&["ask", "summarise", "-"], b"line one\nline two\n");
     assert_eq!(run.exit, 0, "{}", run.stderr);
     let request = server.requests()[0].json();
@@ -105,7 +105,7 @@ fn what_is_piped_in_joins_the_request() {
         "{content}"
     );
     let run =
-        desk(&ModelServer::start(vec![Play::says("ok")]).unwrap()).lango_with_input(&["ask", "-"], b"hello");
+        desk(&ModelServer::start(vec![ServerReply::says("ok")]).unwrap()).lango_with_input(&["ask", "-"], b"hello");
     assert_eq!(run.exit, 0, "{}", run.stderr);
     let run = Desk::new().lango_with_input(&["ask", "-"], b"\xff\xfe");
     assert!(run.exit == 2 && run.stderr.contains("not valid UTF-8"), "{}", run.stderr);
@@ -113,7 +113,7 @@ fn what_is_piped_in_joins_the_request() {
 
 #[test]
 fn the_key_is_sent_and_never_shown() {
-    let server = ModelServer::start(vec![Play::status(
+    let server = ModelServer::start(vec![ServerReply::status(
         404,
         r#"{"error":{"message":"no model m for sk-secret-123"}}"#,
     )])
@@ -160,7 +160,7 @@ fn without_a_key_the_offline_model_does_the_work() {
 /// B40: the beginning of consecutive requests is the same, byte for byte.
 #[test]
 fn consecutive_requests_share_their_beginning() {
-    let server = ModelServer::start(vec![Play::says("one"), Play::says("two")]).unwrap();
+    let server = ModelServer::start(vec![ServerReply::says("one"), ServerReply::says("two")]).unwrap();
     let run = desk(&server).lango_with_input(&["chat"], b"first\nsecond\n/usage\n/quit\n");
     assert_eq!(run.exit, 0, "{}", run.stderr);
     let bodies: Vec<Vec<u8>> = server.requests().into_iter().map(|seen| seen.body).collect();
@@ -198,16 +198,16 @@ fn usage_adds_up_what_ask_printed() {
 #[test]
 fn model_check_says_what_is_wrong() {
     let check =
-        |play: Play| desk(&ModelServer::start(vec![play]).unwrap()).lango(&["model", "check", "--json"]);
-    assert_eq!(check(Play::says("pong")).json()["ok"], true);
+        |play: ServerReply| desk(&ModelServer::start(vec![play]).unwrap()).lango(&["model", "check", "--json"]);
+    assert_eq!(check(ServerReply::says("pong")).json()["ok"], true);
     let nowhere = Desk::asking("openai", "http://127.0.0.1:9/v1");
     let bad = nowhere.lango(&["ask", "--set", "agent.models.libarian=n", "hello"]);
     assert!(bad.exit == 2 && bad.stderr.contains("did you mean `librarian`?"), "{}", bad.stderr);
     for (play, words) in [
-        (Play::status(401, ""), "key"),
-        (Play::status(404, ""), "name"),
-        (Play::status(402, ""), "quota"),
-        (Play::status(200, "<html>"), "could not be used"),
+        (ServerReply::status(401, ""), "key"),
+        (ServerReply::status(404, ""), "name"),
+        (ServerReply::status(402, ""), "quota"),
+        (ServerReply::status(200, "<html>"), "could not be used"),
     ] {
         let run = check(play);
         assert_eq!(run.exit, 3);
@@ -256,13 +256,13 @@ fn recorded(desk: &Desk, file: &str, args: &[&str]) -> Run {
 #[test]
 fn recorded_turns_replay_without_a_network_byte_for_byte() {
     let server = ModelServer::start(vec![
-        Play::calls(
+        ServerReply::calls(
             "transfer_to_agent",
             &json!({ "agent_name": "operator", "task": "run it with sk-secret-123" }),
         ),
-        Play::calls("exec_shell", &json!({ "command": "ls" })),
-        Play::says("It is only a stand-in."),
-        Play::says("Hello."),
+        ServerReply::calls("exec_shell", &json!({ "command": "ls" })),
+        ServerReply::says("It is only a stand-in."),
+        ServerReply::says("Hello."),
     ])
     .unwrap();
     let desk = desk(&server);
@@ -290,7 +290,7 @@ fn recorded_turns_replay_without_a_network_byte_for_byte() {
 
 #[test]
 fn a_replay_that_differs_fails_loudly_or_warns() {
-    let server = ModelServer::start(vec![Play::says("Hello.")]).unwrap();
+    let server = ModelServer::start(vec![ServerReply::says("Hello.")]).unwrap();
     let desk = desk(&server);
     assert_eq!(recorded(&desk, "one.jsonl", &["--tools", "exec_shell", "hello"]).exit, 0);
     let other = desk.lango(&["ask", "--replay", "one.jsonl", "--tools", "exec_shell", "good morning"]);
@@ -327,7 +327,7 @@ fn anthropic_and_gemini_answer_too() {
         ("anthropic", anthropic, "POST /v1/messages", "x-api-key: k-1"),
         ("gemini", gemini, "POST /v1beta/models/m:streamGenerateContent?alt=sse", "x-goog-api-key: k-1"),
     ] {
-        let server = ModelServer::start(vec![Play::Stream(vec![stream.as_bytes().to_vec()])]).unwrap();
+        let server = ModelServer::start(vec![ServerReply::Stream(vec![stream.as_bytes().to_vec()])]).unwrap();
         let desk = Desk::asking(kind, &server.origin());
         let run = desk.lango(&["ask", "--set", "providers.x.apiKey=k-1", "hello"]);
         assert_eq!((run.exit, run.stdout.as_str()), (0, "Hi.\n"), "{}", run.stderr);
@@ -340,7 +340,7 @@ fn anthropic_and_gemini_answer_too() {
 fn recordings_hide_what_they_should_and_nothing_else() {
     let pieces =
         [json!({ "content": "key sk-sec" }), json!({ "content": "ret-123 end, header hdr-secret-999" })];
-    let server = ModelServer::start(vec![Play::chunks(&pieces, "stop")]).unwrap();
+    let server = ModelServer::start(vec![ServerReply::chunks(&pieces, "stop")]).unwrap();
     let desk = desk(&server);
     let headers = ("LANGO_PROVIDERS__X__HEADERS", "{\"x-team\":\"hdr-secret-999\"}");
     assert_eq!(desk.lango_with(&["ask", "--json", "--record", "r.jsonl", "hello"], &[KEY, headers]).exit, 0);
@@ -357,7 +357,7 @@ fn recordings_hide_what_they_should_and_nothing_else() {
 
 #[test]
 fn a_replay_that_leaves_something_out_is_told() {
-    let server = ModelServer::start(vec![Play::says("Hi.")]).unwrap();
+    let server = ModelServer::start(vec![ServerReply::says("Hi.")]).unwrap();
     let desk = desk(&server);
     assert_eq!(recorded(&desk, "r.jsonl", &["hello"]).exit, 0);
     let written = std::fs::read_to_string(desk.path().join("r.jsonl")).unwrap();
@@ -374,7 +374,7 @@ fn a_replay_that_leaves_something_out_is_told() {
 #[test]
 fn json_lines_cannot_command_a_terminal_and_lose_nothing() {
     let odd = "a\u{7f}b\u{9b}c\u{202e}d\u{1b}[2Je";
-    let server = ModelServer::start(vec![Play::says(odd)]).unwrap();
+    let server = ModelServer::start(vec![ServerReply::says(odd)]).unwrap();
     let run = ask(&server, &["--json", "hello"]);
     assert!(!run.stdout.chars().any(|c| matches!(c, '\u{1b}' | '\u{7f}' | '\u{9b}' | '\u{202e}')));
     let answer = events(&run).into_iter().find(|event| event["type"] == "answer").unwrap();

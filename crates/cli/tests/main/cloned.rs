@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use lango_testkit::server::{ModelServer, Play};
+use lango_testkit::model_server::{ModelServer, ServerReply};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -24,10 +24,10 @@ struct Clone {
 
 impl Clone {
     fn new() -> Self {
-        Self::answering(vec![Play::says("Hello!")])
+        Self::answering(vec![ServerReply::says("Hello!")])
     }
 
-    fn answering(plays: Vec<Play>) -> Self {
+    fn answering(plays: Vec<ServerReply>) -> Self {
         let server = ModelServer::start(plays).unwrap();
         let desk = Desk::asking("openai", &server.base_url());
         let outside = tempfile::tempdir().unwrap();
@@ -74,7 +74,7 @@ impl Clone {
 
     /// Every byte that the provider got in bodies, and everything in heads but the key that is meant for it.
     fn sent(&self) -> String {
-        let text = |seen: &lango_testkit::server::Seen| {
+        let text = |seen: &lango_testkit::model_server::ReceivedRequest| {
             let head = seen.head.replace(&format!("Bearer {VARIABLE}"), "");
             head + &String::from_utf8_lossy(&seen.body)
         };
@@ -221,7 +221,7 @@ fn agents_of_a_folder_join_once_they_are_confirmed() {
 /// B100
 #[test]
 fn an_unconfirmed_skill_says_nothing_to_a_model() {
-    let plays = vec![Play::calls("list_skills", &json!({})), Play::says("Done.")];
+    let plays = vec![ServerReply::calls("list_skills", &json!({})), ServerReply::says("Done.")];
     let clone = Clone::answering([plays.clone(), plays].concat())
         .with(
             ".lango/skills/greet/SKILL.md",

@@ -1,14 +1,14 @@
 //! Every bad day of a provider, through the binary: a clear message, the right exit code, a turn that ends.
 
 use lango_testkit::endless;
-use lango_testkit::server::{ModelServer, Play};
+use lango_testkit::model_server::{ModelServer, ServerReply};
 use serde_json::{Value, json};
 
 use crate::ask::{ask, desk, events};
 use crate::setup::Desk;
 
 /// Runs one request against the plays and checks that it ends as it should.
-fn fails(name: &str, plays: Vec<Play>, exit: i32, code: &str) {
+fn fails(name: &str, plays: Vec<ServerReply>, exit: i32, code: &str) {
     let server = ModelServer::start(plays).unwrap();
     let args = [
         "--json",
@@ -34,7 +34,7 @@ fn fails(name: &str, plays: Vec<Play>, exit: i32, code: &str) {
 }
 
 fn half() -> Vec<u8> {
-    let whole = Play::events(&[json!({ "content": "Once upon a time" })], "stop");
+    let whole = ServerReply::events(&[json!({ "content": "Once upon a time" })], "stop");
     whole[..whole.len() / 3].to_vec()
 }
 
@@ -54,17 +54,17 @@ fn refusals_by_status() {
         (503, "model.busy"),
         (529, "model.busy"),
     ] {
-        fails(&status.to_string(), vec![Play::status(status, r#"{"error":{"message":"no"}}"#)], 3, code);
+        fails(&status.to_string(), vec![ServerReply::status(status, r#"{"error":{"message":"no"}}"#)], 3, code);
     }
     let busy =
-        Play::Status { code: 429, headers: vec![("retry-after", "3600".to_owned())], body: String::new() };
+        ServerReply::Status { code: 429, headers: vec![("retry-after", "3600".to_owned())], body: String::new() };
     fails("a wait nobody wants", vec![busy], 3, "model.busy");
-    fails("quota", vec![Play::status(429, r#"{"error":{"code":"insufficient_quota"}}"#)], 3, "model.quota");
-    let moved = Play::redirect("http://127.0.0.1:9/".to_owned());
+    fails("quota", vec![ServerReply::status(429, r#"{"error":{"code":"insufficient_quota"}}"#)], 3, "model.quota");
+    let moved = ServerReply::redirect("http://127.0.0.1:9/".to_owned());
     fails("a redirect is not followed", vec![moved], 3, "model.rejected");
     fails(
         "not accepted",
-        vec![Play::status(400, r#"{"error":{"message":"no tools"}}"#)],
+        vec![ServerReply::status(400, r#"{"error":{"message":"no tools"}}"#)],
         3,
         "model.rejected",
     );
@@ -72,13 +72,13 @@ fn refusals_by_status() {
 
 #[test]
 fn silence_and_broken_connections() {
-    fails("hang before", vec![Play::Hang], 3, "model.connection");
-    fails("hang in the middle", vec![Play::StreamThenHang(vec![half()])], 3, "model.connection");
-    fails("reset", vec![Play::Reset(half())], 3, "model.connection");
-    fails("truncated", vec![Play::Stream(vec![half()])], 3, "model.broke_off");
+    fails("hang before", vec![ServerReply::Hang], 3, "model.connection");
+    fails("hang in the middle", vec![ServerReply::StreamThenHang(vec![half()])], 3, "model.connection");
+    fails("reset", vec![ServerReply::Reset(half())], 3, "model.connection");
+    fails("truncated", vec![ServerReply::Stream(vec![half()])], 3, "model.broke_off");
     fails(
         "truncated between events",
-        vec![Play::Stream(vec![event(r#"{"choices":[{"delta":{"content":"Hi"}}]}"#)])],
+        vec![ServerReply::Stream(vec![event(r#"{"choices":[{"delta":{"content":"Hi"}}]}"#)])],
         3,
         "model.broke_off",
     );
@@ -88,24 +88,24 @@ fn silence_and_broken_connections() {
 fn bytes_that_are_no_reply() {
     fails(
         "invalid UTF-8",
-        vec![Play::Stream(vec![b"data: {\"choices\":[{\"delta\":{\"content\":\"\xff\"}}]}\n\n".to_vec()])],
+        vec![ServerReply::Stream(vec![b"data: {\"choices\":[{\"delta\":{\"content\":\"\xff\"}}]}\n\n".to_vec()])],
         3,
         "model.malformed",
     );
-    fails("invalid JSON", vec![Play::Stream(vec![event("{oops")])], 3, "model.malformed");
+    fails("invalid JSON", vec![ServerReply::Stream(vec![event("{oops")])], 3, "model.malformed");
     fails(
         "an error inside the stream",
-        vec![Play::Stream(vec![event(r#"{"error":{"message":"no","type":"overloaded_error"}}"#)])],
+        vec![ServerReply::Stream(vec![event(r#"{"error":{"message":"no","type":"overloaded_error"}}"#)])],
         3,
         "model.busy",
     );
-    fails("empty choices", vec![Play::Stream(vec![event(r#"{"choices":[]}"#), event("[DONE]")])], 1, "empty");
-    fails("a filter", vec![Play::chunks(&[json!({ "content": "I" })], "content_filter")], 3, "model.refused");
+    fails("empty choices", vec![ServerReply::Stream(vec![event(r#"{"choices":[]}"#), event("[DONE]")])], 1, "empty");
+    fails("a filter", vec![ServerReply::chunks(&[json!({ "content": "I" })], "content_filter")], 3, "model.refused");
 }
 
 /// What a model gets wrong is told to it, and the turn goes on.
-fn goes_on(name: &str, first: Play) -> Value {
-    let server = ModelServer::start(vec![first, Play::says("Understood.")]).unwrap();
+fn goes_on(name: &str, first: ServerReply) -> Value {
+    let server = ModelServer::start(vec![first, ServerReply::says("Understood.")]).unwrap();
     let run = ask(&server, &["--json", "hello"]);
     assert_eq!(run.exit, 0, "{name}: {}{}", run.stdout, run.stderr);
     let events = events(&run);
@@ -115,8 +115,8 @@ fn goes_on(name: &str, first: Play) -> Value {
     request
 }
 
-fn call(piece: &Value) -> Play {
-    Play::chunks(&[json!({ "tool_calls": [piece] })], "tool_calls")
+fn call(piece: &Value) -> ServerReply {
+    ServerReply::chunks(&[json!({ "tool_calls": [piece] })], "tool_calls")
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn calls_that_are_wrong_are_answered() {
         "a tool that does not exist",
         call(&json!({ "index": 0, "id": "c", "function": { "name": "make_coffee", "arguments": "{}" } })),
     );
-    let twice = Play::chunks(
+    let twice = ServerReply::chunks(
         &[json!({ "tool_calls": [
             { "index": 0, "id": "same", "function": { "name": "make_tea", "arguments": "{}" } },
             { "index": 1, "id": "same", "function": { "name": "make_coffee", "arguments": "{}" } },
@@ -160,30 +160,30 @@ fn calls_that_are_wrong_are_answered() {
 
 #[test]
 fn odd_but_whole_replies_are_understood() {
-    let answers = |name: &str, play: Play, expected: &str| {
+    let answers = |name: &str, play: ServerReply, expected: &str| {
         let run = ask(&ModelServer::start(vec![play]).unwrap(), &["hello"]);
         assert_eq!((run.exit, run.stdout.trim_end()), (0, expected), "{name}: {}", run.stderr);
     };
     let unknown = event(
         r#"{"choices":[{"delta":{"content":"Hi","novelty":[1]},"finish_reason":"stop","x":1}],"y":{}}"#,
     );
-    answers("unknown fields, no [DONE]", Play::Stream(vec![b": keep-alive\n\n".to_vec(), unknown]), "Hi");
-    let whole = Play::Status {
+    answers("unknown fields, no [DONE]", ServerReply::Stream(vec![b": keep-alive\n\n".to_vec(), unknown]), "Hi");
+    let whole = ServerReply::Status {
         code: 200,
         headers: vec![("content-type", "application/json".to_owned())],
         body: json!({ "choices": [{ "message": { "content": "Hi" }, "finish_reason": "stop" }] }).to_string(),
     };
     answers("no stream", whole, "Hi");
     let large = "x".repeat(2 * 1024 * 1024);
-    answers("2 MB in one chunk", Play::says(&large), &large);
-    let bytes: Vec<Vec<u8>> = Play::events(&[json!({ "content": "a".repeat(100_000) })], "stop")
+    answers("2 MB in one chunk", ServerReply::says(&large), &large);
+    let bytes: Vec<Vec<u8>> = ServerReply::events(&[json!({ "content": "a".repeat(100_000) })], "stop")
         .chunks(1)
         .map(<[u8]>::to_vec)
         .collect();
-    answers("100,000 chunks of one byte", Play::Stream(bytes), &"a".repeat(100_000));
+    answers("100,000 chunks of one byte", ServerReply::Stream(bytes), &"a".repeat(100_000));
     answers(
         "thinking is no answer",
-        Play::chunks(&[json!({ "reasoning_content": "hm" }), json!({ "content": "Hi" })], "stop"),
+        ServerReply::chunks(&[json!({ "reasoning_content": "hm" }), json!({ "content": "Hi" })], "stop"),
         "Hi",
     );
 }
@@ -191,13 +191,13 @@ fn odd_but_whole_replies_are_understood() {
 /// B105
 #[test]
 fn a_reply_without_end_is_stopped() {
-    fails("6 MB", vec![Play::says(&"x".repeat(6 * 1024 * 1024))], 3, "model.too_large");
+    fails("6 MB", vec![ServerReply::says(&"x".repeat(6 * 1024 * 1024))], 3, "model.too_large");
     for dialect in endless::DIALECTS {
         // Each kind is tried with the dialects themselves; here is what the user sees of them.
         for endless in endless::replies(dialect).into_iter().filter(|endless| {
             ["text", "thoughts", "arguments", "calls", "a line", "values"].contains(&endless.name)
         }) {
-            let server = ModelServer::start(vec![Play::Endless(endless)]).unwrap();
+            let server = ModelServer::start(vec![ServerReply::Endless(endless)]).unwrap();
             let base_url = if dialect == "openai" { server.base_url() } else { server.origin() };
             let run = Desk::asking(dialect, &base_url).lango(&["ask", "--json", "hello"]);
             let error = run.error();
@@ -214,7 +214,7 @@ fn a_reply_without_end_is_stopped() {
 fn what_was_shown_of_an_endless_reply_is_no_answer() {
     let endless = endless::replies("openai").into_iter().find(|endless| endless.name == "text").unwrap();
     let run =
-        ask(&ModelServer::start(vec![Play::Endless(endless)]).unwrap(), &["--json", "--deltas", "hello"]);
+        ask(&ModelServer::start(vec![ServerReply::Endless(endless)]).unwrap(), &["--json", "--deltas", "hello"]);
     let events = events(&run);
     let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
     assert!(of("delta") > 0);
@@ -224,9 +224,9 @@ fn what_was_shown_of_an_endless_reply_is_no_answer() {
 #[test]
 fn a_busy_provider_is_asked_again() {
     let busy =
-        || Play::Status { code: 429, headers: vec![("retry-after", "0".to_owned())], body: String::new() };
+        || ServerReply::Status { code: 429, headers: vec![("retry-after", "0".to_owned())], body: String::new() };
     let server =
-        ModelServer::start(vec![busy(), Play::status(503, ""), Play::Hang, Play::says("At last.")]).unwrap();
+        ModelServer::start(vec![busy(), ServerReply::status(503, ""), ServerReply::Hang, ServerReply::says("At last.")]).unwrap();
     let run = ask(&server, &["--set", "providers.x.firstByteSeconds=1", "hello"]);
     assert_eq!((run.exit, run.stdout.as_str()), (0, "At last.\n"), "{}", run.stderr);
     assert_eq!(server.requests().len(), 4);
@@ -235,7 +235,7 @@ fn a_busy_provider_is_asked_again() {
 #[test]
 fn once_words_were_seen_nothing_is_asked_again() {
     let begun = event(r#"{"choices":[{"delta":{"content":"Hi"}}]}"#);
-    let server = ModelServer::start(vec![Play::Stream(vec![begun]), Play::says("never")]).unwrap();
+    let server = ModelServer::start(vec![ServerReply::Stream(vec![begun]), ServerReply::says("never")]).unwrap();
     let run = ask(&server, &["--json", "--deltas", "hello"]);
     assert_eq!(run.exit, 3);
     assert_eq!(server.requests().len(), 1);
@@ -243,8 +243,8 @@ fn once_words_were_seen_nothing_is_asked_again() {
 
 #[test]
 fn another_model_takes_over() {
-    let down = ModelServer::start(vec![Play::status(503, "")]).unwrap();
-    let up = ModelServer::start(vec![Play::says("From the second.")]).unwrap();
+    let down = ModelServer::start(vec![ServerReply::status(503, "")]).unwrap();
+    let up = ModelServer::start(vec![ServerReply::says("From the second.")]).unwrap();
     let second = format!("providers.y.baseUrl={}", up.base_url());
     let run = ask(
         &down,
@@ -267,8 +267,8 @@ fn another_model_takes_over() {
 #[test]
 fn a_request_that_is_too_long_is_made_again_shorter() {
     let server = ModelServer::start(vec![
-        Play::status(400, r#"{"error":{"code":"context_length_exceeded"}}"#),
-        Play::says("Fits."),
+        ServerReply::status(400, r#"{"error":{"code":"context_length_exceeded"}}"#),
+        ServerReply::says("Fits."),
     ])
     .unwrap();
     let run = ask(&server, &["hello"]);
@@ -289,7 +289,7 @@ fn limits_have_their_exit_code() {
 #[test]
 fn an_interrupt_cancels_the_turn() {
     use std::io::{BufRead, BufReader};
-    let server = ModelServer::start(vec![Play::Hang]).unwrap();
+    let server = ModelServer::start(vec![ServerReply::Hang]).unwrap();
     let desk = desk(&server);
     let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("lango"))
         .args(["ask", "--json", "hello"])
@@ -314,10 +314,10 @@ fn an_interrupt_cancels_the_turn() {
 fn a_session_survives_the_bad_days() {
     let begun = event(r#"{"choices":[{"delta":{"content":"Once upon"}}]}"#);
     let plays = vec![
-        Play::status(401, ""),
-        Play::Stream(vec![begun]),
-        Play::Stream(vec![event("{oops")]),
-        Play::says("Here I am."),
+        ServerReply::status(401, ""),
+        ServerReply::Stream(vec![begun]),
+        ServerReply::Stream(vec![event("{oops")]),
+        ServerReply::says("Here I am."),
     ];
     let server = ModelServer::start(plays).unwrap();
     let args = ["chat", "--set", "providers.x.retries=0"];
@@ -339,12 +339,12 @@ fn a_session_survives_the_bad_days() {
 /// A reply that is whole is an answer, whether or not the server closes the connection.
 #[test]
 fn a_server_that_keeps_the_connection_open_does_not_matter() {
-    let whole = Play::events(&[json!({ "content": "Hi." })], "stop");
+    let whole = ServerReply::events(&[json!({ "content": "Hi." })], "stop");
     let without_done = String::from_utf8(whole.clone()).unwrap().replace("data: [DONE]\n\n", "").into_bytes();
     for play in [
-        Play::StreamThenHang(vec![whole.clone()]),
-        Play::Reset(whole),
-        Play::StreamThenHang(vec![without_done]),
+        ServerReply::StreamThenHang(vec![whole.clone()]),
+        ServerReply::Reset(whole),
+        ServerReply::StreamThenHang(vec![without_done]),
     ] {
         let server = ModelServer::start(vec![play]).unwrap();
         let run = ask(&server, &["--set", "providers.x.idleSeconds=1", "hello"]);
@@ -356,25 +356,25 @@ fn a_server_that_keeps_the_connection_open_does_not_matter() {
 #[test]
 fn a_wait_that_is_asked_for_is_waited() {
     let busy =
-        Play::Status { code: 429, headers: vec![("retry-after", "1".to_owned())], body: String::new() };
-    let server = ModelServer::start(vec![busy, Play::says("Now.")]).unwrap();
+        ServerReply::Status { code: 429, headers: vec![("retry-after", "1".to_owned())], body: String::new() };
+    let server = ModelServer::start(vec![busy, ServerReply::says("Now.")]).unwrap();
     let began = std::time::Instant::now();
     let run = ask(&server, &["hello"]);
     assert_eq!((run.exit, run.stdout.as_str()), (0, "Now.\n"));
     assert!(began.elapsed() >= std::time::Duration::from_secs(1));
 }
 
-fn bad_days_of_others() -> Vec<(&'static str, Play, &'static str)> {
+fn bad_days_of_others() -> Vec<(&'static str, ServerReply, &'static str)> {
     vec![
         (
             "anthropic",
-            Play::status(401, r#"{"type":"error","error":{"type":"authentication_error","message":"x"}}"#),
+            ServerReply::status(401, r#"{"type":"error","error":{"type":"authentication_error","message":"x"}}"#),
             "model.auth",
         ),
-        ("anthropic", Play::status(529, ""), "model.busy"),
+        ("anthropic", ServerReply::status(529, ""), "model.busy"),
         (
             "anthropic",
-            Play::status(
+            ServerReply::status(
                 400,
                 r#"{"error":{"type":"invalid_request_error","message":"Your credit balance is too low"}}"#,
             ),
@@ -382,17 +382,17 @@ fn bad_days_of_others() -> Vec<(&'static str, Play, &'static str)> {
         ),
         (
             "anthropic",
-            Play::Stream(vec![event(r#"{"type":"error","error":{"type":"overloaded_error"}}"#)]),
+            ServerReply::Stream(vec![event(r#"{"type":"error","error":{"type":"overloaded_error"}}"#)]),
             "model.busy",
         ),
         (
             "anthropic",
-            Play::Stream(vec![event(r#"{"type":"message_start","message":{}}"#)]),
+            ServerReply::Stream(vec![event(r#"{"type":"message_start","message":{}}"#)]),
             "model.broke_off",
         ),
         (
             "gemini",
-            Play::status(
+            ServerReply::status(
                 400,
                 r#"{"error":{"status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}"#,
             ),
@@ -400,15 +400,15 @@ fn bad_days_of_others() -> Vec<(&'static str, Play, &'static str)> {
         ),
         (
             "gemini",
-            Play::Stream(vec![event(r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#)]),
+            ServerReply::Stream(vec![event(r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#)]),
             "model.refused",
         ),
         (
             "gemini",
-            Play::Stream(vec![event(r#"{"candidates":[{"content":{"parts":[{"text":"Hi"}]}}]}"#)]),
+            ServerReply::Stream(vec![event(r#"{"candidates":[{"content":{"parts":[{"text":"Hi"}]}}]}"#)]),
             "model.broke_off",
         ),
-        ("gemini", Play::Stream(vec![event("{oops"), event("{}")]), "model.malformed"),
+        ("gemini", ServerReply::Stream(vec![event("{oops"), event("{}")]), "model.malformed"),
     ]
 }
 

@@ -1,6 +1,6 @@
 //! Memory as people use it, with no key and no network.
 
-use lango_testkit::server::{ModelServer, Play};
+use lango_testkit::model_server::{ModelServer, ServerReply};
 use serde_json::{Value, json};
 
 use crate::setup::{Desk, Run};
@@ -111,10 +111,10 @@ fn switched_off_there_is_no_memory_and_no_chronicler() {
 /// A model that observes is asked behind the answer, and what it took is on the bill.
 #[test]
 fn a_model_observes_behind_the_answer() {
-    let server = ModelServer::deciding(|request, _| {
+    let server = ModelServer::with_responder(|request, _| {
         let is_observing =
             String::from_utf8_lossy(&request.body).contains("priority | kind | numbers | text");
-        Play::says(if is_observing { "high | preference | 1 | The user prefers tea." } else { "Noted." })
+        ServerReply::says(if is_observing { "high | preference | 1 | The user prefers tea." } else { "Noted." })
     });
     let server = server.unwrap();
     let desk = Desk::asking("openai", &server.base_url());

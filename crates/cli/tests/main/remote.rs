@@ -1,16 +1,16 @@
 //! Agents in other processes, against scripted ones on loopback.
 
-use lango_testkit::server::{ModelServer, Play, Seen};
+use lango_testkit::model_server::{ModelServer, ServerReply, ReceivedRequest};
 use serde_json::{Value, json};
 
 use crate::ask::{desk, events};
 use crate::setup::Desk;
 
-fn path(seen: &Seen) -> &str {
+fn path(seen: &ReceivedRequest) -> &str {
     seen.head.split_whitespace().nth(1).unwrap_or_default()
 }
 
-fn card(seen: &Seen) -> Play {
+fn card(seen: &ReceivedRequest) -> ServerReply {
     let host =
         seen.head.lines().find_map(|line| line.to_lowercase().strip_prefix("host:").map(str::to_owned));
     let card = json!({
@@ -22,10 +22,10 @@ fn card(seen: &Seen) -> Play {
         "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
         "skills": [{ "id": "f", "name": "Forecast", "description": "Tells it.", "tags": [] }],
     });
-    Play::page("application/json", card.to_string())
+    ServerReply::page("application/json", card.to_string())
 }
 
-fn stream(state: &str, said: Option<&str>, artifact: Option<&str>) -> Play {
+fn stream(state: &str, said: Option<&str>, artifact: Option<&str>) -> ServerReply {
     let message =
         said.map(|said| json!({ "messageId": "m", "role": "ROLE_AGENT", "parts": [{ "text": said }] }));
     let artifacts: Vec<Value> =
@@ -33,12 +33,12 @@ fn stream(state: &str, said: Option<&str>, artifact: Option<&str>) -> Play {
     let task = json!({ "id": "t-1", "contextId": "c-1", "status": { "state": state, "message": message },
         "artifacts": artifacts });
     let event = json!({ "jsonrpc": "2.0", "id": 1, "result": { "task": task } });
-    Play::Stream(vec![format!("data: {event}\n\n").into_bytes()])
+    ServerReply::Stream(vec![format!("data: {event}\n\n").into_bytes()])
 }
 
 /// Asks which city, then answers.
 fn weather() -> ModelServer {
-    ModelServer::deciding(|seen, _| {
+    ModelServer::with_responder(|seen, _| {
         if path(seen).contains("/.well-known/agent-card.json") {
             return card(seen);
         }
@@ -64,7 +64,7 @@ fn remotes(agents: &[(&str, &str)]) -> [String; 2] {
 /// S90, S91
 #[test]
 fn the_team_shows_who_joined_and_why_others_did_not() {
-    let (weather, slow) = (weather(), ModelServer::start(vec![Play::Hang]).unwrap());
+    let (weather, slow) = (weather(), ModelServer::start(vec![ServerReply::Hang]).unwrap());
     let dead = closed_port();
     let set = remotes(&[("weather", &weather.origin()), ("dead", &dead), ("slow", &slow.origin())]);
     let begun = std::time::Instant::now();
@@ -107,7 +107,7 @@ fn the_orchestrator_reads_the_card_as_data_behind_the_local_agents() {
 fn a_request_is_answered_elsewhere_under_its_own_name_and_goes_on_there() {
     let weather = weather();
     let model =
-        ModelServer::deciding(|_, _| Play::calls("transfer_to_agent", &json!({ "agent_name": "weather" })))
+        ModelServer::with_responder(|_, _| ServerReply::calls("transfer_to_agent", &json!({ "agent_name": "weather" })))
             .unwrap();
     let desk = desk(&model);
     let set = remotes(&[("weather", &weather.origin())]);

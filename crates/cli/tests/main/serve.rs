@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
-use lango_testkit::server::{ModelServer, Play};
+use lango_testkit::model_server::{ModelServer, ServerReply};
 use serde_json::{Value, json};
 
 use crate::setup::Desk;
@@ -66,7 +66,7 @@ impl Drop for Served {
 
 #[test]
 fn a_token_opens_the_door_until_it_is_revoked() {
-    let model = ModelServer::start(vec![Play::says("Hello.")]).unwrap();
+    let model = ModelServer::start(vec![ServerReply::says("Hello.")]).unwrap();
     let desk = Desk::asking("openai", &model.base_url());
     let made =
         desk.lango(&["token", "create", "ann", "--scope", "chat", "--expires", "30d", "--json"]).json();

@@ -17,10 +17,10 @@ use lango_domain::seams::{
 use lango_domain::{Intent, Labelled, Safety, Tool, ToolError};
 use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, InMemorySessionStore, Models, RunnerParts, Runner, TurnRequest};
 use lango_team::{Config, build_agent_tree};
-use lango_testkit::script::{Behaviour, Part, Script, ScriptedReply, UserTurn};
+use lango_testkit::script::{Behaviour, ScriptedPart, Script, ScriptedReply, UserTurn};
 use lango_testkit::scripted::{ScriptedModel, tool};
 use lango_testkit::stores::{Hang, SlowStore};
-use lango_testkit::{invariants, story};
+use lango_testkit::{invariants, script_runner};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -62,11 +62,11 @@ prop_compose! {
         single in any::<bool>(),
     ) -> Script {
         let call = |(name, n): (&str, i32)| {
-            Part::Call { id: None, name: name.to_owned(), arguments: json!({ "path": format!("a {n}") }) }
+            ScriptedPart::Call { id: None, name: name.to_owned(), arguments: json!({ "path": format!("a {n}") }) }
         };
         let reply = |parts| ScriptedReply { parts, always: false };
-        let worker = vec![reply(calls.into_iter().map(call).collect()), reply(vec![Part::Text(vec!["Done.".into()])])];
-        let transfer = Part::Call { id: None, name: "transfer_to_agent".into(), arguments: json!({ "agent_name": "operator" }) };
+        let worker = vec![reply(calls.into_iter().map(call).collect()), reply(vec![ScriptedPart::Text(vec!["Done.".into()])])];
+        let transfer = ScriptedPart::Call { id: None, name: "transfer_to_agent".into(), arguments: json!({ "agent_name": "operator" }) };
         let replies = match single {
             true => HashMap::from([("root".to_owned(), worker)]),
             false => HashMap::from([("root".to_owned(), vec![reply(vec![transfer])]), ("operator".to_owned(), worker)]),
@@ -104,8 +104,8 @@ proptest! {
     fn any_mix_of_calls_ends_in_order(script in script(), latency in 0u64..4) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let store = Arc::new(SlowStore::with_latency(Duration::from_millis(latency)));
-        let told = runtime.block_on(story::tell_in(&script, store)).unwrap();
-        prop_assert_eq!(invariants::complaints(&told), Vec::<String>::new(), "{}", told.transcript);
+        let told = runtime.block_on(script_runner::tell_in(&script, store)).unwrap();
+        prop_assert_eq!(invariants::violations(&told), Vec::<String>::new(), "{}", told.transcript);
         prop_assert!(told.transcript.contains("\ndone"), "{}", told.transcript);
         let (calls, results) = order(&told.events);
         prop_assert_eq!(calls, results, "{}", told.transcript);
@@ -220,7 +220,7 @@ fn runner(stuck: Stuck, seconds: u64) -> Runner {
         beside,
         remotes: BTreeMap::new(),
         limits: TurnLimits { seconds: seconds.try_into().unwrap(), ..TurnLimits::default() },
-        surroundings: story::surroundings(),
+        surroundings: script_runner::clock_and_ids(),
     })
 }
 
@@ -358,7 +358,7 @@ async fn a_tool_that_blocks_its_thread_does_not_hold_the_turn() {
         beside: TurnHooks::default(),
         remotes: BTreeMap::new(),
         limits: TurnLimits { seconds: 1.try_into().unwrap(), ..TurnLimits::default() },
-        surroundings: story::surroundings(),
+        surroundings: script_runner::clock_and_ids(),
     });
     let updates: Vec<Update> = runner.run(request()).collect().await;
     gate.add_permits(1);

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use lango_testkit::script::{Behaviour, Part, Script, ScriptedReply, UserTurn};
-use lango_testkit::{invariants, story};
+use lango_testkit::script::{Behaviour, ScriptedPart, Script, ScriptedReply, UserTurn};
+use lango_testkit::{invariants, script_runner};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn arguments() -> impl Strategy<Value = Value> {
     ]
 }
 
-fn transfer() -> impl Strategy<Value = Part> {
+fn transfer() -> impl Strategy<Value = ScriptedPart> {
     let name = prop_oneof![
         6 => prop::sample::select(&AGENTS[..]).prop_map(str::to_owned),
         1 => prop::sample::select(&["Operator ", "vault_agent", "exec", "browser_agent", "", "lango-orchestrator"][..]).prop_map(str::to_owned),
@@ -41,21 +41,21 @@ fn transfer() -> impl Strategy<Value = Part> {
         if task {
             arguments["task"] = "do it".into();
         }
-        Part::Call { id: None, name: "transfer_to_agent".into(), arguments }
+        ScriptedPart::Call { id: None, name: "transfer_to_agent".into(), arguments }
     })
 }
 
-fn part() -> impl Strategy<Value = Part> {
+fn part() -> impl Strategy<Value = ScriptedPart> {
     let id = prop_oneof![3 => Just(None), 1 => Just(Some(String::new())), 1 => Just(Some("same".to_owned()))];
     let tool = prop_oneof![6 => prop::sample::select(&TOOLS[..]).prop_map(str::to_owned), 1 => ".{0,12}"];
     prop_oneof![
-        5 => text().prop_map(Part::Text),
+        5 => text().prop_map(ScriptedPart::Text),
         5 => transfer(),
-        5 => (id, tool, arguments()).prop_map(|(id, name, arguments)| Part::Call { id, name, arguments }),
-        1 => (0u64..100_000).prop_map(Part::Usage),
-        1 => prop::sample::select(&["auth", "busy", "connection", "malformed x"][..]).prop_map(|kind| Part::Error(kind.into())),
-        1 => Just(Part::BreaksOff),
-        1 => Just(Part::Hangs),
+        5 => (id, tool, arguments()).prop_map(|(id, name, arguments)| ScriptedPart::Call { id, name, arguments }),
+        1 => (0u64..100_000).prop_map(ScriptedPart::Usage),
+        1 => prop::sample::select(&["auth", "busy", "connection", "malformed x"][..]).prop_map(|kind| ScriptedPart::Error(kind.into())),
+        1 => Just(ScriptedPart::BreaksOff),
+        1 => Just(ScriptedPart::Hangs),
     ]
 }
 
@@ -102,8 +102,8 @@ proptest! {
     #[test]
     fn whatever_the_model_does_the_turn_is_sound(script in script()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        let told = runtime.block_on(story::tell(&script)).unwrap();
-        prop_assert_eq!(invariants::complaints(&told), Vec::<String>::new(), "{}", told.transcript);
+        let told = runtime.block_on(script_runner::run_script(&script)).unwrap();
+        prop_assert_eq!(invariants::violations(&told), Vec::<String>::new(), "{}", told.transcript);
         prop_assert!(!told.transcript.contains("BROKEN"), "{}", told.transcript);
         let begins_with_reject = |line: &str| {
             let said = line.split_once("ANSWERS: ").or_else(|| line.split_once(": \""));

@@ -14,7 +14,7 @@ use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, InMemorySessionStore, 
 use lango_team::{Config, build_agent_tree};
 use lango_testkit::script::Script;
 use lango_testkit::scripted::ScriptedModel;
-use lango_testkit::{scripted, story};
+use lango_testkit::{scripted, script_runner};
 use tokio::time::Instant;
 
 pub fn runner(script: &str, store: Arc<dyn SessionStore>) -> Runner {
@@ -34,7 +34,7 @@ pub fn runner(script: &str, store: Arc<dyn SessionStore>) -> Runner {
         beside: TurnHooks::default(),
         remotes: BTreeMap::new(),
         limits: TurnLimits::default(),
-        surroundings: story::surroundings(),
+        surroundings: script_runner::clock_and_ids(),
     })
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lango_testkit::script::Script;
-use lango_testkit::{golden, invariants, story};
+use lango_testkit::{golden, invariants, script_runner};
 
 const LINE: &str = "---\n";
 
@@ -24,9 +24,9 @@ async fn every_story_goes_as_blessed() {
         let text = std::fs::read_to_string(&path).unwrap();
         let script = text.split(LINE).next().unwrap();
         let parsed = Script::parse(script).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let told = story::tell(&parsed).await.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let told = script_runner::run_script(&parsed).await.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert_eq!(
-            invariants::complaints(&told),
+            invariants::violations(&told),
             Vec::<String>::new(),
             "{}\n{}",
             path.display(),

@@ -8,7 +8,7 @@ use lango_domain::model::{Fragment, Model, ModelError};
 use lango_domain::reply_limits::{Excess, MAX_TEXT_BYTES, MAX_WHOLE_BYTES, MAX_WIRE_BYTES};
 use lango_models::{Dialect, HttpModel, RetryPolicy, FallbackModel, ModelEndpoint, Timeouts, client};
 use lango_testkit::endless::{self, Endless};
-use lango_testkit::server::{ModelServer, Play};
+use lango_testkit::model_server::{ModelServer, ServerReply};
 
 use crate::setup::{request, target};
 
@@ -47,7 +47,7 @@ async fn read(model: &dyn Model) -> (usize, ModelError) {
 
 async fn is_bounded(dialect: Dialect, provider: &str, endless: Endless) {
     let name = endless.name;
-    let server = ModelServer::start(vec![Play::Endless(endless)]).unwrap();
+    let server = ModelServer::start(vec![ServerReply::Endless(endless)]).unwrap();
     let (text, error) = read(&model(dialect, provider, &server)).await;
     match endless.excess {
         Some(excess) => assert_eq!(error, ModelError::TooLarge(excess), "{provider}: {name}"),
@@ -87,7 +87,7 @@ async fn no_reply_of_gemini_is_endless() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endless_reply_is_asked_for_once() {
     let endless = endless::replies("openai").into_iter().find(|endless| endless.name == "calls").unwrap();
-    let server = || ModelServer::start(vec![Play::Endless(endless)]).unwrap();
+    let server = || ModelServer::start(vec![ServerReply::Endless(endless)]).unwrap();
     let (first, second) = (server(), server());
     let policy = RetryPolicy { retries: 3, delay: Duration::ZERO, jitter: Arc::new(|| 0.0) };
     let of = |server| (Arc::new(model(Dialect::OpenAi, "openai", server)) as Arc<dyn Model>, policy.clone());
@@ -100,7 +100,7 @@ async fn an_endless_reply_is_asked_for_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_comes_together_is_handed_on_together() {
     let deltas = vec![serde_json::json!({ "content": "x" }); 10_000];
-    let server = ModelServer::start(vec![Play::chunks(&deltas, "stop")]).unwrap();
+    let server = ModelServer::start(vec![ServerReply::chunks(&deltas, "stop")]).unwrap();
     let fragments = model(Dialect::OpenAi, "openai", &server).stream(request());
     let fragments: Vec<Fragment> = fragments.map(Result::unwrap).collect().await;
     let text: String = fragments.iter().filter_map(words).collect();

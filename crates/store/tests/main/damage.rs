@@ -9,7 +9,7 @@ use lango_domain::memory::{Kind, MemoryLevel, MemoryQuery, MemoryStore, NewMemor
 use lango_domain::seams::SessionKey;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_store::SqliteStore;
-use lango_testkit::conformance::{asks, draft};
+use lango_testkit::conformance::{user_request, draft};
 use serde_json::json;
 
 use crate::setup::{id, open, talk};
@@ -25,7 +25,7 @@ async fn filled(store: &SqliteStore) {
     let call = EventBody::ToolCall { id: CallId::new("c"), tool: "fs_read".into(), args: json!({}) };
     for session in ["good", "bad"] {
         let drafts = vec![
-            draft("t2", asks("more")),
+            draft("t2", user_request("more")),
             draft("t2", EventBody::Usage(usage.clone())),
             draft("t2", call.clone()),
             draft("t2", EventBody::TurnDone),

@@ -22,7 +22,7 @@ mod setup {
     use lango_domain::event::{Principal, SessionId};
     use lango_domain::session::{SessionKeyRef, SessionStore};
     use lango_store::{StoreLocation, SqliteStore};
-    use lango_testkit::conformance::{answers, asks, draft};
+    use lango_testkit::conformance::{answer, user_request, draft};
 
     pub fn open(folder: &Path) -> SqliteStore {
         SqliteStore::open(StoreLocation::File(folder.join("data/lango.sqlite"))).unwrap()
@@ -35,8 +35,8 @@ mod setup {
     /// One whole turn.
     pub async fn talk(store: &SqliteStore, session: &str, turn: &str, words: &str) {
         let drafts = vec![
-            draft(turn, asks(words)),
-            draft(turn, answers("as you like")),
+            draft(turn, user_request(words)),
+            draft(turn, answer("as you like")),
             draft(turn, lango_domain::event::EventBody::TurnDone),
         ];
         let key = SessionKeyRef { session: &id(session), principal: &Principal::local() };

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use lango_domain::event::{EventBody, Principal};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
-use lango_testkit::conformance::{asks, draft};
+use lango_testkit::conformance::{user_request, draft};
 
 use crate::setup::{id, open};
 
@@ -23,7 +23,7 @@ async fn work(folder: &std::path::Path, number: &str) {
             let _lock = store.lock(key).await.unwrap();
             let name = format!("{number}-{turn}");
             // Two appends: a turn of somebody else's between them would be seen.
-            store.append(key, vec![draft(&name, asks("x"))]).await.unwrap();
+            store.append(key, vec![draft(&name, user_request("x"))]).await.unwrap();
             store.append(key, vec![draft(&name, EventBody::TurnDone)]).await.unwrap();
         }
     }

@@ -60,7 +60,7 @@ async fn a_full_disk_loses_nothing() {
     talk(&store, "s", "t1", "before").await;
     store.limit_pages_for_tests(Some(12)).await.unwrap();
     let key = SessionKeyRef { session: &id("s"), principal: &Principal::local() };
-    let huge = lango_testkit::conformance::asks(&"x".repeat(500_000));
+    let huge = lango_testkit::conformance::user_request(&"x".repeat(500_000));
     let refused = store.append(key, vec![lango_testkit::conformance::draft("t2", huge)]).await.unwrap_err();
     assert!(refused.to_string().contains("the disk is full"), "{refused}");
     assert_eq!(store.load(key, HistoryWindow::Everything).await.unwrap().len(), 3);

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use lango_domain::event::{EventBody, Principal};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_store::{SqliteStore, SqliteStoreError};
-use lango_testkit::conformance::{asks, draft};
+use lango_testkit::conformance::{user_request, draft};
 
 use crate::setup::{id, open, talk};
 
@@ -37,7 +37,7 @@ async fn sessions_have_titles_and_states() {
     talk(&store, "a", "t1", "first request\nwith a second line").await;
     talk(&store, "a", "t2", "second request").await;
     let key = SessionKeyRef { session: &id("b"), principal: &me() };
-    store.append(key, vec![draft("t", asks("cut off"))]).await.unwrap();
+    store.append(key, vec![draft("t", user_request("cut off"))]).await.unwrap();
     let listed = store.sessions(&me()).await.unwrap();
     let a = listed.iter().find(|session| session.id == id("a")).unwrap();
     assert_eq!((a.title.as_str(), a.events, a.is_settled), ("first request with a second line", 6, true));
@@ -83,7 +83,7 @@ async fn usage_outlives_its_session() {
     let store = open(folder.path());
     let usage = lango_domain::event::Usage { model: "m".into(), input: 7, ..Default::default() };
     let key = SessionKeyRef { session: &id("s"), principal: &me() };
-    store.append(key, vec![draft("t", asks("x")), draft("t", EventBody::Usage(usage.clone()))]).await.unwrap();
+    store.append(key, vec![draft("t", user_request("x")), draft("t", EventBody::Usage(usage.clone()))]).await.unwrap();
     store.delete(&me(), &id("s")).await.unwrap();
     let rows = store.usage(&me(), None).await.unwrap();
     assert_eq!((rows.len(), &rows[0].usage, &rows[0].session), (1, &usage, &None));

@@ -1,6 +1,6 @@
 use lango_domain::SpecOrigin;
 use lango_team::{ClaimError, ToolClaims, RoleToolSet, AgentRegistry, Routes, partition_tools, tools_for_spec};
-use lango_testkit::{ONE_TOOL_PER_PREFIX, stand_ins};
+use lango_testkit::{ONE_TOOL_PER_PREFIX, stub_tools};
 use proptest::prelude::*;
 
 use crate::setup::{routes, tool_names, user_spec};
@@ -8,7 +8,7 @@ use crate::setup::{routes, tool_names, user_spec};
 fn partition(tools: &[&str]) -> RoleToolSet {
     let specs = AgentRegistry::built_in().specs;
     let claims = ToolClaims::new(&specs, &Routes::new()).unwrap();
-    partition_tools(&specs, &claims, stand_ins(tools))
+    partition_tools(&specs, &claims, stub_tools(tools))
 }
 
 /// S10
@@ -137,7 +137,7 @@ fn every_tool_of_the_contract_has_its_owner() {
 fn routes_give_an_unmatched_tool_a_home() {
     let specs = AgentRegistry::built_in().specs;
     let claims = ToolClaims::new(&specs, &routes(&[("operator", &["github_"])])).unwrap();
-    let set = partition_tools(&specs, &claims, stand_ins(&["github_issue", "gitlab_issue"]));
+    let set = partition_tools(&specs, &claims, stub_tools(&["github_issue", "gitlab_issue"]));
     assert_eq!(tool_names(&set.operator), ["github_issue"]);
     assert_eq!(tool_names(&set.unmatched), ["gitlab_issue"]);
 }
@@ -148,7 +148,7 @@ fn agents_of_the_user_claim_before_the_built_in_roles() {
     let mut specs = AgentRegistry::built_in().specs;
     specs.push(user_spec("reviewer", &["fs_diff", "review_"]));
     let claims = ToolClaims::new(&specs, &Routes::new()).unwrap();
-    let set = partition_tools(&specs, &claims, stand_ins(&["fs_diff", "fs_read", "review_code"]));
+    let set = partition_tools(&specs, &claims, stub_tools(&["fs_diff", "fs_read", "review_code"]));
     assert_eq!(tool_names(&set.operator), ["fs_read"]);
     assert_eq!(set.custom.len(), 1);
     assert_eq!(set.custom[0].0.as_str(), "reviewer");

@@ -2,10 +2,10 @@ use std::path::PathBuf;
 
 use lango_domain::{Agent, AgentSpec, AgentTree, SpecOrigin, Tool};
 use lango_team::{Config, Routes, build_agent_tree, parse_agent_file};
-use lango_testkit::stand_ins;
+use lango_testkit::stub_tools;
 
 pub fn config(tools: &[&str]) -> Config {
-    Config { tools: stand_ins(tools), ..Config::default() }
+    Config { tools: stub_tools(tools), ..Config::default() }
 }
 
 pub fn tree(tools: &[&str]) -> AgentTree {

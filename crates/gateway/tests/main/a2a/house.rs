@@ -15,7 +15,7 @@ use lango_store::{AccessToken, StoreLocation, SqliteStore, TokenScope, token_val
 use lango_team::{Config, build_agent_tree};
 use lango_testkit::script::Script;
 use lango_testkit::scripted::{ScriptedModel, tool};
-use lango_testkit::story;
+use lango_testkit::script_runner;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -90,7 +90,7 @@ fn gateway(store: &SqliteStore, script: &str, settings: ServerSettings, reach: A
         beside: TurnHooks::default(),
         remotes: BTreeMap::new(),
         limits: TurnLimits::default(),
-        surroundings: lango_engine::ClockAndIds { now: Arc::clone(&now), ..story::surroundings() },
+        surroundings: lango_engine::ClockAndIds { now: Arc::clone(&now), ..script_runner::clock_and_ids() },
     });
     let count = AtomicUsize::new(0);
     let beginning = Timestamp::now().as_nanosecond();

@@ -26,7 +26,7 @@ use crate::scripted::{
 };
 
 /// Everything that a story left behind.
-pub struct Told {
+pub struct ScriptOutcome {
     pub transcript: String,
     pub events: Vec<Arc<Event>>,
     pub requests: Vec<ModelRequest>,
@@ -38,12 +38,12 @@ pub struct Told {
 }
 
 /// Runs the script; must be called within a tokio runtime, whose clock should be paused.
-pub async fn tell(script: &Script) -> Result<Told, String> {
+pub async fn run_script(script: &Script) -> Result<ScriptOutcome, String> {
     tell_in(script, Arc::new(InMemorySessionStore::default())).await
 }
 
 /// The same with another store.
-pub async fn tell_in(script: &Script, store: Arc<dyn SessionStore>) -> Result<Told, String> {
+pub async fn tell_in(script: &Script, store: Arc<dyn SessionStore>) -> Result<ScriptOutcome, String> {
     let tree = team(script)?;
     let agents = tree.agents().map(|agent| agent.name.to_string()).collect();
     let model = Arc::new(ScriptedModel::new(script.replies.clone(), script.window.unwrap_or(128_000)));
@@ -64,13 +64,13 @@ pub async fn tell_in(script: &Script, store: Arc<dyn SessionStore>) -> Result<To
     let events = store.load(key, HistoryWindow::Everything).await.map_err(|error| error.to_string())?;
     let requests = model.requests();
     let transcript = format!("{transcript}\n{} model calls\n", requests.len());
-    Ok(Told {
+    Ok(ScriptOutcome {
         transcript,
         shown_is_stored: shown == events,
         events,
         requests,
         agents,
-        unsaid: model.unsaid(),
+        unsaid: model.unused_replies(),
     })
 }
 
@@ -116,14 +116,14 @@ fn parts(
         store,
         approver: Some(ScriptedApprover::new(&script.approvals)),
         approval: approval(script)?,
-        beside: beside(script),
+        beside: turn_hooks(script),
         remotes,
         limits: limits(script)?,
-        surroundings: surroundings(),
+        surroundings: clock_and_ids(),
     })
 }
 
-fn beside(script: &Script) -> TurnHooks {
+fn turn_hooks(script: &Script) -> TurnHooks {
     let digests = script.digest.clone().map(|(through, text)| {
         Arc::new(ScriptedDigest(Digest { through, text, label: Label::default() })) as Arc<dyn DigestSource>
     });
@@ -146,7 +146,7 @@ fn approval(script: &Script) -> Result<ApprovalPolicy, String> {
 }
 
 /// The same clock and the same ids in every run.
-pub fn surroundings() -> ClockAndIds {
+pub fn clock_and_ids() -> ClockAndIds {
     let count = AtomicUsize::new(0);
     ClockAndIds {
         now: Arc::new(|| Timestamp::UNIX_EPOCH),

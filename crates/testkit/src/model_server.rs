@@ -13,7 +13,7 @@ use crate::endless::Endless;
 
 /// One answer to one request.
 #[derive(Clone, Debug)]
-pub enum Play {
+pub enum ServerReply {
     /// A status with headers and a body.
     Status { code: u16, headers: Vec<(&'static str, String)>, body: String },
     /// A stream, chunk by chunk; the connection closes behind it.
@@ -28,7 +28,7 @@ pub enum Play {
     Hang,
 }
 
-impl Play {
+impl ServerReply {
     pub fn status(code: u16, body: &str) -> Self {
         Self::Status { code, headers: Vec::new(), body: body.to_owned() }
     }
@@ -87,18 +87,18 @@ pub struct ModelServer {
 /// What went in and out.
 #[derive(Default)]
 struct Traffic {
-    requests: Mutex<Vec<Seen>>,
+    requests: Mutex<Vec<ReceivedRequest>>,
     endless_bytes: AtomicU64,
 }
 
 /// A request that the server got.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct ReceivedRequest {
     pub head: String,
     pub body: Vec<u8>,
 }
 
-impl Seen {
+impl ReceivedRequest {
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
@@ -111,19 +111,19 @@ impl Seen {
 
 impl ModelServer {
     /// Plays the list in order; the last one again and again.
-    pub fn start(plays: Vec<Play>) -> std::io::Result<Self> {
-        Self::deciding(move |_, number| plays.get(number - 1).or(plays.last()).cloned().unwrap_or(Play::Hang))
+    pub fn start(plays: Vec<ServerReply>) -> std::io::Result<Self> {
+        Self::with_responder(move |_, number| plays.get(number - 1).or(plays.last()).cloned().unwrap_or(ServerReply::Hang))
     }
 
     /// Plays what is decided for each request, given its number from 1.
-    pub fn deciding(decide: impl Fn(&Seen, usize) -> Play + Send + Sync + 'static) -> std::io::Result<Self> {
+    pub fn with_responder(decide: impl Fn(&ReceivedRequest, usize) -> ServerReply + Send + Sync + 'static) -> std::io::Result<Self> {
         Self::deciding_at(Ipv4Addr::LOCALHOST, decide)
     }
 
     /// The same, at all addresses of this machine where the address is unspecified.
     pub fn deciding_at(
         address: Ipv4Addr,
-        decide: impl Fn(&Seen, usize) -> Play + Send + Sync + 'static,
+        decide: impl Fn(&ReceivedRequest, usize) -> ServerReply + Send + Sync + 'static,
     ) -> std::io::Result<Self> {
         let decide: Arc<Decide> = Arc::new(decide);
         let listener = TcpListener::bind((address, 0))?;
@@ -151,7 +151,7 @@ impl ModelServer {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    pub fn requests(&self) -> Vec<Seen> {
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
         self.seen.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -161,7 +161,7 @@ impl ModelServer {
     }
 }
 
-type Decide = dyn Fn(&Seen, usize) -> Play + Send + Sync;
+type Decide = dyn Fn(&ReceivedRequest, usize) -> ServerReply + Send + Sync;
 
 fn serve(mut stream: TcpStream, decide: &Decide, traffic: &Traffic) -> Option<()> {
     let request = read_request(&mut stream)?;
@@ -173,7 +173,7 @@ fn serve(mut stream: TcpStream, decide: &Decide, traffic: &Traffic) -> Option<()
     let play = &decide(&request, number);
     const STREAM: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n";
     match play {
-        Play::Status { code, headers, body } => {
+        ServerReply::Status { code, headers, body } => {
             let headers: String =
                 headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
             let head = format!(
@@ -183,20 +183,20 @@ fn serve(mut stream: TcpStream, decide: &Decide, traffic: &Traffic) -> Option<()
             stream.write_all(head.as_bytes()).ok()?;
             stream.write_all(body.as_bytes()).ok()?;
         }
-        Play::Stream(chunks) => write_chunks(&mut stream, STREAM, chunks)?,
-        Play::StreamThenHang(chunks) => {
+        ServerReply::Stream(chunks) => write_chunks(&mut stream, STREAM, chunks)?,
+        ServerReply::StreamThenHang(chunks) => {
             write_chunks(&mut stream, STREAM, chunks)?;
             thread::sleep(Duration::from_secs(60));
         }
-        Play::Reset(bytes) => {
+        ServerReply::Reset(bytes) => {
             write_chunks(
                 &mut stream,
                 &format!("{STREAM}content-length: 100000\r\n"),
                 std::slice::from_ref(bytes),
             )?;
         }
-        Play::Endless(endless) => write_endlessly(&mut stream, endless, &traffic.endless_bytes)?,
-        Play::Hang => thread::sleep(Duration::from_secs(60)),
+        ServerReply::Endless(endless) => write_endlessly(&mut stream, endless, &traffic.endless_bytes)?,
+        ServerReply::Hang => thread::sleep(Duration::from_secs(60)),
     }
     stream.shutdown(Shutdown::Both).ok()
 }
@@ -225,7 +225,7 @@ fn write_endlessly(stream: &mut TcpStream, endless: &Endless, sent: &AtomicU64) 
     Some(())
 }
 
-fn read_request(stream: &mut TcpStream) -> Option<Seen> {
+fn read_request(stream: &mut TcpStream) -> Option<ReceivedRequest> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 65536];
     loop {
@@ -241,6 +241,6 @@ fn read_request(stream: &mut TcpStream) -> Option<Seen> {
             let read = stream.read(&mut buffer).ok().filter(|read| *read > 0)?;
             bytes.extend_from_slice(&buffer[..read]);
         }
-        return Some(Seen { head, body: bytes[end + 4..].to_vec() });
+        return Some(ReceivedRequest { head, body: bytes[end + 4..].to_vec() });
     }
 }
