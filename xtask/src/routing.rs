@@ -1,6 +1,6 @@
 //! The offline router: taught by `cargo xtask train routing`, measured by `cargo xtask eval routing`.
 
-mod asked;
+mod live_model;
 mod data;
 mod eval;
 mod report;

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::case::{Approve, Case, Sign, Turn};
 use super::servers::Servers;
 use super::terminal;
-use crate::interop::process::Server;
+use crate::interop::process::PeerServer;
 
 /// No turn of a case takes longer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -153,7 +153,7 @@ impl<'a> World<'a> {
         let scopes = if answers == Answers::Nobody { "chat,read" } else { "chat,read,approve" };
         let words = ["token", "create", "client", "--principal", "local", "--json", "--scope", scopes];
         let token = self.told(&words)?;
-        let serving = Server::start(|port| self.command(&["serve", "--port", &port.to_string()]))?;
+        let serving = PeerServer::start(|port| self.command(&["serve", "--port", &port.to_string()]))?;
         let message = |(role, text): &(String, String)| json!({ "role": role, "content": self.servers.names.fill(text) });
         let mut messages: Vec<Value> = turn.history.iter().map(message).collect();
         messages.push(json!({ "role": "user", "content": self.servers.names.fill(&turn.request) }));

@@ -9,30 +9,30 @@ use serde_json::Value;
 
 use super::lango::Lango;
 use super::peers::Peers;
-use super::process::{Server, lines_of};
+use super::process::{PeerServer, lines_of};
 
 const ORCHESTRATOR: &str = "lango-orchestrator";
 
-type Run = Box<dyn Fn(&Peers) -> Result<()>>;
+type CaseFn = Box<dyn Fn(&Peers) -> Result<()>>;
 
 pub struct Case {
     pub name: String,
-    pub run: Run,
+    pub run: CaseFn,
 }
 
 pub fn all() -> Vec<Case> {
     let mut cases = vec![
-        case("openai for Python", |peers| openai(peers, Speaker::Python)),
-        case("openai for JavaScript", |peers| openai(peers, Speaker::Node)),
+        case("openai for Python", |peers| openai(peers, ClientLanguage::Python)),
+        case("openai for JavaScript", |peers| openai(peers, ClientLanguage::Node)),
         case("llm", llm),
         case("three Langos in a row", three_in_a_row),
         case("three Langos, cancelled", cancelled_three_deep),
     ];
     for client in CLIENTS {
-        cases.push(case(&format!("client {}", client.join(" ")), |peers| client_of_ours(peers, client)));
+        cases.push(case(&format!("client {}", client.join(" ")), |peers| external_client(peers, client)));
     }
     for server in SERVERS {
-        cases.push(case(&format!("server {}", server.join(" ")), |peers| server_for_ours(peers, server)));
+        cases.push(case(&format!("server {}", server.join(" ")), |peers| external_server(peers, server)));
     }
     cases
 }
@@ -68,16 +68,16 @@ const SERVERS: [&[&str]; 9] = [
     &["rust", "HTTP+JSON"],
 ];
 
-enum Speaker {
+enum ClientLanguage {
     Python,
     Node,
 }
 
-fn openai(peers: &Peers, speaker: Speaker) -> Result<()> {
+fn openai(peers: &Peers, speaker: ClientLanguage) -> Result<()> {
     let lango = Lango::new(peers)?.serve()?;
     let mut client = match speaker {
-        Speaker::Python => peers.python("python-1.0", "openai_chat.py"),
-        Speaker::Node => peers.node("openai_chat.mjs"),
+        ClientLanguage::Python => peers.python("python-1.0", "openai_chat.py"),
+        ClientLanguage::Node => peers.node("openai_chat.mjs"),
     };
     let seen = lines_of(client.arg(format!("{}/v1", lango.url())).arg(&lango.token))?;
     let seen = seen.first().context("something was printed")?;
@@ -107,7 +107,7 @@ fn llm(peers: &Peers) -> Result<()> {
 }
 
 /// B93: Lango is asked twice in one context by a client of somebody else's.
-fn client_of_ours(peers: &Peers, client: &[&str]) -> Result<()> {
+fn external_client(peers: &Peers, client: &[&str]) -> Result<()> {
     let lango = Lango::new(peers)?.serve()?;
     let mut command = peers.a2a(client[0], "client");
     let seen =
@@ -126,8 +126,8 @@ fn client_of_ours(peers: &Peers, client: &[&str]) -> Result<()> {
 }
 
 /// S90: an agent of somebody else's is given a task, answers under its name, fails, and asks back.
-fn server_for_ours(peers: &Peers, server: &[&str]) -> Result<()> {
-    let running = Server::start(|port| {
+fn external_server(peers: &Peers, server: &[&str]) -> Result<()> {
+    let running = PeerServer::start(|port| {
         let mut command = peers.a2a(server[0], "server");
         command.arg(port.to_string()).args(&server[1..]);
         command
@@ -147,8 +147,8 @@ fn server_for_ours(peers: &Peers, server: &[&str]) -> Result<()> {
 /// B93: a request goes through the one in the middle to the last, and the answer comes back.
 fn three_in_a_row(peers: &Peers) -> Result<()> {
     let last = Lango::new(peers)?.serve()?;
-    let middle = Lango::new(peers)?.with_colleague("basement", &last).serve()?;
-    let first = Lango::new(peers)?.with_colleague("hallway", &middle);
+    let middle = Lango::new(peers)?.with_remote_lango("basement", &last).serve()?;
+    let first = Lango::new(peers)?.with_remote_lango("hallway", &middle);
     let said = answer_of(&first.ask("hallway: tell basement: hello")?, "hallway")?;
     ensure!(said.contains("Lango"), "{said}");
     drop(last);
@@ -162,8 +162,8 @@ fn cancelled_three_deep(peers: &Peers) -> Result<()> {
     // So long that only this case runs it.
     const COMMAND: &str = "sleep 97.531";
     let last = Lango::new(peers)?.with_setting("security.approval.dangerous=auto").serve()?;
-    let middle = Lango::new(peers)?.with_colleague("basement", &last).serve()?;
-    let first = Lango::new(peers)?.with_colleague("hallway", &middle);
+    let middle = Lango::new(peers)?.with_remote_lango("basement", &last).serve()?;
+    let first = Lango::new(peers)?.with_remote_lango("hallway", &middle);
     let request = format!("hallway: tell basement: operator: run {COMMAND}");
     let mut asking =
         first.command(&["ask", &request, "--json"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;

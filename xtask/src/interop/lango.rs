@@ -8,18 +8,18 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::peers::Peers;
-use super::process::{Server, lines_of};
+use super::process::{PeerServer, lines_of};
 
 const WORKSPACE: &str = "work";
 
 /// A Lango that listens; its home goes with it.
-pub struct Served {
-    pub server: Server,
+pub struct RunningLango {
+    pub server: PeerServer,
     pub token: String,
     _lango: Lango,
 }
 
-impl Served {
+impl RunningLango {
     pub fn url(&self) -> String {
         self.server.url()
     }
@@ -47,7 +47,7 @@ impl Lango {
     }
 
     /// With an agent elsewhere in its team.
-    pub fn with_colleague(self, name: &str, other: &Served) -> Self {
+    pub fn with_remote_lango(self, name: &str, other: &RunningLango) -> Self {
         self.with_remote(name, &other.url(), &other.token)
     }
 
@@ -77,14 +77,14 @@ impl Lango {
     }
 
     /// Listens, and gives a token to come in with.
-    pub fn serve(self) -> Result<Served> {
+    pub fn serve(self) -> Result<RunningLango> {
         let mut create = self.command(&["token", "create", "peer", "--scope", "chat,read", "--json"]);
         let output = create.output()?;
         let made: Value = serde_json::from_slice(&output.stdout)
             .with_context(|| format!("no token: {}", String::from_utf8_lossy(&output.stderr)))?;
         let token = made["token"].as_str().context("a token")?.to_owned();
-        let server = Server::start(|port| self.command(&["serve", "--port", &port.to_string()]))?;
-        Ok(Served { server, token, _lango: self })
+        let server = PeerServer::start(|port| self.command(&["serve", "--port", &port.to_string()]))?;
+        Ok(RunningLango { server, token, _lango: self })
     }
 
     /// The events of one turn.

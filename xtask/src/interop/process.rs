@@ -11,12 +11,12 @@ use serde_json::Value;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server that ends with the case.
-pub struct Server {
+pub struct PeerServer {
     child: Child,
     pub port: u16,
 }
 
-impl Server {
+impl PeerServer {
     /// Starts it and waits until it listens.
     pub fn start(make: impl FnOnce(u16) -> Command) -> Result<Self> {
         let port = free_port()?;
@@ -46,7 +46,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for PeerServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -10,9 +10,9 @@ use lango_models::offline::weights::{LABELS, RoutingWeights};
 use lango_models::offline::{RoutingDecision, OfflineRouter, Routing};
 use lango_team::{Config, build_agent_tree, sample_tool_names};
 
-use super::asked;
+use super::live_model;
 use super::data::{self, Sample};
-use super::report::{Judged, NOBODY, accuracy, table};
+use super::report::{Prediction, NOBODY, accuracy, table};
 use super::train::{learn, routing_table};
 
 /// `cargo xtask eval routing [--cross] [--all-misses] [--provider P [--model M]]`.
@@ -27,13 +27,13 @@ pub fn run(options: &[String]) -> Result<()> {
         options.get(at + 1).map(String::as_str)
     };
     if let Some(provider) = value("--provider") {
-        print!("{}", table(&asked::judge_all(&samples, provider, value("--model"))?, has("--all-misses")));
+        print!("{}", table(&live_model::judge_all(&samples, provider, value("--model"))?, has("--all-misses")));
         return Ok(());
     }
     let router = full_team()?;
     router.route("warm up");
     let began = Instant::now();
-    let judged: Vec<Judged<'_>> =
+    let judged: Vec<Prediction<'_>> =
         samples.iter().map(|sample| judge(sample, &router.route(&sample.text))).collect();
     let took = began.elapsed();
     print!("{}", table(&judged, has("--all-misses")));
@@ -54,7 +54,7 @@ fn cross(all_misses: bool) -> Result<()> {
         let bytes: &'static [u8] = Box::leak(learn(&others).into_boxed_slice());
         let learned = RoutingWeights::read(bytes);
         let own = samples.iter().filter(|sample| sample.source == writer);
-        let own: Vec<Judged<'_>> =
+        let own: Vec<Prediction<'_>> =
             own.map(|sample| judge(sample, &router.route_by(&sample.text, &learned))).collect();
         eprintln!("{writer}: {:.1} %", 100.0 * accuracy(&own));
         judged.extend(own);
@@ -63,14 +63,14 @@ fn cross(all_misses: bool) -> Result<()> {
     Ok(())
 }
 
-fn judge<'a>(sample: &'a Sample, routing: &Routing) -> Judged<'a> {
+fn judge<'a>(sample: &'a Sample, routing: &Routing) -> Prediction<'a> {
     let label = match &routing.decision {
         RoutingDecision::Agent(agent) => agent.as_str(),
         RoutingDecision::Direct => "direct",
         RoutingDecision::Nobody { .. } => "",
     };
     let said = LABELS.iter().position(|known| *known == label).unwrap_or(NOBODY);
-    Judged { sample, said, confidence: routing.confidence }
+    Prediction { sample, said, confidence: routing.confidence }
 }
 
 /// The orchestrator of a team with one tool of each kind.

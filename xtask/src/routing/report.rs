@@ -13,24 +13,24 @@ pub const NOBODY: usize = LABELS.len();
 const WORST: usize = 25;
 
 /// One request that was judged.
-pub struct Judged<'a> {
+pub struct Prediction<'a> {
     pub sample: &'a Sample,
     pub said: usize,
     pub confidence: f32,
 }
 
-impl Judged<'_> {
+impl Prediction<'_> {
     fn is_right(&self) -> bool {
         self.said == self.sample.label
     }
 }
 
-pub fn accuracy(judged: &[Judged<'_>]) -> f64 {
+pub fn accuracy(judged: &[Prediction<'_>]) -> f64 {
     let right = judged.iter().filter(|one| one.is_right()).count();
     right as f64 / judged.len().max(1) as f64
 }
 
-pub fn table(judged: &[Judged<'_>], all_misses: bool) -> String {
+pub fn table(judged: &[Prediction<'_>], all_misses: bool) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "accuracy {:.1} % of {} requests", 100.0 * accuracy(judged), judged.len());
     for (name, of) in [("language", by_language as fn(&Sample) -> &str), ("file", by_source)] {
@@ -58,7 +58,7 @@ fn by_source(sample: &Sample) -> &str {
 }
 
 /// Rows are what was right, columns what was said.
-fn confusion(judged: &[Judged<'_>]) -> String {
+fn confusion(judged: &[Prediction<'_>]) -> String {
     let mut counts = [[0_usize; LABELS.len() + 1]; LABELS.len()];
     for one in judged {
         counts[one.sample.label][one.said] += 1;
@@ -78,8 +78,8 @@ fn confusion(judged: &[Judged<'_>]) -> String {
     text
 }
 
-fn misses(judged: &[Judged<'_>], most: usize) -> String {
-    let mut wrong: Vec<&Judged<'_>> = judged.iter().filter(|one| !one.is_right()).collect();
+fn misses(judged: &[Prediction<'_>], most: usize) -> String {
+    let mut wrong: Vec<&Prediction<'_>> = judged.iter().filter(|one| !one.is_right()).collect();
     wrong.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
     let mut text = String::from("\nworst misses (right, said, how sure, request)\n");
     for one in wrong.into_iter().take(most) {

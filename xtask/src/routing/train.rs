@@ -34,11 +34,11 @@ pub fn run() -> Result<()> {
 pub fn learn(samples: &[Sample]) -> Vec<u8> {
     let read: Vec<(usize, Vec<Feature>)> =
         samples.iter().map(|sample| (sample.label, RequestFeatures::of(&sample.text).features)).collect();
-    let mut model = Model::of(&read);
+    let mut model = LinearModel::of(&read);
     let read: Vec<(usize, Vec<(usize, f32)>)> =
         read.iter().map(|(label, features)| (*label, model.known(features))).collect();
     let mut order: Vec<usize> = (0..read.len()).collect();
-    let mut chance = Chance(0x5eed);
+    let mut chance = TrainingRng(0x5eed);
     for _ in 0..ROUNDS {
         chance.shuffle(&mut order);
         for &at in &order {
@@ -62,7 +62,7 @@ pub fn routing_table() -> Vec<Sample> {
     samples
 }
 
-struct Model {
+struct LinearModel {
     /// Where a key's numbers stand.
     places: BTreeMap<u32, usize>,
     bias: Scores,
@@ -74,7 +74,7 @@ struct Model {
     met: Vec<u32>,
 }
 
-impl Model {
+impl LinearModel {
     /// For the features that were met more than once; the others say nothing about requests to come.
     fn of(samples: &[(usize, Vec<Feature>)]) -> Self {
         let mut met: BTreeMap<u32, u32> = BTreeMap::new();
@@ -146,9 +146,9 @@ impl Model {
 }
 
 /// A small generator of its own, so that the table never depends on a library's version.
-struct Chance(u64);
+struct TrainingRng(u64);
 
-impl Chance {
+impl TrainingRng {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         self.0 >> 33

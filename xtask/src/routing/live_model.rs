@@ -10,10 +10,10 @@ use lango_models::offline::weights::LABELS;
 use lango_team::sample_tool_names;
 
 use super::data::Sample;
-use super::report::{Judged, NOBODY};
+use super::report::{Prediction, NOBODY};
 
 /// Asks `provider` (and `model`, where one is named) about each sample.
-pub fn judge_all<'a>(samples: &'a [Sample], provider: &str, model: Option<&str>) -> Result<Vec<Judged<'a>>> {
+pub fn judge_all<'a>(samples: &'a [Sample], provider: &str, model: Option<&str>) -> Result<Vec<Prediction<'a>>> {
     let environment = Environment::from_process().context("the working folder")?;
     let model = model.map(|model| format!("agent.model={model}"));
     let set = std::iter::once(format!("agent.provider={provider}")).chain(model).collect();
@@ -28,7 +28,7 @@ pub fn judge_all<'a>(samples: &'a [Sample], provider: &str, model: Option<&str>)
         let mut judged = Vec::new();
         for sample in samples {
             let said = first_decision(&conversation, &sample.text).await?;
-            judged.push(Judged { sample, said, confidence: 1.0 });
+            judged.push(Prediction { sample, said, confidence: 1.0 });
         }
         Ok(judged)
     })
